@@ -11,6 +11,50 @@ use smrkit::workload::dice::Dice;
 
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
+/// The files of a benchmark that are there.
+struct FileSet {
+    folder: u32,
+    dice: Dice,
+    /// Number and size of each.
+    files: Vec<(u64, u64)>,
+    made: u64,
+}
+
+impl FileSet {
+    fn new(seed: u64, folder: u32) -> FileSet {
+        FileSet { folder, dice: Dice::new(seed, u64::from(folder)), files: Vec::new(), made: 0 }
+    }
+
+    fn pick(&mut self) -> usize {
+        self.dice.below(self.files.len() as u64) as usize
+    }
+
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    }
+
+    fn create(&mut self, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        let number = self.made;
+        self.made += 1;
+        self.files.push((number, bytes));
+        self.event(EventKind::Create, number, bytes, counted)
+    }
+
+    fn append(&mut self, at: usize, bytes: u64) -> Option<WorkloadEvent> {
+        self.files[at].1 += bytes;
+        self.event(EventKind::Append, self.files[at].0, bytes, true)
+    }
+
+    fn delete(&mut self, at: usize, counted: bool) -> Option<WorkloadEvent> {
+        let (number, _) = self.files.swap_remove(at);
+        self.event(EventKind::Delete, number, 0, counted)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
+    }
+}
+
 /// Amount of work of the file server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileserverOptions {
@@ -37,11 +81,7 @@ impl FileserverOptions {
 /// The file server.
 pub struct Fileserver {
     options: FileserverOptions,
-    folder: u32,
-    dice: Dice,
-    /// Number and size of the files that are there.
-    files: Vec<(u64, u64)>,
-    made: u64,
+    set: FileSet,
     /// Events of the rounds so far.
     done: u64,
 }
@@ -49,31 +89,19 @@ pub struct Fileserver {
 impl Fileserver {
     /// The file server in that folder.
     pub fn new(options: FileserverOptions, folder: u32) -> Fileserver {
-        let dice = Dice::new(options.seed, u64::from(folder));
-        Fileserver { options, folder, dice, files: Vec::new(), made: 0, done: 0 }
+        Fileserver { options, set: FileSet::new(options.seed, folder), done: 0 }
     }
 
-    /// Gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
-    fn size(&mut self) -> u64 {
-        let halves = self.dice.exponential() + self.dice.exponential();
-        ((halves * self.options.mean_bytes / 2.0) as u64).max(1)
-    }
-
+    /// Its size is gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
-        let (number, bytes) = (self.made, self.size());
-        self.made += 1;
-        self.files.push((number, bytes));
-        self.event(EventKind::Create, number, bytes, counted)
-    }
-
-    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
-        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+        let halves = self.set.dice.exponential() + self.set.dice.exponential();
+        self.set.create(((halves * self.options.mean_bytes / 2.0) as u64).max(1), counted)
     }
 }
 
 impl Events for Fileserver {
     fn next(&mut self) -> Option<WorkloadEvent> {
-        if self.made < self.options.files {
+        if self.set.made < self.options.files {
             return self.create(false);
         }
         if self.done >= self.options.rounds * EventKind::ALL.len() as u64 {
@@ -84,25 +112,21 @@ impl Events for Fileserver {
         if kind == EventKind::Create {
             return self.create(true);
         }
-        let at = self.dice.below(self.files.len() as u64) as usize;
-        let Some(&(number, size)) = self.files.get(at) else { return self.next() };
+        let at = self.set.pick();
+        let Some(&(number, size)) = self.set.files.get(at) else { return self.next() };
         match kind {
             EventKind::Append => {
-                let bytes = self.dice.between(1, self.options.append_bytes.max(1));
-                self.files[at].1 += bytes;
-                self.event(kind, number, bytes, true)
+                let bytes = self.set.dice.between(1, self.options.append_bytes.max(1));
+                self.set.append(at, bytes)
             }
-            EventKind::Delete => {
-                self.files.swap_remove(at);
-                self.event(kind, number, 0, true)
-            }
-            EventKind::Create | EventKind::Read => self.event(kind, number, size, true),
-            EventKind::Stat => self.event(kind, number, 0, true),
+            EventKind::Delete => self.set.delete(at, true),
+            EventKind::Create | EventKind::Read => self.set.event(kind, number, size, true),
+            EventKind::Stat => self.set.event(kind, number, 0, true),
         }
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.1).sum()
+        self.set.bytes()
     }
 
     fn progress(&self) -> Option<f64> {
@@ -133,11 +157,7 @@ impl PostmarkOptions {
 /// Postmark.
 pub struct Postmark {
     options: PostmarkOptions,
-    folder: u32,
-    dice: Dice,
-    /// Number and size of the files that are there.
-    files: Vec<(u64, u64)>,
-    made: u64,
+    set: FileSet,
     /// Transactions begun.
     begun: u64,
     /// True if the transaction's first half is over.
@@ -147,64 +167,55 @@ pub struct Postmark {
 impl Postmark {
     /// Postmark in that folder.
     pub fn new(options: PostmarkOptions, folder: u32) -> Postmark {
-        let dice = Dice::new(options.seed, u64::from(folder));
-        Postmark { options, folder, dice, files: Vec::new(), made: 0, begun: 0, half: false }
-    }
-
-    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
-        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+        Postmark { options, set: FileSet::new(options.seed, folder), begun: 0, half: false }
     }
 
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let (low, high) = self.options.size_bytes;
-        let (number, bytes) = (self.made, self.dice.between(low, high));
-        self.made += 1;
-        self.files.push((number, bytes));
-        self.event(EventKind::Create, number, bytes, counted)
+        let bytes = self.set.dice.between(low, high);
+        self.set.create(bytes, counted)
     }
 
     fn delete(&mut self, counted: bool) -> Option<WorkloadEvent> {
-        let at = self.dice.below(self.files.len() as u64) as usize;
-        let (number, _) = self.files.swap_remove(at);
-        self.event(EventKind::Delete, number, 0, counted)
+        let at = self.set.pick();
+        self.set.delete(at, counted)
     }
 
     fn read_or_append(&mut self) -> Option<WorkloadEvent> {
-        let at = self.dice.below(self.files.len() as u64) as usize;
-        let (number, size) = self.files[at];
-        if self.dice.below(2) == 0 {
-            return self.event(EventKind::Read, number, size, true);
+        let at = self.set.pick();
+        let (number, size) = self.set.files[at];
+        if self.set.dice.below(2) == 0 {
+            return self.set.event(EventKind::Read, number, size, true);
         }
-        let bytes = self.dice.below(self.options.size_bytes.1.saturating_sub(size)).max(1);
-        self.files[at].1 += bytes;
-        self.event(EventKind::Append, number, bytes, true)
+        let bytes = self.set.dice.below(self.options.size_bytes.1.saturating_sub(size)).max(1);
+        self.set.append(at, bytes)
     }
 }
 
 impl Events for Postmark {
     fn next(&mut self) -> Option<WorkloadEvent> {
-        if self.made < self.options.files {
+        if self.set.made < self.options.files {
             return self.create(false);
         }
         if !self.half && self.begun < self.options.transactions {
             self.begun += 1;
             self.half = true;
-            if !self.files.is_empty() {
+            if !self.set.files.is_empty() {
                 return self.read_or_append();
             }
         }
         if std::mem::take(&mut self.half) {
-            return if self.files.is_empty() || self.dice.below(2) == 0 {
+            return if self.set.files.is_empty() || self.set.dice.below(2) == 0 {
                 self.create(true)
             } else {
                 self.delete(true)
             };
         }
-        if self.files.is_empty() { None } else { self.delete(false) }
+        if self.set.files.is_empty() { None } else { self.delete(false) }
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.1).sum()
+        self.set.bytes()
     }
 
     fn progress(&self) -> Option<f64> {
@@ -224,7 +235,7 @@ mod tests {
             counts[event.kind as usize] += u64::from(event.counted);
         }
         assert_eq!(counts, [3000; 5]);
-        assert_eq!(server.files.len(), 250);
+        assert_eq!(server.set.files.len(), 250);
         let kept = server.kept_bytes() as f64 / 250.0;
         assert!((7.5e6..10.5e6).contains(&kept), "a mean of 9 MB: {kept}");
     }
@@ -249,7 +260,7 @@ mod tests {
         assert_eq!((create, read + append, stat), (delete, 5000, 0));
         assert_eq!(counted, 10_000);
         assert!((2350..2650).contains(&read) && (2850..3150).contains(&create), "{counts:?}");
-        assert!(postmark.files.is_empty());
+        assert!(postmark.set.files.is_empty());
     }
 
     #[test]

@@ -68,6 +68,19 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
+/// Bytes with their checksum behind them.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// Bytes before their checksum; none where it is not theirs.
+pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
+    let (body, sum) = bytes.split_last_chunk::<4>()?;
+    (checksum(body) == u32::from_le_bytes(*sum)).then_some(body)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

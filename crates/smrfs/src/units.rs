@@ -6,6 +6,8 @@
 use std::fmt;
 use std::ops::{Add, Range, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of a granule on a mounted disk.
 pub const GRANULE_BYTES: u64 = 4096;
 
@@ -15,7 +17,7 @@ pub const GRANULE_BYTES: u64 = 4096;
 pub struct HostJournal(pub u64);
 
 /// An address on the shingled partition, in granules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Granule(pub u64);
 
 impl Add<u64> for Granule {
@@ -39,7 +41,7 @@ impl fmt::Display for Granule {
 }
 
 /// A run of granules on the shingled partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// Its first granule.
     pub at: Granule,
@@ -95,7 +97,7 @@ impl fmt::Display for Span {
 }
 
 /// A node of the tree: file, directory, link. The metadata store numbers them; a number is never reused while in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u64);
 
 impl fmt::Display for NodeId {
@@ -105,7 +107,7 @@ impl fmt::Display for NodeId {
 }
 
 /// Owner of a granule's data: granule `granule` of file `file`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
     /// The file.
     pub file: NodeId,

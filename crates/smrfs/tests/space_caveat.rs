@@ -321,7 +321,6 @@ fn random_disk(seed: u64) {
     let options = CaveatOptions {
         block_granules: random.random_range(1..=16),
         placement: Placement::ALL[random.random_range(0..Placement::ALL.len())],
-        seed,
         ..CaveatOptions::default()
     };
     let about = format!("seed {seed}: {shape:?} {options:?}");

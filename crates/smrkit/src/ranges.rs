@@ -88,16 +88,19 @@ impl<T: Shift> RangeMap<T> {
     /// Forgets what is known of any of a range; tells what that was.
     pub fn uncover(&mut self, range: Range<u64>) -> Vec<(Range<u64>, T)> {
         let mut gone = Vec::new();
-        if range.is_empty() {
+        if range.is_empty() || self.end() <= range.start {
             return gone;
         }
         self.split(range.start);
-        self.split(range.end);
         while let Some((&first, _)) = self.ranges.range(range.clone()).next()
             && let Some((end, value)) = self.ranges.remove(&first)
         {
-            self.count -= end - first;
-            gone.push((first..end, value));
+            if end > range.end {
+                self.ranges.insert(range.end, (end, value.shifted(range.end - first)));
+            }
+            let part = first..end.min(range.end);
+            self.count -= part.end - part.start;
+            gone.push((part, value));
         }
         gone
     }
@@ -192,6 +195,11 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.iter().map(|(&first, (end, value))| (first..*end, value))
     }
 
+    /// Where the last range ends; 0 without any.
+    pub fn end(&self) -> u64 {
+        self.ranges.last_key_value().map_or(0, |(_, (end, _))| *end)
+    }
+
     /// Number of ranges.
     pub fn len(&self) -> usize {
         self.ranges.len()
@@ -265,7 +273,7 @@ mod tests {
             prop_assert!(are_joined);
             let (before, behind): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(range, _)| range.start < from);
             prop_assert!(map.before(from).eq(before.into_iter().rev()) && map.from(from).eq(behind));
-            let overlapping = all.iter().cloned().filter(|(range, _)| range.start.max(from) < range.end.min(from + n));
+            let overlapping = all.iter().filter(|(range, _)| range.start.max(from) < range.end.min(from + n)).cloned();
             prop_assert!(map.overlapping(from..from + n).eq(overlapping));
             // Saved, restored, cut and changed.
             let saved = serde_json::to_string(&map).unwrap();

@@ -139,16 +139,15 @@ impl World {
     /// The allocator for a disk of that shape.
     pub fn space(&self, shape: &Shape) -> Result<Box<dyn Space>, Error> {
         let block_granules = self.block_granules();
-        let impossible = |error: String| Error::Impossible(error);
         Ok(match self.model {
             Model::Caveat => {
                 let options = CaveatOptions { block_granules, ..self.caveat.clone() };
-                Box::new(Caveat::new(shape, options).map_err(|error| impossible(error.to_string()))?)
+                Box::new(Caveat::new(shape, options)?)
             }
             Model::StrictAppend => {
                 let event_granules = EVENT_BYTES / self.granule_bytes;
                 let options = BandsOptions { block_granules, event_granules, ..self.bands };
-                Box::new(BandSpace::new(shape, options).map_err(|error| impossible(error.to_string()))?)
+                Box::new(BandSpace::new(shape, options)?)
             }
         })
     }

@@ -15,7 +15,7 @@ use smrkit::units::Nanos;
 
 use super::strict::StrictAppend;
 use super::{BandReport, BandState, Bands, Model, Platters, Shape};
-use crate::data::{Data, ReadBuffer, checksum};
+use crate::data::{Data, ReadBuffer, sealed};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};
 
@@ -293,9 +293,7 @@ fn head(layout: &ZonedLayout) -> Vec<u8> {
     let counts = [shape.granule_bytes, layout.zone_bytes, shape.bands.granules, shape.bands.count, layout.conventional];
     counts.iter().for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
     out.resize(BLOCK_BYTES - 4, 0);
-    let sum = checksum(&out);
-    out.extend_from_slice(&sum.to_le_bytes());
-    out
+    sealed(out)
 }
 
 /// Bytes of zeros that are written at a time where only their number is known.

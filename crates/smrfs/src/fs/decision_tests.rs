@@ -130,7 +130,7 @@ fn space(shape: &Shape) -> Box<dyn Space> {
             Box::new(BandSpace::new(shape, options).unwrap())
         }
         Model::Caveat => {
-            let options = CaveatOptions { block_granules: 8, slack_blocks: 4, ..CaveatOptions::default() };
+            let options = CaveatOptions { block_granules: 8, ..CaveatOptions::default() };
             Box::new(Caveat::new(shape, options).unwrap())
         }
     }
@@ -306,7 +306,7 @@ fn programs_ask_for_the_same_of_strict_append_as_ever() {
 fn programs_ask_for_the_same_of_caveat_scriptor_as_ever() {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let disk = Shape { model: Model::Caveat, granule_bytes: GRANULE, granules: 700, did: 3, dpid: 1, bands };
-    assert_eq!(Program::new(disk).live_long(1000), [76_800, 4096, 0, 6, 0, 0, 6012, 6_350_918_181_577_308_081]);
+    assert_eq!(Program::new(disk).live_long(1000), [77_312, 6144, 0, 8, 0, 512, 6078, 5_465_885_240_621_443_330]);
 }
 
 /// Two mebibytes of the host's room are kept for what it notes itself.

@@ -1,12 +1,11 @@
 //! Mounting and unmounting: what is live comes from the maps, or from the state that a clean unmount saved.
-//!
-//! The saved state is integers of seven bits a byte, the lowest first, each extent by its distance from the one before; then, if
-//! files share any, the shared extents with each further owner; then a checksum.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+
+use serde::{Deserialize, Serialize};
 
 use super::allocator::{Allocator, Rooms};
 use super::file::{BEHIND_ALL, File};
@@ -14,7 +13,7 @@ use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
 use crate::error::{Errno, FsError, FsResult, SealFault};
-use crate::map::{self, Decoded, MapError, RecordReader, put, sealed};
+use crate::map::{self, Decoded, MapError};
 use crate::meta::MetadataStore;
 use crate::space::Live;
 use crate::space::Space;
@@ -326,12 +325,11 @@ fn in_file(id: NodeId, error: FsError) -> FsError {
     }
 }
 
-/// The version of a state without shared extents, and of one with them.
-const ALONE: u64 = 1;
-const SHARED: u64 = 2;
+/// The version of a saved state. (1 and 2 were coded by hand.)
+const VERSION: u64 = 3;
 
 /// State that a clean unmount saves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedState {
     /// The number of the next part of a map.
     pub next_part: u64,
@@ -367,61 +365,25 @@ impl SavedState {
 }
 
 pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64 + saved.extents.len() * 8);
-    let version = if saved.shared.is_empty() { ALONE } else { SHARED };
-    let head = [version, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
-    head.into_iter().for_each(|value| put(&mut out, value));
-    put_extents(&mut out, &saved.extents, Span::end);
-    if version == SHARED {
-        put_extents(&mut out, &saved.shared, |span| span.at);
-    }
-    sealed(out)
-}
-
-/// Each extent by its distance from `from` of the one before.
-fn put_extents(out: &mut Vec<u8>, extents: &[(Span, Owner)], from: impl Fn(Span) -> Granule) {
-    put(out, extents.len() as u64);
-    let mut before = Granule(0);
-    for &(span, owner) in extents {
-        for value in [span.at - before, span.count, owner.file.0, owner.granule] {
-            put(out, value);
-        }
-        before = from(span);
-    }
-}
-
-fn take_extents(
-    next: &mut impl FnMut() -> Option<u64>,
-    shape: &Shape,
-    from: impl Fn(Span) -> Granule,
-) -> Option<Vec<(Span, Owner)>> {
-    let count = next()?;
-    let mut extents = Vec::with_capacity(count.min(1 << 20) as usize);
-    let mut before = Granule(0);
-    for _ in 0..count {
-        let span = Span::new(before.0.checked_add(next()?)?, next()?);
-        span.at.0.checked_add(span.count).filter(|&end| end <= shape.granules)?;
-        let owner = Owner { file: NodeId(next()?), granule: next()? };
-        owner.granule.checked_add(span.count)?;
-        extents.push((span, owner));
-        before = from(span);
-    }
-    Some(extents)
+    let state = (VERSION, shape.granules, shape.granule_bytes, saved);
+    map::sealed(postcard::to_allocvec(&state).expect("a state of known shape"))
 }
 
 /// None if anything about it is doubtful.
 pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
-    let mut reader = RecordReader::checked(bytes).ok()?;
-    let mut next = || reader.integer().ok();
-    let version = next().filter(|version| [ALONE, SHARED].contains(version))?;
-    if [next()?, next()?] != [shape.granules, shape.granule_bytes] {
-        return None;
-    }
-    let (next_part, mapped, promised) = (next()?, next()?, next()?);
-    let extents = take_extents(&mut next, shape, Span::end)?;
-    let shared = if version == SHARED { take_extents(&mut next, shape, |span| span.at)? } else { Vec::new() };
-    let granules: u64 = extents.iter().map(|(span, _)| span.count).sum();
-    (reader.end().is_ok() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents, shared })
+    type State = (u64, u64, u64, SavedState);
+    // A count asks for a megabyte at most before what it counts has been read.
+    let (state, rest) = postcard::take_from_bytes::<State>(map::unsealed(bytes)?).ok()?;
+    let (version, granules, granule_bytes, saved) = state;
+    let is_possible = |(span, owner): &(Span, Owner)| {
+        let is_on_disk = span.at.0.checked_add(span.count).is_some_and(|end| end <= shape.granules);
+        is_on_disk && owner.granule.checked_add(span.count).is_some()
+    };
+    let is_sound = rest.is_empty()
+        && (version, granules, granule_bytes) == (VERSION, shape.granules, shape.granule_bytes)
+        && saved.extents.iter().chain(&saved.shared).all(is_possible)
+        && saved.extents.iter().map(|(span, _)| span.count).try_fold(0, u64::checked_add) == Some(saved.mapped);
+    is_sound.then_some(saved)
 }
 
 #[cfg(test)]
@@ -464,6 +426,27 @@ mod tests {
             assert_eq!(decode(&bytes, shape), None, "bit {bit}");
         }
         assert_eq!(decode(&bytes, &Shape { granules: 999, ..*shape }), None);
+        let content = map::unsealed(&bytes).unwrap();
+        for (at, byte) in [(0, 2), (content.len(), 0)] {
+            let mut other = content.to_vec();
+            other.truncate(at);
+            other.push(byte);
+            other.extend(&content[content.len().min(at + 1)..]);
+            assert_eq!(decode(&map::sealed(other), shape), None, "an older version, and more than there is");
+        }
+    }
+
+    #[test]
+    fn an_old_state_and_one_of_endless_counts_are_not_read() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 1000, did: 1, dpid: 1, bands };
+        // Coded by hand, version 1: an extent of five granules of file 7.
+        let old = [1, 0xe8, 7, 0x80, 0x20, 3, 5, 0, 1, 0, 5, 7, 0];
+        assert_eq!(decode(&map::sealed(old.to_vec()), &shape), None);
+        let endless = [3, 0xe8, 7, 0x80, 0x20, 3, 5, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(decode(&map::sealed(endless.to_vec()), &shape), None);
+        let empty = [3, 0xe8, 7, 0x80, 0x20, 3, 0, 0, 0, 0];
+        assert!(decode(&map::sealed(empty.to_vec()), &shape).is_some());
     }
 
     /// Whoever changes the saved state can't make one file's data another's.

@@ -14,10 +14,9 @@ use std::ops::Range;
 
 use smrkit::ranges::{RangeMap, Shift};
 
-pub use crate::data::checksum;
+pub use crate::data::{checksum, sealed, unsealed};
 use crate::units::{Granule, Span};
-pub use record::{Head, MapError, RecordSummary, sealed, summary};
-pub(crate) use record::{RecordReader, put};
+pub use record::{Head, MapError, RecordSummary, summary};
 pub use stored::{
     Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, decode_places, load_part, part_numbers,
 };
@@ -91,7 +90,7 @@ impl FileMap {
 
     /// The first granule behind all data.
     pub fn end(&self) -> u64 {
-        self.extents.iter().next_back().map_or(0, |(extent, _)| extent.end)
+        self.extents.end()
     }
 
     /// The extents from the one on that holds `from` or else follows it, whole, in ascending order.

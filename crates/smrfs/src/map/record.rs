@@ -7,7 +7,7 @@
 //! record ends in the error that tells short ones from those out of range.
 
 use super::{FileMap, FilePiece};
-use crate::data::checksum;
+use crate::data::{sealed, unsealed};
 use crate::error::FsError;
 use crate::meta::Time;
 use crate::units::{Granule, Span};
@@ -254,7 +254,7 @@ impl From<MapError> for FsError {
 pub(super) const LIMIT: u64 = 1 << 56;
 
 /// Appends `value`.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -268,18 +268,15 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Rest of a record, to be read.
-pub(crate) struct RecordReader<'a> {
+pub(super) struct RecordReader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> RecordReader<'a> {
     /// Reads `bytes` up to their checksum, the last four, which is verified first.
-    pub(crate) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
-        let (body, sum) = bytes.split_last_chunk::<4>().ok_or(MapError::Short)?;
-        if checksum(body) != u32::from_le_bytes(*sum) {
-            return Err(MapError::Checksum);
-        }
-        Ok(RecordReader { bytes: body })
+    pub(super) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
+        let bytes = unsealed(bytes).ok_or(if bytes.len() < 4 { MapError::Short } else { MapError::Checksum })?;
+        Ok(RecordReader { bytes })
     }
 
     /// One byte.
@@ -290,7 +287,7 @@ impl<'a> RecordReader<'a> {
     }
 
     /// An integer.
-    pub(crate) fn integer(&mut self) -> Result<u64, MapError> {
+    pub(super) fn integer(&mut self) -> Result<u64, MapError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -408,13 +405,6 @@ pub(super) fn apply(map: &mut FileMap, piece: FilePiece) {
     if let Some(Span { at, count }) = piece.span() {
         map.put(piece.first, count, at);
     }
-}
-
-/// Bytes with their checksum behind them.
-pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let sum = checksum(&bytes);
-    bytes.extend(sum.to_le_bytes());
-    bytes
 }
 
 #[cfg(test)]

@@ -227,20 +227,20 @@ fn strict_append_decides_as_ever() {
     let paper = BandsOptions { block_granules: 8, event_granules: 30, ..BandsOptions::paper() };
     let found = [
         on_bands(64, 10, 2, small),
-        on_bands(70, 10, 0, BandsOptions { reset: Reset::Lazy, spare_percent: 20, ..small }),
+        on_bands(70, 10, 0, BandsOptions { reset: Reset::Lazy, ..small }),
         on_bands(96, 7, 1, BandsOptions { blocks: Blocks::Whole, ..small }),
-        on_bands(64, 10, 2, BandsOptions { pace: CleaningQuota::Event, reserve_bands: 2, ..small }),
+        on_bands(64, 10, 2, BandsOptions { pace: CleaningQuota::Event, ..small }),
         on_bands(128, 5, 1, paper),
-        on_bands(64, 12, 0, BandsOptions { low_percent: 20, idle_percent: 80, idle_dead_percent: 50, ..small }),
+        on_bands(64, 12, 0, BandsOptions { idle_dead_percent: 50, ..small }),
         on_bands(10, 40, 3, BandsOptions { writers: 2, ..small }),
     ];
     let expected = [
         [1837, 0, 2766, 416, 974, 415253497118135201],
-        [1845, 0, 852, 329, 790, 16454247008455490431],
+        [1943, 0, 1792, 444, 922, 3979575648829357929],
         [1678, 0, 1159, 212, 1171, 1570502143252229759],
-        [1775, 0, 2801, 428, 950, 16022222824354777927],
+        [1792, 0, 2598, 386, 953, 899963162662962864],
         [1827, 0, 1717, 369, 1634, 2749233879589532616],
-        [1705, 0, 1620, 253, 726, 1525902159917450865],
+        [1729, 0, 1301, 241, 700, 17162812194753104022],
         [273, 0, 406, 29, 31, 14601347773567505886],
     ];
     assert_eq!(found, expected);
@@ -248,13 +248,7 @@ fn strict_append_decides_as_ever() {
 
 #[test]
 fn caveat_scriptor_decides_as_ever() {
-    let small = CaveatOptions {
-        block_granules: 8,
-        samples: 20,
-        slack_blocks: 4,
-        reserved_blocks: 2,
-        ..CaveatOptions::default()
-    };
+    let small = CaveatOptions { block_granules: 8, ..CaveatOptions::default() };
     let with = |placement| CaveatOptions { placement, ..small.clone() };
     let found = [
         on_gaps(900, 4, 2, small.clone()),
@@ -264,17 +258,17 @@ fn caveat_scriptor_decides_as_ever() {
         on_gaps(900, 3, 3, with(Placement::Reservation)),
         on_gaps(1000, 4, 2, CaveatOptions { split: false, ..small.clone() }),
         on_gaps(900, 4, 2, CaveatOptions { defragment: false, ..small.clone() }),
-        on_gaps(500, 1, 1, CaveatOptions { moved_per_block: 3, slack_blocks: 20, ..small.clone() }),
+        on_gaps(500, 1, 1, small),
     ];
     let expected = [
-        [1322, 0, 1294, 233, 0, 12131555713242582783],
-        [1325, 0, 1116, 146, 0, 18049120044781491182],
-        [1371, 0, 810, 244, 0, 12216723096167444519],
-        [1336, 0, 524, 101, 0, 14549869722905469341],
-        [1312, 0, 2151, 301, 0, 9307796300517781805],
-        [1311, 0, 325, 88, 0, 18090416100158940912],
-        [1248, 45, 0, 88, 0, 3524873355029675284],
-        [703, 0, 1855, 253, 0, 170852762088315845],
+        [1306, 0, 7374, 685, 0, 9282432541742640421],
+        [1265, 0, 4836, 259, 0, 5836754539899816207],
+        [1297, 0, 3016, 545, 0, 7604496967472145893],
+        [1234, 0, 4683, 302, 0, 11630693914738082477],
+        [1251, 0, 4965, 532, 0, 16127775483851121384],
+        [1334, 0, 1368, 266, 0, 6017508212201083810],
+        [1150, 82, 0, 94, 0, 7146618458968604213],
+        [577, 0, 5197, 544, 0, 10960355628057483136],
     ];
     assert_eq!(found, expected);
 }

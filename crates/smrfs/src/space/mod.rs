@@ -138,7 +138,7 @@ impl Live {
 
     /// Adds an extent; `false` (and nothing done) if some of it is there already.
     pub fn insert(&mut self, span: Span, owner: Owner) -> bool {
-        let is_free = self.0.overlapping(span.range()).next().is_none();
+        let is_free = self.0.end() <= span.at.0 || self.0.overlapping(span.range()).next().is_none();
         if is_free {
             self.0.insert(span.range(), owner);
         }

@@ -17,7 +17,7 @@ use smrkit::tally::Cause;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{BandReport, Bands, HostManaged, Model, Shape, stacked};
 use crate::error::{DeviceError, DeviceResult, Violation};
-use crate::map::{checksum, sealed};
+use crate::map::{sealed, unsealed};
 use crate::units::{Granule, Span};
 
 /// First bytes of every superblock.
@@ -161,10 +161,7 @@ impl Superblock {
             return Err(SuperblockError::Foreign);
         }
         // Of every version: a flipped bit in the version itself is damage, and no other program helps.
-        let (body, sum) = granule.split_last_chunk::<4>().ok_or(SuperblockError::Checksum)?;
-        if checksum(body) != u32::from_le_bytes(*sum) {
-            return Err(SuperblockError::Checksum);
-        }
+        unsealed(granule).ok_or(SuperblockError::Checksum)?;
         let version = u32::from_le_bytes(reader.take()?);
         if version != VERSION {
             return Err(SuperblockError::Version(version));

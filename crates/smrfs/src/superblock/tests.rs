@@ -132,7 +132,7 @@ fn what_is_no_superblock_is_said_to_be_none() {
         let mut other = bytes.clone();
         other[8] = version;
         assert_eq!(Superblock::decode(&other), Err(SuperblockError::Checksum), "damage, whatever the version says");
-        let sum = checksum(&other[..508]).to_le_bytes();
+        let sum = crate::map::checksum(&other[..508]).to_le_bytes();
         other[508..].copy_from_slice(&sum);
         let error = Superblock::decode(&other).unwrap_err();
         assert_eq!(error, SuperblockError::Version(u32::from(version)));
@@ -147,7 +147,7 @@ fn what_is_no_superblock_is_said_to_be_none() {
     for at in 44..46 {
         let mut odd = bytes.clone();
         odd[at] = 9;
-        let sum = checksum(&odd[..508]).to_le_bytes();
+        let sum = crate::map::checksum(&odd[..508]).to_le_bytes();
         odd[508..].copy_from_slice(&sum);
         assert_eq!(Superblock::decode(&odd).is_ok(), at == 45, "byte {at}");
     }

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::device::{HostManaged, Model};
+use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::Errno;
 use smrfs::fs::{self, Allocate, FileSystem};
 use smrfs::fsck::report::{Problem, Report, Verdict};
@@ -256,11 +256,18 @@ fn a_granule_that_the_disk_does_not_read_becomes_a_hole_alone() {
     assert_eq!(fixture.check(false).verdict, Verdict::Clean);
 }
 
-fn mounted(model: Model, device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>) -> FileSystem {
+/// A disk with room for files beside the bands that cleaning needs.
+fn roomy(model: Model) -> Shape {
     let shape = shape(model);
+    let count = if model == Model::StrictAppend { 12 } else { 0 };
+    Shape { granules: 390, bands: Bands { count, ..shape.bands }, ..shape }
+}
+
+fn mounted(model: Model, device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>) -> FileSystem {
+    let shape = *device.shape();
     let space: Box<dyn Space> = match model {
         Model::StrictAppend => {
-            let options = BandsOptions { block_granules: 4, reserve_bands: 1, ..BandsOptions::default() };
+            let options = BandsOptions { block_granules: 4, ..BandsOptions::default() };
             Box::new(BandSpace::new(&shape, options).unwrap())
         }
         Model::Caveat => {
@@ -274,8 +281,7 @@ fn mounted(model: Model, device: &Arc<dyn HostManaged>, store: &Arc<dyn Metadata
 
 /// A file system of the core's own making, over which a random life goes.
 fn lived(model: Model, seed: u64, unmount: bool) -> (Arc<dyn HostManaged>, Arc<dyn MetadataStore>) {
-    let shape = shape(model);
-    let device: Arc<dyn HostManaged> = Arc::new(Bad::new(shape));
+    let device: Arc<dyn HostManaged> = Arc::new(Bad::new(roomy(model)));
     let store: Arc<dyn MetadataStore> =
         Arc::new(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, Arc::new(Time::default)));
     let fs = mounted(model, &device, &store);

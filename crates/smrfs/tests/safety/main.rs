@@ -99,8 +99,6 @@ fn caveat(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Option
         split: random.random_bool(0.7),
         defragment: random.random_bool(0.8),
         block_granules: block,
-        seed: random.random(),
-        ..CaveatOptions::default()
     };
     Caveat::new(&shape, options.clone()).ok()?;
     Some(Trial { shape, make: Box::new(move || Box::new(Caveat::new(&shape, options.clone()).unwrap())) })

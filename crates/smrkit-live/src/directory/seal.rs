@@ -8,7 +8,7 @@ use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 use smrfs::error::{FsError, FsResult, SealError, SealFault, SealedMap};
-use smrfs::map::checksum;
+use smrfs::map::{sealed, unsealed};
 use smrfs::superblock::VolumeKey;
 
 /// The version of sealed maps and parts.
@@ -99,16 +99,12 @@ impl Sealer {
 
     fn close(&self, what: u8, place: &[u8], mut out: Vec<u8>) -> Vec<u8> {
         out.extend(self.tag(what, place, &out));
-        out.extend(checksum(&out).to_le_bytes());
-        out
+        sealed(out)
     }
 
     /// Contents that lie before the tag, which is right. Damage is told from forgery by the checksum, which anyone can make.
     fn checked<'a>(&self, what: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
-        let (whole, sum) = stored.split_last_chunk::<SUM_BYTES>().ok_or(SealFault::Damaged)?;
-        if checksum(whole) != u32::from_le_bytes(*sum) {
-            return Err(SealFault::Damaged);
-        }
+        let whole = unsealed(stored).ok_or(SealFault::Damaged)?;
         match whole.first() {
             Some(&VERSION) => {}
             Some(&newer) if newer > VERSION => return Err(SealFault::Version(newer)),
@@ -151,9 +147,7 @@ mod tests {
     fn forged(stored: &[u8], at: usize) -> Vec<u8> {
         let mut forged = stored[..stored.len() - SUM_BYTES].to_vec();
         forged[at] ^= 1;
-        let sum = checksum(&forged);
-        forged.extend(sum.to_le_bytes());
-        forged
+        sealed(forged)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{FileType, Mode, OFlags, Stat, XattrFlags};
 use rustix::io::Errno as Os;
 use smrfs::error::{Errno, FsError, FsResult};
-use smrfs::map::checksum;
+use smrfs::map::{checksum, sealed, unsealed};
 use smrfs::meta::{SetAttr, SetTime};
 
 use super::attributes::{get, is_hidden, list, remove, set};
@@ -24,7 +24,6 @@ use super::{DirectoryStore, failed, failed_io, stat, way};
 pub(super) const LIST: &[u8] = b"user.smrfs.values";
 /// The version of the list.
 const VERSION: u8 = 1;
-const SUM_BYTES: usize = 4;
 /// The longest value that Linux knows, and the highest place that is believed.
 const BYTES_MAX: u32 = 64 << 10;
 const AT_MAX: u64 = 1 << 40;
@@ -74,16 +73,11 @@ impl ValueList {
             out.extend(bytes.to_le_bytes());
             out.extend(sum.to_le_bytes());
         }
-        out.extend(checksum(&out).to_le_bytes());
-        out
+        sealed(out)
     }
 
     fn parse(stored: &[u8]) -> Option<ValueList> {
-        let (body, sum) = stored.split_last_chunk::<SUM_BYTES>()?;
-        if checksum(body) != u32::from_le_bytes(*sum) {
-            return None;
-        }
-        let mut rest = body.strip_prefix(&[VERSION])?;
+        let mut rest = unsealed(stored)?.strip_prefix(&[VERSION])?;
         let mut values = Vec::new();
         while let Some((&length, after)) = rest.split_first() {
             let (name, after) = after.split_at_checked(length.into())?;

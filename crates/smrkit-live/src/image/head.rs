@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use smrfs::device::{Model, Shape};
-use smrfs::map::{checksum, sealed};
+use smrfs::map::{sealed, unsealed};
 use smrfs::units::Granule;
 
 const MAGIC: &[u8; 8] = b"SMRdisk\0";
@@ -58,9 +58,7 @@ pub fn decode(bytes: &[u8]) -> Result<Shape, NoHead> {
         return Err(NoHead::Version(version));
     }
     let fixed = bytes.get(..FIXED_BYTES).ok_or(NoHead::Damaged)?;
-    if word(FIXED_BYTES - 4) != Some(checksum(&fixed[..FIXED_BYTES - 4])) {
-        return Err(NoHead::Damaged);
-    }
+    unsealed(fixed).ok_or(NoHead::Damaged)?;
     let model = match word(12) {
         Some(0) => Model::StrictAppend,
         Some(1) => Model::Caveat,

@@ -22,7 +22,7 @@ use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::fs::{DamagedMap, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::{BandsError, BandsOptions};
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::superblock::Superblock;
 use smrfs::superblock::{Area, AreaError, data_part};
@@ -205,7 +205,7 @@ fn exposed(image: &Path, home: &Home) -> Result<Vec<LiveError>, LiveError> {
 }
 
 /// A fresh allocator for a strict-append disk.
-fn bands_of(shape: &Shape) -> Result<BandSpace, BandsError> {
+fn bands_of(shape: &Shape) -> Result<BandSpace, smrkit::error::Error> {
     BandSpace::new(shape, BandsOptions::default())
 }
 

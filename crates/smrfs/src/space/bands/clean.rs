@@ -5,7 +5,7 @@
 //! what is live in all its bands, settle once, reset those that nothing readable is left in.
 
 use super::table::{Band, BandTable, Streams};
-use super::{BandSpace, CleaningQuota, Reset};
+use super::{BandSpace, CleaningQuota, IDLE_PERCENT, LOW_PERCENT, RESERVE_BANDS, Reset};
 use crate::space::{CleaningStep, Live, Trigger};
 use crate::units::{Granule, Owner, Span};
 
@@ -53,9 +53,9 @@ impl BandSpace {
     /// not live (the rest could not be cleaned but at great cost), and enough above the reserve to clean ahead of need.
     fn low_bands(&self) -> u64 {
         let layout = &self.table.layout;
-        let share = (layout.count * self.options.low_percent).div_ceil(100);
+        let share = (layout.count * LOW_PERCENT).div_ceil(100);
         let slack = layout.count.saturating_sub(self.table.sums.live.div_ceil(layout.granules));
-        share.min(slack / 2).max(self.options.reserve_bands + 1)
+        share.min(slack / 2).max(RESERVE_BANDS + 1)
     }
 
     /// True if space is short, or bands given up in the midst take up the last of those that may be open.
@@ -68,7 +68,7 @@ impl BandSpace {
     }
 
     fn is_idle_low(&self) -> bool {
-        self.table.empty.len() as u64 * 100 < self.table.layout.count * self.options.idle_percent
+        self.table.empty.len() as u64 * 100 < self.table.layout.count * IDLE_PERCENT
     }
 
     fn least_dead_when_idle(&self) -> u64 {
@@ -88,8 +88,8 @@ impl BandSpace {
             return;
         }
         let Some(event) = &self.cleaner.event else { return };
-        let span = self.low_bands() - self.options.reserve_bands;
-        let above = (self.table.empty.len() as u64).saturating_sub(self.options.reserve_bands).min(span);
+        let span = self.low_bands() - RESERVE_BANDS;
+        let above = (self.table.empty.len() as u64).saturating_sub(RESERVE_BANDS).min(span);
         let share = u128::from(placed * event.live) * u128::from(2 * span - above);
         self.cleaner.allowed += (share.div_ceil(u128::from(event.dead.max(1) * span))) as u64;
     }
@@ -229,7 +229,7 @@ impl BandSpace {
             bands: if stuck && steady { 1 } else { self.options.event_bands(&self.shape) },
             least_dead: if why == Trigger::Idle { self.least_dead_when_idle() } else { 1 },
             greedy: stuck && steady,
-            open: stuck || empty <= self.options.reserve_bands,
+            open: stuck || empty <= RESERVE_BANDS,
             begun: empty > 0 && self.table.open_for_disk() + 2 <= self.shape.bands.max_open,
             held_first: self.is_held_up(),
             room: self.room(),

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BandSpace, Blocks};
+use super::{BandSpace, Blocks, RESERVE_BANDS};
 use crate::device::Bands;
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Span};
@@ -315,7 +315,6 @@ pub(super) struct Streams {
     pub moved: Option<u64>,
     blocks: Blocks,
     max_open: u64,
-    reserve: u64,
     /// The band opened last; the next one is looked for behind it.
     last_opened: u64,
     /// Counts placements.
@@ -323,7 +322,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub fn new(writers: u64, blocks: Blocks, max_open: u64, reserve: u64) -> Streams {
+    pub fn new(writers: u64, blocks: Blocks, max_open: u64) -> Streams {
         // One band is left to the cleaner, and one to a write that fails.
         let writers = writers.min(max_open.saturating_sub(2)).max(1);
         Streams {
@@ -331,7 +330,6 @@ impl Streams {
             moved: None,
             blocks,
             max_open,
-            reserve,
             last_opened: 0,
             used: 0,
         }
@@ -373,7 +371,7 @@ impl Streams {
     fn spare(&self, table: &BandTable) -> u64 {
         let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.rest(band)).sum();
         let size = table.layout.granules;
-        (table.sums.open_rest - own + table.empty.len() as u64 * size).saturating_sub(self.reserve * size)
+        (table.sums.open_rest - own + table.empty.len() as u64 * size).saturating_sub(RESERVE_BANDS * size)
     }
 
     /// Place of the next granules of `want`: at a cursor, at most up to the band's end.

@@ -5,7 +5,7 @@
 
 use rand::RngExt;
 
-use super::Caveat;
+use super::{Caveat, MOVED_PER_BLOCK, SAMPLES, SLACK_BLOCKS};
 use crate::space::{AllocationRequest, CleaningStep, Trigger};
 use crate::units::{Granule, Span};
 
@@ -121,7 +121,7 @@ impl Caveat {
     pub(super) fn pay(&mut self, count: u64) {
         let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
         // Little where little is missing: so hosts wait rarely, and pay evenly.
-        let more = self.options.moved_per_block * count * short / slack * short / slack;
+        let more = MOVED_PER_BLOCK * count * short / slack * short / slack;
         self.progress.pay(if short == 0 { 0 } else { self.options.block_granules }, more);
     }
 
@@ -136,7 +136,7 @@ impl Caveat {
     }
 
     fn slack(&self) -> u64 {
-        self.options.slack_blocks * self.ledger.runs.unit
+        SLACK_BLOCKS * self.ledger.runs.unit
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
@@ -202,7 +202,7 @@ impl Caveat {
     /// The best of some windows of at most `most` granules each; and how many extents were looked at.
     pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
         let (mut best, mut looked) = (None, 0);
-        for sample in 0..self.options.samples {
+        for sample in 0..SAMPLES {
             if sample >= FEWEST_SAMPLES && looked >= MOST_LOOKED {
                 break;
             }
@@ -218,7 +218,7 @@ impl Caveat {
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
         let mut best = None;
         for (looked, (span, _)) in everywhere.enumerate() {
-            if best.is_some() && looked >= self.options.samples as usize {
+            if best.is_some() && looked >= SAMPLES as usize {
                 break;
             }
             best = Window::better(best, self.window_from(span.at.0, u64::MAX, &mut 0));

@@ -20,6 +20,7 @@ use std::str::FromStr;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
+use smrkit::error::Error;
 use smrkit::names::known;
 
 use super::{AllocationRequest, CleaningStep, Counts, Live, Space, Trigger, whole};
@@ -58,11 +59,8 @@ pub struct Caveat {
 
 impl Caveat {
     /// The allocator of an empty disk.
-    pub fn new(shape: &Shape, options: CaveatOptions) -> Result<Caveat, CaveatError> {
+    pub fn new(shape: &Shape, options: CaveatOptions) -> Result<Caveat, Error> {
         let block = options.block_granules;
-        if block == 0 {
-            return Err(CaveatError::NoBlock);
-        }
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
         let caveat = Caveat {
             ledger: CaveatLedger::new(shape, unit),
@@ -75,12 +73,18 @@ impl Caveat {
             unmovable: Ranges::default(),
             moving: false,
             progress: CleaningProgress::default(),
-            random: Pcg64Mcg::seed_from_u64(options.seed),
+            random: Pcg64Mcg::seed_from_u64(1),
             options,
         };
         let has_room = caveat.reserve.loss <= shape.granules && caveat.usable() >= unit;
         let Shape { granules, did, dpid, .. } = *shape;
-        if has_room { Ok(caveat) } else { Err(CaveatError::TooSmall { granules, did, dpid, block }) }
+        if has_room {
+            return Ok(caveat);
+        }
+        Err(Error::Impossible(format!(
+            "a disk of {granules} granules with DID {did}, DPID {dpid} and blocks of {block} has no room for files: \
+             take a larger disk, smaller blocks or smaller distances"
+        )))
     }
 
     fn on_disk(&self, span: Span) -> bool {
@@ -194,37 +198,6 @@ impl Space for Caveat {
     }
 }
 
-/// Why an allocator can't be made, or an option not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CaveatError {
-    /// Nothing fits on the disk next to its safety gaps.
-    #[error(
-        "a disk of {granules} granules with DID {did}, DPID {dpid} and blocks of {block} has no room for files: \
-         take a larger disk, smaller blocks or smaller distances"
-    )]
-    TooSmall {
-        /// The size of the disk.
-        granules: u64,
-        /// Its DID.
-        did: u64,
-        /// Its DPID.
-        dpid: u64,
-        /// The block.
-        block: u64,
-    },
-    /// A block of no length.
-    #[error("blocks of 0 granules: set block_granules to 1 or more")]
-    NoBlock,
-    /// No such name.
-    #[error("there is no placement policy \"{name}\": {choices}")]
-    NoSuchName {
-        /// The name.
-        name: String,
-        /// The name that was meant, if one is near, and all there are.
-        choices: String,
-    },
-}
-
 /// Policy by which data is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -253,15 +226,25 @@ impl Placement {
 }
 
 impl FromStr for Placement {
-    type Err = CaveatError;
-    fn from_str(name: &str) -> Result<Placement, CaveatError> {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Placement, Error> {
         let found = Placement::ALL.into_iter().find(|placement| placement.name() == name);
-        found.ok_or_else(|| CaveatError::NoSuchName {
-            name: name.to_string(),
-            choices: known(name, Placement::ALL.into_iter().map(Placement::name)),
+        found.ok_or_else(|| {
+            let choices = known(name, Placement::ALL.into_iter().map(Placement::name));
+            Error::Usage(format!("there is no placement policy \"{name}\": {choices}"))
         })
     }
 }
+
+// Chosen by measuring: docs/design/performance.md.
+/// Blocks of room kept next to an open file.
+const RESERVED_BLOCKS: u64 = 8;
+/// Windows looked at before the best of them is emptied.
+const SAMPLES: u32 = 200;
+/// Blocks of room above the reserve below which each write of a host is followed by some cleaning.
+const SLACK_BLOCKS: u64 = 32;
+/// The most blocks moved for each block that a host writes, before room has run out.
+const MOVED_PER_BLOCK: u64 = 24;
 
 /// Behaviour of the allocator; nothing of it is on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -272,34 +255,13 @@ pub struct CaveatOptions {
     pub split: bool,
     /// The largest block, in granules.
     pub block_granules: u64,
-    /// Blocks of room kept next to an open file.
-    pub reserved_blocks: u64,
     /// True if to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
     pub defragment: bool,
-    /// Windows looked at before the best of them is emptied.
-    pub samples: u32,
-    /// Blocks of room above the reserve below which each write of a host is followed by some cleaning.
-    pub slack_blocks: u64,
-    /// The most blocks moved for each block that a host writes, before room has run out.
-    pub moved_per_block: u64,
-    /// Seed of the places where windows are sampled.
-    pub seed: u64,
 }
 
 impl Default for CaveatOptions {
-    /// The numbers were chosen by measuring: docs/design/performance.md.
     fn default() -> CaveatOptions {
-        CaveatOptions {
-            placement: Placement::Adjacent,
-            split: true,
-            block_granules: 256,
-            reserved_blocks: 8,
-            defragment: true,
-            samples: 200,
-            slack_blocks: 32,
-            moved_per_block: 24,
-            seed: 1,
-        }
+        CaveatOptions { placement: Placement::Adjacent, split: true, block_granules: 256, defragment: true }
     }
 }
 
@@ -470,7 +432,7 @@ impl Caveat {
     fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
         self.cursor = placed.0 + count;
         if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
-            let kept = self.to_come(want).max(self.options.reserved_blocks * self.options.block_granules);
+            let kept = self.to_come(want).max(RESERVED_BLOCKS * self.options.block_granules);
             let until = placed.1.min(placed.0 + count + kept);
             let streak = self.reservations.streak(want.owner.file, want.after) + count;
             self.reservations.renew(want.owner.file, placed.0 + count, until, streak);

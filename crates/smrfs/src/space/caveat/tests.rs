@@ -117,7 +117,7 @@ fn two_writers_do_not_interleave() {
             ends[file as usize] = Some(span.end());
         }
     }
-    let most = 2 * 60 / space.options.reserved_blocks as usize + 1;
+    let most = 2 * 60 / RESERVED_BLOCKS as usize + 1;
     assert!(space.live.extents() <= most, "{} extents", space.live.extents());
 }
 
@@ -127,8 +127,6 @@ fn a_disk_without_room_beside_its_gaps_is_refused() {
         let error = Caveat::new(&shape(granules, did, dpid), CaveatOptions::default()).unwrap_err();
         assert!(error.to_string().contains("larger disk"), "{error}");
     }
-    let options = CaveatOptions { block_granules: 0, ..CaveatOptions::default() };
-    assert_eq!(Caveat::new(&shape(1000, 1, 1), options).unwrap_err(), CaveatError::NoBlock);
 }
 
 /// History of one granule, as one who forgets nothing knows it.
@@ -270,7 +268,7 @@ fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
 #[test]
 fn names_round_trip_and_others_are_refused_with_the_choices() {
     for placement in Placement::ALL {
-        assert_eq!(placement.name().parse(), Ok(placement));
+        assert_eq!(placement.name().parse::<Placement>().unwrap(), placement);
         assert_eq!(serde_json::to_value(placement).unwrap(), placement.name());
     }
     let error = "worst-fit".parse::<Placement>().unwrap_err().to_string();
