@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
 use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory};
 use crate::measured::{AskedWork, Known};
-use crate::trial::Measured;
+use crate::trial::{self, Measured};
 use crate::uses::AskedUse;
 use crate::{LoadKind, Need, Question};
 
@@ -414,7 +414,7 @@ impl Advice {
                 cache_sectors: outcome.capacity.cache_sectors,
                 cleans: verdict::cleans(outcome),
                 is_conventional: question.run.is_conventional(),
-                is_dynamic: changes::is_dynamic(&question.run),
+                is_dynamic: trial::is_dynamic(&question.run),
                 is_estimated: question.run.system().drives().iter().any(|own| own.drive.ranges().next().is_some()),
             },
             rebuild: outcome.run.rebuild,

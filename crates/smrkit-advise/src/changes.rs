@@ -17,7 +17,7 @@ use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_report::format;
 
-use crate::trial::{Measured, Trial};
+use crate::trial::{Measured, Trial, is_dynamic};
 use crate::{Load, LoadKind, Question};
 
 /// Sizes of writes: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
@@ -226,14 +226,6 @@ fn host_layer(run: &PlannedRun) -> Result<Change, Error> {
     let spec = layer::find("dm-zoned")?;
     let made = run.under(spec)?.possible().map(Trial::for_run);
     Ok(Change::new(ChangeKind::HostLayer, "dm-zoned", made))
-}
-
-/// Layer of disks that write wherever there is room, and know of room only what was never written or was trimmed.
-const DYNAMIC: &str = "log";
-
-/// True if any disk of the run is of that kind.
-pub fn is_dynamic(run: &PlannedRun) -> bool {
-    run.system().drives().iter().any(|own| own.layer.name == DYNAMIC)
 }
 
 /// The run where the disk was trimmed that is written to, the new one of a rebuild, or any where there is none; `None` if it is so already,

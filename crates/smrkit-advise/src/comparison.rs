@@ -151,7 +151,36 @@ impl Trajectory {
     /// Seconds to move `bytes`: the time of the run, and for what the run did not move the rate that remains once the cache is full.
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let elapsed_s = self.elapsed_ns as f64 / 1e9;
-        elapsed_s + (bytes - self.bytes as f64) / self.lasting_bytes_per_s().max(1e-9)
+        let (mut from_s, mut from) = (elapsed_s, self.bytes as f64);
+        if let Some((at_s, until)) =
+            self.cache_full_at_s.zip(self.cache_full_after_bytes).filter(|_| self.is_full_later())
+        {
+            if bytes <= until as f64 {
+                return elapsed_s * bytes / from.max(1.0);
+            }
+            (from_s, from) = (at_s, until as f64);
+        }
+        from_s + (bytes - from) / self.lasting_bytes_per_s().max(1e-9)
+    }
+
+    /// True if the cache is full only after the end of the run, and another run has told what comes then.
+    pub fn is_full_later(&self) -> bool {
+        self.cache_full_at_s.is_some_and(|at_s| at_s > self.elapsed_ns as f64 / 1e9)
+    }
+
+    /// Appends the run from when the cache is full to this one, at whose end it was still filling.
+    pub fn append(&mut self, later: &Trajectory) {
+        let Some(more_s) = self.full_in_s.take() else { return };
+        let at_s = self.elapsed_ns as f64 / 1e9 + more_s;
+        self.cache_full_at_s = Some(at_s);
+        self.cache_full_after_bytes = Some((self.rate_before_bytes_per_s * at_s) as u64);
+        self.rate_after_bytes_per_s = Some(later.lasting_bytes_per_s());
+        self.longest_stall_ns = self.longest_stall_ns.max(later.longest_stall_ns);
+        self.longest_read_ns = self.longest_read_ns.max(later.longest_read_ns);
+        self.longest_write_ns = self.longest_write_ns.max(later.longest_write_ns);
+        self.longest_command_ns = self.longest_command_ns.max(later.longest_command_ns);
+        self.dropped_7s = self.dropped_7s.max(later.dropped_7s);
+        self.dropped_30s = self.dropped_30s.max(later.dropped_30s);
     }
 
     /// Figures of its requests.

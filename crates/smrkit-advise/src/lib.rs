@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use smrkit::error::Error;
-use smrkit::experiment::demand::Demand;
+use smrkit::experiment::demand::{Demand, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Prefill, Settings};
@@ -300,12 +300,19 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
         None => trial.serve(demand, sectors, true, watch).map_err(named)?,
     };
     let is_over = served.outcome.interrupted || trial.run.rebuild().is_some() || trial.run.settings().check;
-    if !load.is_endless() || is_over || served.trajectory.full_in_s.is_none() {
-        return Ok(served);
+    let Some(times) = served.times_until_full().filter(|_| !is_over) else { return Ok(served) };
+    let until_full = served.asked as f64 * times;
+    if !load.is_endless() {
+        let opening = Opening::new(sectors, trial.run.settings().seed);
+        let all = demand.open(&opening).map_err(named)?.progress().total;
+        let ends_before = !load.is_even || all.is_some_and(|all| (all as f64) < until_full);
+        return if ends_before {
+            Ok(served)
+        } else {
+            trial.with_what_remains(demand, sectors, served, watch).map_err(named)
+        };
     }
-    let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(named)?;
-    let until_full = served.asked as f64 * served.times_until_full().unwrap_or(1.0);
-    match later {
+    match trial.serve_from_full(demand, sectors, &served, watch).map_err(named)? {
         Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
         _ if load.is_even && until_full <= MOST_FILLING as f64 => {

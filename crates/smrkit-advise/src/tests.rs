@@ -21,7 +21,7 @@ use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, Rebuild
 use crate::screen::{self, Screen};
 use crate::trial::Trial;
 use crate::words;
-use crate::{Buffer, LoadKind, Need};
+use crate::{Buffer, Load, LoadKind, Need};
 
 const S: u64 = 1_000_000_000;
 
@@ -1145,6 +1145,21 @@ fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
     let [part, whole] = served.unwrap().map(|served| served.trajectory);
     let times = part.seconds_for(whole.bytes as f64) / (whole.elapsed_ns as f64 / 1e9);
     assert!(part.bytes < whole.bytes && (0.67..1.5).contains(&times), "{times}");
+}
+
+#[test]
+fn free_room_that_small_writes_fill_late_is_filled_by_larger_ones() {
+    let settings = Settings { depth: 4, ..Settings::default() };
+    let run = System::drive("wd40efax").layer("log").run(settings).unwrap();
+    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
+    let demand: Arc<dyn Demand> =
+        Arc::new(GeneratedDemand::from(Workload::parse("random-write:size=4Ki,count=10M").unwrap()));
+    let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
+    let part = pool::make_one(&Unwatched, "", |watch| crate::serve(&trial, &load, sectors, watch)).unwrap().trajectory;
+    // Of 5.4 million requests, all of them run, the first waits after 2,299 s, and 257 kB/s remain.
+    assert!(part.requests < 200_000 && part.is_full_later(), "{part:?}");
+    assert!((part.cache_full_at_s.unwrap() / 2299.0 - 1.0).abs() < 0.05, "{part:?}");
+    assert!((0.5..2.0).contains(&(part.lasting_bytes_per_s() / 257e3)), "{part:?}");
 }
 
 #[test]

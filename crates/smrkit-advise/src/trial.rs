@@ -27,6 +27,10 @@ const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
 pub const MOST_FILLING: u64 = 2_560_000;
+/// Requests to which small writes are joined, where more than are served at most would fill the free room of a disk that writes wherever there
+/// is some: how much of each band is room then depends little on their size (assumption). To a quarter of these it would be too uneven.
+const JOINED: u64 = MOST_FILLING / 2;
+const MOST_JOINED: u64 = 8 * MOST_FILLING;
 /// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
 /// hides nothing any more then (assumptions).
 const ENOUGH_OPEN: u64 = 40_000;
@@ -160,6 +164,14 @@ impl Full {
     }
 }
 
+/// Layer of disks that write wherever there is room, and know of room only what was never written or was trimmed.
+const DYNAMIC: &str = "log";
+
+/// True if any disk of the run is of that kind.
+pub fn is_dynamic(run: &PlannedRun) -> bool {
+    run.system().drives().iter().any(|own| own.layer.name == DYNAMIC)
+}
+
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
@@ -184,7 +196,8 @@ impl Trial {
             let is_flat_out = measured.outcome.engine.arrival == Arrival::FlatOut;
             let trajectory = &measured.trajectory;
             let until_full = measured.times_until_full().map(|times| first as f64 * times);
-            let can_fill = until_full.is_some_and(|requests| requests < FAR * MOST_FILLING as f64);
+            let far = if is_dynamic(&self.run) { 1.0 } else { FAR } * MOST_FILLING as f64;
+            let can_fill = until_full.is_some_and(|requests| requests < far);
             let is_close = trajectory.cache_full_at_s.is_some();
             let most = if is_flat_out && (can_fill || is_close) { most.max(MOST_FILLING) } else { most };
             let is_long =
@@ -214,13 +227,7 @@ impl Trial {
         watch: &mut RunWatch,
     ) -> Result<Option<Measured>, Error> {
         let times = measured.times_until_full().unwrap_or(1.0);
-        let writes = (measured.outcome.commands.host_write as f64 * times) as u64;
-        if writes > MOST_FILLING {
-            return Ok(None);
-        }
-        let Some(full) = self.fill(demand, sectors, (writes, measured.written_a_request()), watch)? else {
-            return Ok(None);
-        };
+        let Some(full) = self.filled_after(demand, sectors, measured, watch)? else { return Ok(None) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
         let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, &full, watch)?;
         later.trajectory.full_after_s = Some(measured.outcome.elapsed_ns as f64 / 1e9 * times);
@@ -228,6 +235,38 @@ impl Trial {
         later.trajectory.full_in_s = None;
         later.full = Some(full);
         Ok(Some(later))
+    }
+
+    /// The system once it is as full as the load of which `measured` is the beginning makes it, if that does not take too many requests.
+    fn filled_after(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        measured: &Measured,
+        watch: &mut RunWatch,
+    ) -> Result<Option<Full>, Error> {
+        let times = measured.times_until_full().unwrap_or(1.0);
+        let writes = (measured.outcome.commands.host_write as f64 * times) as u64;
+        match writes <= if is_dynamic(&self.run) { MOST_JOINED } else { MOST_FILLING } {
+            true => self.fill(demand, sectors, (writes, measured.written_a_request()), watch),
+            false => Ok(None),
+        }
+    }
+
+    /// The beginning of a load that comes as fast as it can, `measured`, with what comes once it has filled the cache.
+    pub fn with_what_remains(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        mut measured: Measured,
+        watch: &mut RunWatch,
+    ) -> Result<Measured, Error> {
+        let Some(full) = self.filled_after(demand, sectors, &measured, watch)? else { return Ok(measured) };
+        let run = self.run.clone().beginning_with(Arc::clone(&full.state));
+        let later = Trial { run, first: Some(ENOUGH_OPEN), ..self.clone() }.serve(demand, sectors, false, watch)?;
+        measured.trajectory.append(&later.trajectory);
+        measured.full = Some(full);
+        Ok(measured)
     }
 
     /// Serves requests from a full cache on, at least so many as fill it twice, or more until those that wait are more and more, or are
@@ -278,15 +317,21 @@ impl Trial {
             ..*self.run.settings()
         };
         let mut run = self.run.clone().with(settings);
+        let (mut packed_sectors, mut most) = (self.packed_sectors, MOST_FILLING);
+        if writes > MOST_FILLING && is_dynamic(&run) {
+            let sectors = writes as f64 * written_a_request / (JOINED * SECTOR_BYTES) as f64;
+            packed_sectors = packed_sectors.max(Some((sectors as u32).next_power_of_two()));
+            most = MOST_JOINED;
+        }
         let (mut bytes, mut seconds) = (0, 0.0);
-        let (mut first, mut served_all) = (writes.clamp(FEWEST, MOST_FILLING), 0);
+        let (mut first, mut served_all) = (writes.clamp(FEWEST, most), 0);
         loop {
             let trial = Trial {
                 run: run.clone(),
+                packed_sectors,
                 first: Some(first),
                 pace: None,
                 filling_from: Some(served_all),
-                ..self.clone()
             };
             let (served, state) = trial.serve_to_state(demand, sectors, watch)?;
             let Some(state) = state else { return Ok(None) };
@@ -305,7 +350,7 @@ impl Trial {
             }
             (bytes, seconds) = (bytes + trajectory.bytes, seconds + outcome.elapsed_ns as f64 / 1e9);
             served_all += asked;
-            let left = MOST_FILLING.saturating_sub(served_all);
+            let left = most.saturating_sub(served_all);
             // A state is costly to save and to read again, so that as many come next as seem to be needed.
             let needed = comparison::share_until_full(&outcome).map_or(f64::MAX, |times| times * first as f64);
             if left == 0 || asked < first || needed > HOPELESS * left as f64 {
@@ -388,7 +433,9 @@ struct Again {
     fills: bool,
     /// How far behind their own place they go, around the end of the disk.
     shift_sectors: u64,
-    repetitions: u32,
+    /// The number of the repetition. Those that fill a cache come first, so that others go elsewhere than these as well.
+    nth: u32,
+    last: u32,
     /// True if any has come of this repetition.
     has_any: bool,
 }
@@ -396,19 +443,21 @@ struct Again {
 impl Again {
     fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64, fills: bool) -> Result<Again, Error> {
         let opened = demand.open(&opening)?;
-        let mut all = Again { demand, opening, opened, skip, fills, shift_sectors: 0, repetitions: 0, has_any: true };
+        let nth = if fills { 0 } else { MOST_REPEATED };
+        let last = nth + MOST_REPEATED;
+        let mut all = Again { demand, opening, opened, skip, fills, shift_sectors: 0, nth, last, has_any: true };
         all.repeat()?;
         Ok(all)
     }
 
     fn repeat(&mut self) -> Result<(), Error> {
-        self.opening.seed += 1;
-        self.opened = self.demand.open(&self.opening)?;
+        (self.nth, self.has_any) = (self.nth + 1, false);
+        let seed = self.opening.seed + u64::from(self.nth);
+        self.opened = self.demand.open(&Opening { seed, ..self.opening })?;
         if self.opened.describe().workload.is_none() {
             let farthest = (self.opening.host_sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED;
-            self.shift_sectors = (self.shift_sectors + farthest) % self.opening.host_sectors.max(1);
+            self.shift_sectors = farthest * u64::from(self.nth) % self.opening.host_sectors.max(1);
         }
-        (self.repetitions, self.has_any) = (self.repetitions + 1, false);
         Ok(())
     }
 }
@@ -418,7 +467,7 @@ impl Source for Again {
         loop {
             self.opened.fill(batch)?;
             if batch.is_empty() {
-                if self.repetitions == MOST_REPEATED || !self.has_any {
+                if self.nth == self.last || !self.has_any {
                     return Ok(());
                 }
                 self.repeat()?;
@@ -560,6 +609,9 @@ impl Measured {
         let is_timed = self.is_timed();
         let whole = Multiples::from_figures(&self.trajectory.figures(), &usual.trajectory.figures(), is_timed);
         let from_first_wait = self.trajectory.cache_full_at_s.and_then(|at_s| {
+            if self.trajectory.is_full_later() {
+                return self.after_by_bytes(usual);
+            }
             let first = self.stretches.at((at_s * 1e9) as u64);
             let (own, other) = (self.stretches.from(first)?, usual.stretches.from(first)?);
             (own.requests == other.requests).then(|| Multiples::from_figures(&own, &other, is_timed))
@@ -581,10 +633,15 @@ impl Measured {
         };
         let waits = || quotient(own.mean_ns as f64 * requests.0 as f64, other.mean_ns as f64 * requests.1 as f64);
         let times = time.unwrap_or_else(waits);
-        let of = |times: f64| Multiples { elapsed: time.map(|_| times), mean: times, p99: times, longest: times };
-        let after = own.rate_after_bytes_per_s.filter(|_| time.is_some());
-        let from_first_wait = after.map(|rate| of(quotient(1e9 / rate, usual.time_for_a_byte())));
-        Comparison { whole: of(times), from_first_wait, rebuild: None }
+        let whole = Multiples { elapsed: time.map(|_| times), mean: times, p99: times, longest: times };
+        Comparison { whole, from_first_wait: self.after_by_bytes(usual), rebuild: None }
+    }
+
+    /// The same of the time for a byte from when the cache is full, if that is the disk's own.
+    fn after_by_bytes(&self, usual: &Measured) -> Option<Multiples> {
+        let rate = self.trajectory.rate_after_bytes_per_s.filter(|_| self.is_timed())?;
+        let times = quotient(1e9 / rate, usual.time_for_a_byte());
+        Some(Multiples { elapsed: Some(times), mean: times, p99: times, longest: times })
     }
 
     /// The time for a byte of its requests, in nanoseconds.
