@@ -32,20 +32,13 @@ pub struct AskedWork<'a> {
     pub stream_write_bytes: Option<f64>,
 }
 
-static KNOWN: [Known; 6] = [
+static KNOWN: [Known; 5] = [
     Known {
         drives: &["wd40efax"],
         is_of: |asked| asked.rebuilds(true) && asked.is_onto_used() && asked.array == Some((Level::Raid5, 4)),
         bytes_per_s: 4e12 / (229.0 * 3600.0),
         told: "229 h for 4 TB",
         source: "ServeTheHome, 2020, on a pool that was three quarters full",
-    },
-    Known {
-        drives: &["wd40efax"],
-        is_of: |asked| asked.rebuilds(false) && asked.is_onto_used() && asked.array == Some((Level::Raid5, 4)),
-        bytes_per_s: 4e12 / (57.0 * 3600.0),
-        told: "57 h for 4 TB",
-        source: "published of md in 2020, without the host's settings",
     },
     Known {
         drives: &["st8000as0002"],

@@ -314,8 +314,11 @@ impl Fit {
         Some(room.until_fall(self.value(SHARED) * small) / small)
     }
 
+    /// Adds a value, unless nothing in the logs shows it, as the rotation of what does not turn.
     fn note(&mut self, name: &'static str, value: Fitted) {
-        self.values.push((name, value));
+        if value.value.is_finite() {
+            self.values.push((name, value));
+        }
     }
 
     /// A value that the fitted ones give beside the measured one.
@@ -487,6 +490,8 @@ fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
     let (appends, seeks) = (far / near < 1.2, far / near > 1.35);
     let (scattered, at_home) = (back < 0.3 * stream, back > 0.5 * stream);
     let kind = match falls {
+        // A disk that turns has to wait for a durable write's sectors.
+        _ if near < 1e-3 => Kind::Unknown,
         None if seeks && at_home => Kind::Conventional,
         Some(_) if appends && at_home => Kind::PersistentCache,
         _ if appends && scattered => Kind::DynamicMapping,

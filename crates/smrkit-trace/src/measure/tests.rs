@@ -258,6 +258,18 @@ fn half_of_a_public_measurement_predicts_the_other_half() {
 }
 
 #[test]
+fn what_does_not_turn_has_no_rotation() {
+    let mut logs = Logs::default();
+    for phase in &PHASES {
+        let rows = (0..200).map(|n| format!("{n}, 50000, 0, {}, {}\n", phase.block, n * phase.block));
+        logs.add(phase, &rows.collect::<String>()).unwrap();
+    }
+    let fit = Fit::of(&logs).unwrap();
+    assert_eq!((fit.kind, fit.get("rotations a minute").is_none()), (Kind::Unknown, true), "{fit:?}");
+    assert!(fit.values.iter().all(|(_, fitted)| fitted.value.is_finite()), "{fit:?}");
+}
+
+#[test]
 fn what_is_no_log_of_the_job_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let read = |name: &str, text: &str| {
