@@ -128,7 +128,7 @@ class Calls(unittest.TestCase):
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
         of_merges = {"merged_runs"}
         of_arrays_and_sources = {"members", "rebuild", "movement", "interleave", "sources", "by_source", "requests_sha256"}
-        others = of_arrays_and_sources | {"garbage_collection"}
+        others = of_arrays_and_sources | {"garbage_collection", "edit"}
         self.assertEqual(typed - of_merges - others, set(outcome))
         self.assertEqual(typed - others, set(smrkit.merge([outcome, outcome])))
         self.assertEqual(outcome.latency_ns["all"].count, outcome["latency_ns"]["all"]["count"])
