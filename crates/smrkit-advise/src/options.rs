@@ -372,9 +372,7 @@ impl AskedAdvice<'_> {
 
     /// True of a workload that does the same from beginning to end.
     fn is_even(&self) -> bool {
-        let is_even = |text: &str| {
-            !text.contains([';']) && !UNEVEN.iter().any(|name| text.contains(name)) && !text.ends_with(".toml")
-        };
+        let is_even = |text: &str| !text.contains(';') && !UNEVEN.iter().any(|name| text.contains(name));
         let counts_all = self.settings.warmup == Warmup::Requests(0) && self.settings.until.is_none();
         let demand = &self.options.demand;
         counts_all

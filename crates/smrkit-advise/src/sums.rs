@@ -29,6 +29,7 @@ const READ_MAX: u64 = 16 << 20;
 const STREAM_BYTES: f64 = 131_072.0;
 /// Length of an interval where no time tells it (assumption).
 const INTERVAL_S: f64 = 60.0;
+const DAY_S: f64 = 86_400.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
 /// Requests that are made of the sums; of more, each interval is shortened (assumption).
@@ -48,14 +49,21 @@ struct Sums {
 /// Times of a report's lines, in whichever form they stand.
 #[derive(Default)]
 struct Clock {
-    before: Option<f64>,
-    now: Option<f64>,
+    before: Option<Time>,
+    now: Option<Time>,
+}
+
+/// Seconds since midnight, or since another moment.
+#[derive(Clone, Copy, PartialEq)]
+enum Time {
+    OfDay(f64),
+    Since(f64),
 }
 
 impl Clock {
     /// Takes the time of a line that has one: of the day, or a number alone on its line.
     fn read(&mut self, line: &str) {
-        let time = clock_s(line).or_else(|| line.trim().parse().ok());
+        let time = clock_s(line).map(Time::OfDay).or_else(|| line.trim().parse().ok().map(Time::Since));
         if time.is_some() && time != self.now {
             (self.before, self.now) = (self.now, time);
         }
@@ -63,7 +71,11 @@ impl Clock {
 
     /// From the time before to this one; 0 if either is not known.
     fn seconds(&self) -> f64 {
-        self.before.zip(self.now).map_or(0.0, |(before, now)| (now - before).rem_euclid(86_400.0))
+        match self.before.zip(self.now) {
+            Some((Time::OfDay(before), Time::OfDay(now))) => (now - before).rem_euclid(DAY_S),
+            Some((Time::Since(before), Time::Since(now))) => (now - before).max(0.0),
+            _ => 0.0,
+        }
     }
 }
 
@@ -323,7 +335,7 @@ fn perfmon(text: &str) -> Result<Devices, String> {
 fn clock_s(line: &str) -> Option<f64> {
     let mut words = line.split_whitespace().peekable();
     while let Some(word) = words.next() {
-        let clock = word.rsplit('T').next()?.split(['+', 'Z']).next()?;
+        let clock = word.rsplit('T').next()?.split(['+', '-', 'Z']).next()?;
         let parts: Option<Vec<f64>> = clock.split(':').map(|part| part.parse().ok()).collect();
         if let Some([hours, minutes, seconds]) = parts.as_deref() {
             let hours = match words.peek() {
@@ -448,6 +460,11 @@ mod tests {
         made
     }
 
+    /// A look at /proc/diskstats.
+    fn look(time: u64, reads: u64, writes: u64) -> String {
+        format!("{time}\n   8  0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0\n", reads * 16, writes * 1024)
+    }
+
     const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=60000ms\
                          +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms";
 
@@ -468,9 +485,6 @@ mod tests {
                    \"\\\\PC\\PhysicalDisk(0 C:)\\Disk Read Bytes/sec\",\"\\\\PC\\PhysicalDisk(0 C:)\\Disk Write Bytes/sec\"\n\
                    \"11/28/2026 12:00:00.000\",\"20\",\"10\",\"163840\",\"5242880\"\n";
         assert_eq!(made(pdh).workload, PHASE);
-        let look = |time: u64, reads: u64, writes: u64| {
-            format!("{time}\n   8  0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0\n", reads * 16, writes * 1024)
-        };
         assert_eq!(made(&(look(1000, 5, 7) + &look(1060, 1205, 607))).workload, PHASE);
         assert!(from_text(&look(1000, 5, 7)).unwrap_err().contains("append another"));
         let sar = "12:00:01        DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util\n\
@@ -490,7 +504,7 @@ mod tests {
         for times in [
             ["11/29/26 12:59:50", "11/29/26 13:00:00", "11/29/26 13:00:10"],
             ["11/29/2026 12:59:50 PM", "11/29/2026 01:00:00 PM", "11/29/2026 01:00:10 PM"],
-            ["2026-11-29T23:59:50+0100", "2026-11-30T00:00:00+0100", "2026-11-30T00:00:10+0100"],
+            ["2026-11-29T23:59:50-0500", "2026-11-30T00:00:00-0500", "2026-11-30T00:00:10-0500"],
             ["1764435590", "1764435600", "1764435610"],
         ] {
             let made = made(&times.map(report).concat());
@@ -503,6 +517,8 @@ mod tests {
             "{}",
             untold.note
         );
+        let day = look(1_000_000, 5, 7) + &look(1_086_400, 1205, 607);
+        assert!(made(&day).note.contains("1 interval of 24 h"), "{}", made(&day).note);
         let sar = "12:00:01 AM  DEV  tps  rkB/s  wkB/s\n12:10:01 AM  sda  10.00  0.00  5120.00\n\n";
         assert!(made(sar).workload.contains("duration=600000ms"), "{}", made(sar).workload);
     }

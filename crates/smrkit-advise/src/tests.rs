@@ -528,6 +528,10 @@ fn a_budget_does_not_contradict_the_answer() {
         budget,
         "How much: it keeps up with 3 MB/s of this load for as long as you like; the load asks for 1 MB/s."
     );
+    let mut waits = open(2.4);
+    waits.budget = Some(Budget { for_ever_bytes_per_s: Some(3e6), ..Budget::default() });
+    waits.present[0].own.mean_ns = 6000 * S;
+    assert_eq!(words::budget(&answered(waits)), None);
 }
 
 #[test]

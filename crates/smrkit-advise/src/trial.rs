@@ -265,6 +265,7 @@ impl Trial {
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
         let later = Trial { run, first: Some(ENOUGH_OPEN), ..self.clone() }.serve(demand, sectors, false, watch)?;
         measured.trajectory.append(&later.trajectory);
+        measured.outcome.interrupted |= later.outcome.interrupted;
         measured.full = Some(full);
         Ok(measured)
     }

@@ -656,13 +656,21 @@ fn grounds(advice: &Advice) -> Vec<String> {
     grounds
 }
 
+/// A mean wait that only a backlog makes.
+const BACKLOG: Nanos = Nanos(30_000_000_000);
+
 /// What the drive takes, and how that stands to what is asked.
 pub fn budget(advice: &Advice) -> Option<String> {
     let budget = advice.budget?;
     let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, written_share, .. } = budget;
     let write = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
     if let Some(lasting) = budget.for_ever_bytes_per_s.filter(|_| advice.is_open()) {
-        let asked = advice.judged().own.asked_bytes_per_s();
+        let own = &advice.judged().own;
+        let asked = own.asked_bytes_per_s();
+        // What waits for so long is a backlog, whatever a shorter run from a full cache on says of the rate.
+        if asked <= lasting && own.mean_ns > BACKLOG.0 {
+            return None;
+        }
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
             Answer::No if asked <= lasting => {

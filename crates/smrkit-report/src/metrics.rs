@@ -1,6 +1,7 @@
 //! The report of a mount or a served drive as text for Prometheus: one table says which numbers, under which names.
 
 use serde_json::Value;
+use smrkit::stats::latency::step_end;
 
 use crate::activity::text_of;
 
@@ -122,7 +123,9 @@ fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Val
 }
 
 fn add_histogram(text: &mut String, name: &str, labels: &str, steps: &Value, sum_s: f64) {
-    let steps = steps.as_array().into_iter().flatten().filter_map(|step| Some((step[0].as_f64()?, step[1].as_u64()?)));
+    // The last step ends at the longest latency so far. Here it ends where it always will, so that no bucket's count falls.
+    let steps = steps.as_array().into_iter().flatten();
+    let steps = steps.filter_map(|step| Some((step_end(step[0].as_u64()?) as f64, step[1].as_u64()?)));
     let steps: Vec<(f64, u64)> = steps.collect();
     let up_to = |bound_ns: f64| steps.iter().filter(|step| step.0 <= bound_ns).map(|step| step.1).sum::<u64>();
     for bound in BOUNDS_S {
@@ -153,8 +156,8 @@ mod tests {
             r#"smrkit_drive_served_seconds_total{image="/a \"b\""} 2.5"#,
             r#"smrkit_drive_failed{image="/a \"b\""} 0"#,
             r#"smrkit_drive_stalls_total{image="/a \"b\"",over="7s"} 3"#,
-            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.001"} 2"#,
-            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.0005"} 0"#,
+            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.0025"} 2"#,
+            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.001"} 0"#,
             r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="+Inf"} 3"#,
             r#"smrkit_drive_request_duration_seconds_sum{image="/a \"b\"",op="read"} 0.006"#,
             r#"smrkit_drive_request_duration_seconds_count{image="/a \"b\"",op="read"} 3"#,
@@ -162,6 +165,13 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(!text.contains("cache_fill"), "{text}");
+        // A longer latency moves the end of the step that was the last one, and no count.
+        let below_1_s = |steps: Value| {
+            let mut text = String::new();
+            add_histogram(&mut text, "x", "", &steps, 0.0);
+            text.lines().find(|line| line.contains("le=\"1\"")).map(str::to_string)
+        };
+        assert_eq!(below_1_s(json!([[990_000_000, 4]])), below_1_s(json!([[1_006_632_959, 4], [2_000_000_000u64, 1]])));
         let mount = json!({"mount_point": "/mnt", "read_only": true, "statistics": {"waited_ns": 500_000_000}});
         let mount = super::text(&mount);
         assert!(mount.contains("smrkit_mount_read_only{mount_point=\"/mnt\"} 1\n"), "{mount}");

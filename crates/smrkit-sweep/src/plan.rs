@@ -15,7 +15,7 @@ use toml::{Table, Value};
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
 /// Options whose values may be files; what they hold counts, not what they are called.
-pub(crate) const FILES: [&str; 2] = ["trace", "drive"];
+pub(crate) const FILES: [&str; 4] = ["trace", "drive", "like", "from_state"];
 
 /// Options by which something is drawn beside the requests of a trace.
 const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];
@@ -80,7 +80,7 @@ impl Sweep {
         for (option, value) in sweep.comparisons.iter_mut().flatten() {
             // A name, such as a preset's, stays one.
             let beside = folder.join(&*value);
-            if FILES.contains(&option.as_str()) && beside.exists() {
+            if FILES.contains(&option.replace('-', "_").as_str()) && beside.exists() {
                 *value = beside.display().to_string();
             }
         }

@@ -298,11 +298,16 @@ pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error>
     // Merged sources keep their order.
     sorted.sort_by_key(|(name, _)| name.replace('-', "_"));
     for (name, value) in sorted {
-        parts.push(name.replace('-', "_").into());
-        parts.push(match name.as_str() {
-            name if FILES.contains(&name) && Path::new(value).is_file() => contents.of_file(Path::new(value))?,
-            _ => value.as_bytes().to_vec(),
-        });
+        let name = name.replace('-', "_");
+        if FILES.contains(&name.as_str()) && Path::new(value).is_file() {
+            parts.extend([name.into(), contents.of_file(Path::new(value))?]);
+            continue;
+        }
+        parts.extend([name.into(), value.as_bytes().to_vec()]);
+        // The drives of an array's members may be files.
+        for path in value.split([',', '(', ')', '=']).map(Path::new).filter(|path| path.is_file()) {
+            parts.push(contents.of_file(path)?);
+        }
     }
     Ok(hash_of(parts.iter().map(Vec::as_slice)))
 }

@@ -19,7 +19,7 @@ const WRITE: Sectors = Sectors(1, u32::MAX as u64);
 
 keys! {
     /// What is taken of the requests, and how their writes are cut.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     struct EditKeys {
         /// Leaves out what comes before this time, which counts as 0 from then on.
         from: Nanos = Time(0), "0s";
@@ -35,7 +35,7 @@ keys! {
 }
 
 /// Edits of requests, in the order of their keys; `Display` gives the canonical text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Edit {
     keys: EditKeys,
     text: String,
@@ -51,6 +51,9 @@ impl FromStr for Edit {
         match keys.until {
             Some(until) if until <= keys.from => {
                 Err(Error::Usage(format!("edit: until={until} leaves nothing from={}: raise until", keys.from)))
+            }
+            _ if keys == EditKeys::default() => {
+                Err(Error::Usage("edit: it changes nothing: give from, until, first, pack or split".into()))
             }
             _ => {
                 let given: Vec<String> = values.given().map(|(key, value)| format!("{key}={value}")).collect();
@@ -108,6 +111,11 @@ impl<S: Source> Source for Edited<S> {
             out.push(rest);
         }
         Ok(())
+    }
+
+    /// What was outstanding is not told of edited requests.
+    fn outstanding(&self) -> &[u16] {
+        &[]
     }
 
     fn inner(&self) -> Option<&dyn Source> {
@@ -242,6 +250,11 @@ impl<S: Source> Source for Packed<S> {
         }
         self.batch = batch;
         Ok(())
+    }
+
+    /// Of what was gathered nobody knows what its host had outstanding.
+    fn outstanding(&self) -> &[u16] {
+        if self.sectors.is_some() { &[] } else { self.source.outstanding() }
     }
 
     fn inner(&self) -> Option<&dyn Source> {

@@ -56,6 +56,7 @@ impl<T: Shift> RangeMap<T> {
         if range.is_empty() {
             return;
         }
+        debug_assert!(self.overlapping(range.clone()).next().is_none(), "something is known of {range:?}");
         self.count += range.end - range.start;
         // Behind all others, as a mount does a million times: found with one search.
         if let Some(mut last) = self.ranges.last_entry()
@@ -105,10 +106,13 @@ impl<T: Shift> RangeMap<T> {
         gone
     }
 
-    /// What is known of the parts of a range, to be changed. None reaches across one of its ends any more.
+    /// What is known of the parts of a range, to be changed. None reaches across one of its ends any more, so that neighbours may be as if
+    /// one.
     pub fn within_mut(&mut self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &mut T)> {
-        self.split(range.start);
-        self.split(range.end);
+        if !range.is_empty() {
+            self.split(range.start);
+            self.split(range.end);
+        }
         self.ranges.range_mut(range).map(|(&first, (end, value))| (first..*end, value))
     }
 

@@ -382,6 +382,7 @@ pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     let is_sound = rest.is_empty()
         && (version, granules, granule_bytes) == (VERSION, shape.granules, shape.granule_bytes)
         && saved.extents.iter().chain(&saved.shared).all(is_possible)
+        && saved.extents.is_sorted_by(|(span, _), (next, _)| span.at.0 + span.count <= next.at.0)
         && saved.extents.iter().map(|(span, _)| span.count).try_fold(0, u64::checked_add) == Some(saved.mapped);
     is_sound.then_some(saved)
 }
@@ -414,6 +415,10 @@ mod tests {
         for shared in [Vec::new(), shared] {
             let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents: extents.clone(), shared };
             comes_back(&saved, &shape);
+        }
+        for wrong in [vec![extents[1], extents[0]], vec![extents[0], (Span::new(4, 200), owner(5, 0))]] {
+            let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents: wrong, shared: Vec::new() };
+            assert_eq!(decode(&encode(&saved, &shape), &shape), None, "out of order, or over each other");
         }
     }
 

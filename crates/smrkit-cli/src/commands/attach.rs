@@ -18,7 +18,7 @@ use smrkit_live::mount::{self, MountError, run_directory};
 
 use smrkit_report::activity;
 
-use super::serve::{DriveOptions, print_report};
+use super::serve::{DriveOptions, finish, print_report};
 use crate::exit::{self, Done};
 use crate::invocation;
 use crate::output::{print, print_as};
@@ -85,7 +85,7 @@ impl Attach {
         }
         let (file, file_requests) = attached::file_of(&drive).context("a pair of sockets")?;
         let server = DriveServer::new(drive, Frontend::File(file_requests), pace);
-        let serving = thread::spawn(move || server.run(&requests));
+        let serving = thread::spawn(move || server.run(requests));
         let attached =
             Attached::new(file, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));
         let attached = match attached {
@@ -107,7 +107,7 @@ impl Attach {
         self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
         print_report(&report);
-        metrics.map_or(Ok(()), |metrics| metrics.finish(&report)).context("the metrics can't be written")?;
+        finish(metrics, &report);
         closed?;
         Ok(Done::All)
     }

@@ -118,9 +118,21 @@ impl DriveOptions {
 
     /// Publishes what the server reports, if that is asked for.
     pub fn publish(&self, controller: &Controller) -> anyhow::Result<Option<Metrics>> {
+        if let Some(MetricsTarget::Tcp(address)) = &self.metrics
+            && !["127.", "[::1]", "localhost:"].iter().any(|own| address.starts_with(own))
+        {
+            eprintln!("smrkit: whoever reaches {address} can read the metrics, and the image's path in them");
+        }
         let publish =
             |target| Metrics::publish(target, controller.clone(), metrics::text).with_context(|| target.to_string());
         self.metrics.as_ref().map(publish).transpose()
+    }
+}
+
+/// Writes the last metrics. If that fails, the drive has ended all the same.
+pub(super) fn finish(metrics: Option<Metrics>, report: &Value) {
+    if let Some(Err(error)) = metrics.map(|metrics| metrics.finish(report)) {
+        eprintln!("smrkit: the metrics can't be written: {error}");
     }
 }
 
@@ -174,9 +186,9 @@ impl Serve {
         let is_silent = is_inherited && self.command.is_empty();
         // Before the server takes its priority, which the command would inherit.
         let commanded = (!is_silent).then(|| self.start(uri, controller));
-        let (report, closed) = DriveServer::new(drive, frontend, pace).run(&requests);
+        let (report, closed) = DriveServer::new(drive, frontend, pace).run(requests);
         print_report(&report);
-        metrics.map_or(Ok(()), |metrics| metrics.finish(&report)).context("the metrics can't be written")?;
+        finish(metrics, &report);
         if self.json {
             print_json(&report)?;
         }

@@ -184,7 +184,8 @@ impl Convert {
         let opening = interrupt.opening_outputs(&paths);
         let mut converter = Converter::create(&self.output, reader.format)?;
         drop(opening);
-        let edit = self.edit.map_or_else(|| Edit::from_str(""), Ok)?;
+        let is_edited = self.edit.is_some();
+        let edit = self.edit.unwrap_or_default();
         let mut watched = WatchedSource::new(edit.apply(reader, u64::MAX), &interrupt, "converting");
         let rows = if self.sort { converter.sort(&mut watched)? } else { converter.copy(&mut watched)? };
         let (reader, done) = (watched.finish().source.source.source, interrupt.done());
@@ -192,7 +193,8 @@ impl Convert {
             return Ok(done);
         }
         interrupt.writing();
-        converter.finish(reader.volumes(), reader.sha256())?;
+        // What was edited is no copy of its source.
+        converter.finish(reader.volumes(), reader.sha256().filter(|_| !is_edited))?;
         warn(reader.notes());
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
         eprintln!(

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::files::FILES;
-use super::{Scratch, outcomes, smrkit, testdata};
+use super::{Scratch, outcome, outcomes, smrkit, testdata};
 
 fn json(arguments: &str) -> Value {
     serde_json::from_str(&smrkit(arguments).done()).expect("JSON")
@@ -54,6 +54,30 @@ fn convert_writes_parquet_and_never_over_its_source() {
     let bad = scratch.file("bad.csv", "128166372003061629,hm,1,Read,8192,4096,58000\nx\n");
     smrkit(&format!("trace convert {bad} {}", scratch.path("bad.parquet"))).failed(3);
     assert!(!scratch.names().contains(&"bad.parquet".to_string()), "no half file is left");
+}
+
+#[test]
+fn edited_requests_are_the_same_in_a_run_a_copy_and_a_record() {
+    let scratch = Scratch::new();
+    let (trace, copy, record) = (testdata("msr.csv"), scratch.path("copy.parquet"), scratch.path("run.json"));
+    let edit = "--edit first=4,split=4KiB";
+    smrkit(&format!("trace convert {trace} {copy} {edit}")).done();
+    let run = |what: &str| {
+        let own = outcome(&format!("-q --drive tiny --layer vguard --fold {what}"));
+        let told = |key: &str| own.pointer(key).unwrap_or_else(|| panic!("{key}")).clone();
+        (told("/requests"), told("/elapsed_ns"), told("/latency_ns"), told("/run/hash"))
+    };
+    let edited = run(&format!("--trace {trace} {edit}"));
+    let copied = run(&format!("--trace {copy}"));
+    assert_eq!((&edited.0, &edited.1, &edited.2), (&copied.0, &copied.1, &copied.2));
+    let whole = run(&format!("--trace {trace}"));
+    assert!(edited.0 != whole.0 && edited.3 != whole.3, "an edit changes what is run, and its hash");
+    smrkit(&format!("run -q --drive tiny --layer vguard --fold --trace {trace} {edit} --json {record}")).done();
+    smrkit(&format!("run --repeat {record}")).done();
+    for nothing in ["", "from=0s"] {
+        smrkit(&format!("run --drive tiny --trace {trace} --edit={nothing}")).says(2, &["it changes nothing"]);
+    }
+    smrkit(&format!("run --drive tiny --trace {trace} {edit} --arrival closed")).failed(2);
 }
 
 #[test]

@@ -623,7 +623,8 @@ impl ServedDrive {
             Op::Flush => {
                 self.write_events();
                 self.undo.clear();
-                Ok(())
+                // Up to where a zone's data is good, the events alone tell.
+                if self.is_durable && self.zones().is_some() { self.image.sync_events() } else { Ok(()) }
             }
             Op::Write | Op::Discard => {
                 let early = match &mut self.queue[at].state {

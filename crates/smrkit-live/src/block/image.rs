@@ -651,6 +651,11 @@ impl DriveImage {
             None => Ok(()),
         }
     }
+
+    /// Makes the events durable that were appended.
+    pub(super) fn sync_events(&self) -> io::Result<()> {
+        self.state_file.as_ref().and_then(|file| file.out.as_ref()).map_or(Ok(()), File::sync_data)
+    }
 }
 
 impl StateFile {

@@ -84,6 +84,8 @@ impl Metrics {
         match target {
             MetricsTarget::File(path) => {
                 refuse_other(path)?;
+                // A directory that can't be written into is told at once.
+                create_beside(path).and_then(|(_, new)| fs::remove_file(new))?;
                 file = Some(path.clone());
             }
             MetricsTarget::Unix(path) => listener = Some(Listener::unix(path)?),
@@ -101,9 +103,10 @@ impl Metrics {
                 while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                     let mut files = [PollFd::new(&listener, PollFlags::IN)];
                     let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
-                    while let Ok(Some(client)) = listener.accept() {
-                        // A client that goes or stays mute gets nothing.
-                        let _ = answer(client, &report);
+                    // One at a time, between looks at whether the server has ended. A client that goes or stays mute gets nothing.
+                    match listener.accept() {
+                        Ok(client) => drop(client.map(|client| answer(client, &report))),
+                        Err(_) => thread::sleep(LOOK),
                     }
                 }
             }
@@ -148,9 +151,17 @@ fn refuse_other(path: &Path) -> io::Result<()> {
 /// Replaces the file as a whole, so that nobody reads half of it.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     refuse_other(path)?;
+    let (mut file, new) = create_beside(path)?;
+    file.write_all(text.as_bytes()).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+/// A new file beside `path`, whatever somebody put at its name before.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{}", std::process::id()));
-    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
+    let new = PathBuf::from(new);
+    let _ = fs::remove_file(&new);
+    Ok((File::create_new(&new)?, new))
 }
 
 /// Answers one scraper.
@@ -219,6 +230,13 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(replace(&link, "").is_err());
+        // A link at the name of the new file leads nowhere.
+        let (_, new) = create_beside(&path).unwrap();
+        fs::remove_file(&new).unwrap();
+        std::os::unix::fs::symlink(&link, &new).unwrap();
+        replace(&path, "# HELP smrkit_drive_info 3\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "# HELP smrkit_drive_info 3\n");
+        assert!(fs::read_link(&link).is_ok() && !new.exists());
         for other in ["", "thesis", "# HELP node_load1\n"] {
             fs::write(&path, other).unwrap();
             assert!(replace(&path, "new").unwrap_err().to_string().contains("another path"));

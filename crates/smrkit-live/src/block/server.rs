@@ -154,7 +154,7 @@ impl DriveServer {
     }
 
     /// Serves until it is asked to stop; closes the image cleanly. Gives what it would have reported last, if it had been asked.
-    pub fn run(mut self, requests: &ControlRequests) -> (Value, Result<(), LiveError>) {
+    pub fn run(mut self, requests: ControlRequests) -> (Value, Result<(), LiveError>) {
         if let Frontend::Ublk(device) = &mut self.clients.frontend
             && let Err(error) = device.start()
         {
@@ -162,8 +162,8 @@ impl DriveServer {
             self.stop();
         }
         while !self.is_over() {
-            if self.wait(requests) {
-                self.receive(requests);
+            if self.wait(&requests) {
+                self.receive(&requests);
             }
             self.look_at = Instant::now() + WORK;
             self.has_more_work = false;

@@ -144,7 +144,7 @@ impl Served {
         let uri = listener.to_string();
         let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(drive, Frontend::Nbd(listener), pace).run(&requests);
+            let (report, closed) = DriveServer::new(drive, Frontend::Nbd(listener), pace).run(requests);
             if report["has_failed"] == false {
                 closed.unwrap();
             }

@@ -163,6 +163,7 @@ impl WriteCache {
     /// Puts the runs of a restored state in order.
     pub fn order_runs(&mut self) {
         self.sectors = 0;
+        (self.by_lba, self.by_cylinder) = Default::default();
         std::mem::take(&mut self.runs).into_iter().for_each(|run| self.hold(run));
     }
 

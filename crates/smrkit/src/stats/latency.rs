@@ -395,7 +395,7 @@ impl OpList {
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
         for &(value, count) in &self.values {
-            let upper = coarse(value).min(self.max_ns.max(1));
+            let upper = step_end(value).min(self.max_ns.max(1));
             match steps.last_mut() {
                 Some(last) if last.0 == upper => last.1 = last.1.saturating_add(count),
                 _ => steps.push((upper, count)),
@@ -444,8 +444,8 @@ fn nearest_rank(count: u64, per_mille: u64) -> u64 {
     (u128::from(count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64
 }
 
-/// The largest value of `ns`'s step; steps are at most a thirty-second of the value wide.
-fn coarse(ns: u64) -> u64 {
+/// The largest value of `ns`'s step in a histogram; steps are at most a thirty-second of the value wide.
+pub fn step_end(ns: u64) -> u64 {
     let shift = (64 - ns.leading_zeros()).saturating_sub(6);
     (ns >> shift) << shift | ((1 << shift) - 1)
 }

@@ -216,9 +216,9 @@ impl Told {
         }
         if let Some(collected) = outcome.garbage_collection.filter(|collected| collected.enospc > 0) {
             let garbage = Bytes(collected.enospc_garbage_sectors / collected.enospc * SECTOR_BYTES);
+            let often = if collected.enospc == 1 { "once".into() } else { format!("{} times", collected.enospc) };
             more += &format!(
-                " \"No space left\" is said {} times, while on average {garbage} of garbage lies in zones that the host does not clean.",
-                collected.enospc
+                " \"No space left\" is said {often}, while on average {garbage} of garbage lies in zones that the host does not clean."
             );
         }
         if outcome.interrupted {
