@@ -303,11 +303,13 @@ pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error>
             parts.extend([name.into(), contents.of_file(Path::new(value))?]);
             continue;
         }
-        parts.extend([name.into(), value.as_bytes().to_vec()]);
-        // The drives of an array's members may be files.
-        for path in value.split([',', '(', ')', '=']).map(Path::new).filter(|path| path.is_file()) {
-            parts.push(contents.of_file(path)?);
+        if name == "array" {
+            // The drives of its members may be files.
+            for path in value.split([',', '(', ')', '=']).map(Path::new).filter(|path| path.is_file()) {
+                parts.push(contents.of_file(path)?);
+            }
         }
+        parts.extend([name.into(), value.as_bytes().to_vec()]);
     }
     Ok(hash_of(parts.iter().map(Vec::as_slice)))
 }

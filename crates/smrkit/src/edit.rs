@@ -367,7 +367,8 @@ mod tests {
             within.iter().map(|one| Request { time: Nanos(one.time.0 - 100), ..*one }).collect();
         assert_eq!(edited("from=100ns,until=2us", &all), shifted);
         assert_eq!(edited("first=50,from=100ns,until=2us", &all), shifted[..50]);
-        assert_eq!(edited("", &all), all);
+        assert_eq!(edited("until=1s", &all), all);
+        assert!("from=0s".parse::<Edit>().unwrap_err().to_string().contains("changes nothing"));
     }
 
     #[test]

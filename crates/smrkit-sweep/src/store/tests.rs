@@ -214,6 +214,12 @@ fn only_options_that_take_files_follow_what_files_hold() {
     }
     let (one, two) = of("layer");
     assert_eq!(one, two);
+    let array = format!("raid1:member=(drive={text},layer=log),member=(layer=log)");
+    let of_array = |content: &str| {
+        fs::write(&path, content).unwrap();
+        key(&pairs(&[("array", &array)]), &mut FileHashes::default()).unwrap()
+    };
+    assert_ne!(of_array("one"), of_array("two"));
     let mut contents = FileHashes::default();
     let one = key(&pairs(&[("trace", text)]), &mut contents).unwrap();
     fs::write(&path, "three").unwrap();
