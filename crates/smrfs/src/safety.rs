@@ -283,7 +283,7 @@ impl BandLedger {
         }
     }
 
-    /// Takes a failed write back.
+    /// Takes a failed write out of the live data. Its band counts as full, because nobody knows where its cursor is.
     fn failed(&mut self, span: Span) {
         self.live.uncover(span.range());
         if let Ok(band) = self.band_of(span) {

@@ -236,7 +236,7 @@ pub(crate) fn dropped(advice: &Advice, run: &Trajectory) -> String {
     .into()
 }
 
-/// The figure by which runs are told apart, and its name.
+/// The main figure of a run as text: its time, mean latency or rate.
 pub(crate) fn figure(advice: &Advice, run: &Trajectory) -> String {
     match advice.measure() {
         Measure::Seconds => advice.seconds(run).map_or(NONE.into(), format::seconds),

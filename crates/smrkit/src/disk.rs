@@ -1,9 +1,7 @@
 //! The only door to the platters: every access is checked, charged and counted here.
 //!
-//! When the power is cut: at which physical write, and how much of it still reaches the platters.
-//!
-//! A write is cut after a whole number of its sectors, from none to all, drawn from the seed. Nothing else happens until
-//! the power comes back.
+//! It also cuts the power, at a chosen physical write, of which a drawn part still reaches the platters: a whole number of its sectors,
+//! from none to all. Every later access fails until the power comes back.
 
 use std::sync::Arc;
 
@@ -365,7 +363,7 @@ impl Power {
         Power { cuts, seed, writes: 0, off: false }
     }
 
-    /// A write of `n` sectors begins: whether it is wholly carried out, and how many of its sectors are.
+    /// Counts a write of `n` sectors; returns whether all of it reaches the platters, and how many sectors do.
     pub(crate) fn sectors_written(&mut self, n: u64) -> DiskResult<(bool, u64)> {
         if self.off {
             return Err(self.fault());

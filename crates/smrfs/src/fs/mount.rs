@@ -369,7 +369,7 @@ pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
     map::sealed(postcard::to_allocvec(&state).expect("a state of known shape"))
 }
 
-/// None if anything about it is doubtful.
+/// Decodes the state of a clean unmount; `None` if it is of another disk, torn, or contradicts itself.
 pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     type State = (u64, u64, u64, SavedState);
     // A count asks for a megabyte at most before what it counts has been read.

@@ -31,7 +31,8 @@ impl Completions {
     }
 }
 
-/// The command line with the names that its options know, for scripts of shells alone: it would refuse paths, models and `name:key=value`.
+/// The command with known names as possible values, for shell completions. Don't parse with it: it would refuse paths, models and
+/// `name:key=value`.
 fn with_names(whole: Command) -> Command {
     whole.mut_subcommands(|command| {
         command.mut_args(|argument| {

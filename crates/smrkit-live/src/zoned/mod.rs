@@ -39,7 +39,7 @@ pub fn is_zoned(path: &Path) -> Result<bool, LiveError> {
     })
 }
 
-/// Refuses `what`, a deed that only images know; `remedy` instead.
+/// On a zoned device, refuses what only images can do. `what` completes the sentence "a zoned device …"; `remedy` says what to do instead.
 pub fn refuse(path: &Path, what: &str, remedy: &str) -> Result<(), LiveError> {
     if is_zoned(path)? { Err(LiveError::image(path, format!("a zoned device {what}: {remedy}"))) } else { Ok(()) }
 }

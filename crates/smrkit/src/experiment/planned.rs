@@ -176,8 +176,8 @@ impl PlannedRun {
         Ok(measured)
     }
 
-    /// Serves what `open` makes of `demand`, and looks for volumes where a second one shows up. The outcome has no content hash:
-    /// these need not be the demand's requests.
+    /// Runs on the requests that `open` yields instead of the demand's own, so the outcome has no content hash. If a second volume
+    /// turns up, volumes are looked up in `demand`.
     pub fn serve(
         &self,
         demand: &dyn Demand,

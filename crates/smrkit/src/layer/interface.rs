@@ -1,7 +1,7 @@
 //! The interface of a layer, and what every layer has in common.
 //!
 //! Layers that clean while nothing waits do it in stages ([`Need::Spare`]), after a delay and until a request comes; the disk under them
-//! keeps the time. That drives begin some 1.1 s after the last command is what users report of disks that were sold; no paper has it.
+//! keeps the time. The default delay of 1.1 s is what owners of sold drives report; no paper gives one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub trait Layer: Send {
     /// Writes the first `n` sectors of `data` at `lba`; returns when it completes.
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
 
-    /// Number of writes that wait together that [`Layer::write_together`] takes at most; with 1 it is not called.
+    /// The most waiting writes that one call of [`Layer::write_together`] takes; 1 turns it off.
     fn takes_together(&self) -> usize {
         1
     }
@@ -112,7 +112,7 @@ pub trait Layer: Send {
         0
     }
 
-    /// What a power cut would take of data that was flushed, since it can be found by a map in volatile memory alone.
+    /// Flushed data that a power cut would lose, because only the map in volatile memory finds it.
     fn forgets(&self) -> Vec<Range<Lba>> {
         Vec::new()
     }
@@ -341,7 +341,7 @@ impl Gauge {
 
 /// The parameters of a layer as fields, and what they make of a drive.
 pub trait LayerKeys: Keyed + 'static {
-    /// Use of the drive's sectors, by arithmetic: what the layer that is built says too.
+    /// Use of the drive's sectors, computed without building the layer; must equal [`Layer::capacity`].
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
 
     /// The parameters with a value for each `auto`, where it stands for one number.
@@ -370,7 +370,7 @@ pub struct LayerSpec {
     pub copes_with: &'static [Form],
     /// True if it puts rewriting off though it has no persistent cache: a log, or zones that buffer writes.
     pub puts_rewriting_off: bool,
-    /// Use of a drive's sectors under it, by arithmetic: what the layer that is built says too.
+    /// Use of a drive's sectors under it, computed without building the layer; must equal [`Layer::capacity`].
     pub capacity: &'static OnDrive<Capacity>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
     pub settled: &'static OnDrive<Parameters>,

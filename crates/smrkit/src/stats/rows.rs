@@ -39,7 +39,7 @@ fn nothing() -> serde_json::Result<Value> {
     serde_json::to_value(Outcome::default())
 }
 
-/// The row of one of `count` members, after the record of another.
+/// The short record of one of `count` members: columns marked `Changed` only where they differ from `before`, the member before.
 fn row(member: &Value, before: &Value, count: usize) -> Value {
     let mut row = Value::Object(Default::default());
     for (path, when) in values() {

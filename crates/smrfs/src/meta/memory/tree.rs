@@ -174,7 +174,7 @@ impl Tree {
         self.nodes.insert(id.0, Node { saved, names, links: 0, answers: 0 });
     }
 
-    /// Gives a node a free name.
+    /// Links a node into `parent` under `name`, which must be free.
     pub(super) fn attach(&mut self, parent: NodeId, name: &Name, id: NodeId) -> FsResult {
         let node = self.node_mut(id)?;
         if node.names.is_none() && node.links >= LINKS_MAX {

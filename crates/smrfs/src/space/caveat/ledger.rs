@@ -201,7 +201,7 @@ impl CaveatLedger {
         self.add(lo, hi);
     }
 
-    /// Counts the labels of `lo..hi`, and makes its runs what they say.
+    /// Labels `lo..hi` anew: adds the granules to the tally, and replaces the writable runs there.
     fn add(&mut self, lo: u64, hi: u64) {
         let (mut tally, mut runs) = (self.tally, Vec::new());
         self.labels(lo, hi, &mut |from, to, label| {

@@ -296,7 +296,7 @@ impl BandWork {
         Ok(self.saved.is_some() || sectors > 0)
     }
 
-    /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
+    /// Moves on to the next stage, keeping tracks that are read but not yet rewritten; `false` after the last.
     fn advance(&mut self, disk: &Disk, home: &Home) -> bool {
         if self.end == self.plan_end {
             return false;

@@ -177,8 +177,8 @@ impl CacheLog {
         self.head - self.tail()
     }
 
-    /// By how many entries it is longer than leaves the part free that is to be. Were it cleaned only when it is full, each episode would
-    /// need a map copy before the little that it freed could be written over.
+    /// Entries to clean before `free_sectors` of the log are free again. Cleaning only when it is full would cost each episode a map copy
+    /// before its room could be reused.
     #[inline]
     pub fn excess(&self) -> u64 {
         let (length, used) = (self.length.value, self.used());

@@ -163,8 +163,8 @@ impl OpenFiles {
         }
     }
 
-    /// The open segment for a write: the file's, or the one written longest ago of those that suit its lifetime best, if it has one. `open`
-    /// are the segments that are open.
+    /// Chooses the open segment for a write: the file's own; else, among those whose lifetime fits best, the one written longest ago.
+    /// `open` are the segments that are open.
     #[inline]
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
