@@ -594,7 +594,7 @@ impl Advice {
         self.answer = self.verdict.answer();
     }
 
-    /// From the least of some figures to the largest, where that is worth telling.
+    /// The range of some figures; `None` if its ends differ by too little to be told.
     fn range_of(&self, figures: impl Iterator<Item = f64> + Clone) -> Option<Range> {
         let finite = || figures.clone().filter(|figure| figure.is_finite());
         let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(0.0, f64::max));

@@ -134,7 +134,7 @@ fn estimate(advice: &Advice, name: String, run: &Trajectory, colour: Colour) -> 
     value.is_finite().then_some(Estimate { name, value, range: None, measured: None, text, colour })
 }
 
-/// Bars with what is not known of them.
+/// Bars of estimates, each with its range.
 fn bars(rows: &[Estimate], of: Measure) -> Figure {
     let longest = rows.iter().map(|row| row.value.max(row.range.map_or(0.0, |range| range.1))).fold(0.0, f64::max);
     let (title, axis) = match of {

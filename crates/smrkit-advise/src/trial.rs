@@ -622,9 +622,8 @@ impl Measured {
         Comparison { whole, from_first_wait, rebuild }
     }
 
-    /// Comparison with `usual`, which served the same bytes by other requests: of these the time for a byte can be compared, and the mean
-    /// latency where they come at times of their own. With pauses, of which there are fewer then, it is the time in which a byte is
-    /// waited for.
+    /// Comparison with `usual`, which served the same bytes by other requests. The time for a byte is compared if it is the disk's own. Else it
+    /// is the mean latency of requests at their own times, or with think times the sum of all latencies: larger requests are fewer.
     pub fn compared_by_bytes(&self, usual: &Measured) -> Comparison {
         let time = self.is_timed().then(|| quotient(self.time_for_a_byte(), usual.time_for_a_byte()));
         let (own, other) = (&self.trajectory, &usual.trajectory);

@@ -160,7 +160,7 @@ impl<S: Source> Lane<S> {
         count
     }
 
-    /// When its next request comes, of which there must be one, and its number.
+    /// Time of the next request, and the source's number. There must be a next request.
     fn head(&self) -> (Nanos, usize) {
         (self.batch[self.at].time, usize::from(self.number))
     }

@@ -140,8 +140,8 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
     Ok(Copy { at: to, damage })
 }
 
-/// Copies what is on a mount at one moment. If `goes_on_early`, programs go on as soon as the directory is copied, and an error of the
-/// mount says that they have needed the room; else whoever has to make something durable waits for the data as well.
+/// Copies what is on a mount at one moment. With `goes_on_early` programs continue once the directory is copied; if they need the room of data
+/// that is still to be copied, the mount reports an error. Without, commits wait until the data is copied as well.
 fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &GoesOn) -> Result<Damage, MountError> {
     let mut client = ControlClient::connect(point)?;
     let kept = client.ask(ControlCommand::Keep)?;

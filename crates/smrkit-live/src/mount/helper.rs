@@ -32,7 +32,7 @@ impl Helper {
         }
     }
 
-    /// The helper that a program of that path is, if it is one.
+    /// The helper of mount(8) that was called as `program`; `None` for any other program.
     pub fn called(program: &OsStr) -> Option<Helper> {
         let name = Path::new(program).file_name()?;
         [Helper::Mount, Helper::Umount].into_iter().find(|helper| name == helper.name())

@@ -242,8 +242,8 @@ impl Intake {
         }
     }
 
-    /// Places a request where its source's sectors lie. Refuses one that lies outside of them, or (by the trace's clock) before
-    /// the one before it.
+    /// Moves a request to its source's part of the device. Refuses one that ends beyond that part (if requests are not folded), or is
+    /// earlier than the one before it (if they come at the trace's times).
     #[inline]
     pub fn admit(&mut self, request: &mut Request, device: &Device, source: &dyn Source) -> Result<(), Error> {
         let (start, capacity) = match self.host_sectors {

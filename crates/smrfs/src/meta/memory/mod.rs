@@ -115,19 +115,19 @@ impl MemoryStore {
         self.state.lock()
     }
 
-    /// To look.
+    /// Locks the state to read it, if the recorder lets us.
     fn see(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let state = self.lock();
         state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
         Ok(state)
     }
 
-    /// To change.
+    /// Locks the state to change it, if the recorder lets us.
     fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         self.put(0)
     }
 
-    /// To change, by so many bytes of content.
+    /// The same for a change that has `bytes` of content.
     fn put(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
         state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;

@@ -316,8 +316,8 @@ fn errno(error: CommandError) -> Errno {
     Errno::from_raw_os_error(error as i32)
 }
 
-/// Has the kernel forget a device. It waits until whoever has mounted the device lets go of it, which is not waited for here: the device
-/// goes then by itself.
+/// Has the kernel delete a device. While the device is mounted the kernel waits. We don't wait longer than `DEVICE_TIMEOUT`, because the
+/// device is deleted at the unmount without our help.
 fn delete(control: &mut ControlDevice, number: u32) {
     let until = Instant::now() + DEVICE_TIMEOUT;
     let mut ended = control.begin(Control::Delete, number, 0).is_err();

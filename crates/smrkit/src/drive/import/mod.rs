@@ -566,7 +566,7 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
     Ok(points)
 }
 
-/// The longest time that a bus or the drive itself takes for a sector of a read or a write, if any.
+/// The slowest transfer of a sector, of all buses and the drive itself: `key` is that of a bus. `None` if none takes time.
 fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
     let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
     let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;

@@ -409,7 +409,7 @@ impl SegmentTable {
         count
     }
 
-    /// Where all segments are free, puts those last in line that `n` sectors leave, from the first one on.
+    /// With all segments free, moves the first ones to the end of the list: as many as stay free when `n` sectors are filled.
     pub(super) fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;

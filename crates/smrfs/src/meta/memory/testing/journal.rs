@@ -166,7 +166,7 @@ impl Journal {
         self.epochs.last_mut().expect("there is always one")
     }
 
-    /// The store after a power cut at operation `cut`: that one may have been done.
+    /// The store after a power cut at operation `cut`, which may itself have been carried out.
     pub(super) fn cut(&self, cut: u64, loss: StoreLoss, random: &mut impl Rng) -> StoreImage {
         let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
         match loss {
