@@ -161,7 +161,7 @@ pub fn one_line(error: &Error) -> String {
     }
 }
 
-/// All that is tried, but for what has been run beside the system as it is. `own` is the system under the load that changes serve.
+/// All changes to try, except those that were run beside the system as it is. `own` is the system under the load that changes serve.
 pub fn all(question: &Question, load: &Load, own: &Measured, is_refused: bool) -> Result<Vec<Change>, Error> {
     let run = question.run.clone().with(load.settings);
     if is_refused {

@@ -151,8 +151,8 @@ impl Served {
 }
 
 impl Full {
-    /// The system just before its cache is full, without those requests that waited together with the first to find it full: cleaning that
-    /// is due begins at once, not after a rest. `None` after an interrupt.
+    /// The system just before its cache is full; `None` after an interrupt. Requests that waited together with the first to find it full are
+    /// left out: with them cleaning would be due, and begin at once instead of after a rest.
     pub fn nearly(
         &self,
         demand: &Arc<dyn Demand>,
@@ -270,8 +270,8 @@ impl Trial {
         Ok(measured)
     }
 
-    /// Serves requests from a full cache on, at least so many as fill it twice, or more until those that wait are more and more, or are
-    /// not: some caches are cleaned in turns, and take everything for as long as they fill up again.
+    /// Serves requests from a full cache on: as many as fill it twice, or more, until it is clear whether ever more of them wait. Some caches are
+    /// cleaned in turns, and take everything while they fill up again.
     pub fn serve_until_decided(
         &self,
         demand: &Arc<dyn Demand>,

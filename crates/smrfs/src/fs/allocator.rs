@@ -186,7 +186,7 @@ impl Allocator {
         self.rooms.lock().take_back(granules);
     }
 
-    /// Something that used `before` uses `after` now, and `promised` before to a call under way.
+    /// Counts `after` as used in place of `before`, and takes back what was promised to the call that changes it.
     pub(super) fn change(&self, before: Use, after: Use, promised: u64) {
         let mut rooms = self.rooms.lock();
         rooms.change(before, after);

@@ -103,7 +103,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A band that the disk does not reset is no failure of the write during which that was tried.
+    /// Resets a band, and counts whether the disk did. A reset that fails is no failure of the write that needed the room.
     fn reset(&self, band: u64) -> FsResult {
         let is_reset = self.data.allocator.reset(band, || self.data.disk.reset(band))?;
         let mut counters = self.data.counters.lock();

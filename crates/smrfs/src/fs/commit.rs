@@ -81,7 +81,7 @@ impl Committer {
         self.store_changed.store(true, Relaxed);
     }
 
-    /// A node has a new name, in that directory, or none there any more.
+    /// Notes that a node got a name in that directory, or lost one.
     pub(super) fn named(&self, id: NodeId, directory: NodeId) {
         self.store_changed();
         self.unsynced.lock().add(id, directory);

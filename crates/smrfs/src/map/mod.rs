@@ -93,7 +93,7 @@ impl FileMap {
         self.extents.end()
     }
 
-    /// The extents from the one on that holds `from` or else follows it, whole, in ascending order.
+    /// The extents that hold or follow `from`, whole, in ascending order.
     pub fn extents_from(&self, from: u64) -> impl Iterator<Item = FilePiece> + '_ {
         self.extents.overlapping(from..u64::MAX).map(|(extent, &at)| piece(extent, Some(at)))
     }

@@ -84,7 +84,7 @@ pub trait Space: Send {
     fn retire(&mut self, span: Span);
     /// No durable map names what was retired.
     fn release(&mut self, span: Span);
-    /// Nobody writes to that file any more: what was kept next to it for more is for all again.
+    /// Nobody writes to that file any more: the room kept for it is free for all again.
     fn closed(&mut self, file: NodeId);
 
     /// True if cleaning is due: `idle` if nothing else is to do.

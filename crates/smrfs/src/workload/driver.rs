@@ -166,7 +166,7 @@ impl<'a> Driver<'a> {
         Ok(End::Done)
     }
 
-    /// Lets so much time pass; tells whether to go on.
+    /// Lets `pause` pass on the target's clock; returns whether to go on.
     fn pass(&mut self, pause: Nanos) -> FsResult<bool> {
         let end = self.target.now() + pause;
         while self.target.now() < end {

@@ -285,8 +285,8 @@ pub fn state_path(image: &Path) -> PathBuf {
     name.into()
 }
 
-/// The drive or the array of `record`. Errors: a layer that breaks a drive's law of shingling or that needs a host
-/// that knows of zones, and a drive file that is named by its path.
+/// The drive or the array of `record`. Refuses a layer that breaks the drive's law of shingling or needs a host that knows zones, and
+/// a drive file that is named by its path.
 pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
     SystemSpec::parse(&record.system)?.drives().iter().try_for_each(|drive| refuse_path(drive, record))?;
     let system = record::planned(record, Settings::default())?.system().clone();

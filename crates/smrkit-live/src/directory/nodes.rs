@@ -181,7 +181,7 @@ impl Nodes {
         }
     }
 
-    /// Counts one known node less in `parent`, which is dropped if nothing else holds it, and so on upward.
+    /// Counts one known child of `parent` less. A node that nothing else holds is dropped, and its own parent then loses a child.
     fn lost_child(&mut self, parent: u64) {
         let mut at = parent;
         while let Some(node) = self.known.get_mut(&at) {

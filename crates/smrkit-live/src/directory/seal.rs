@@ -34,7 +34,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// One user alone.
+    /// Owners that are this user alone.
     pub fn only(uid: u32) -> Owners {
         Owners { now: uid, or: uid }
     }

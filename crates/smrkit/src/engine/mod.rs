@@ -229,7 +229,7 @@ impl<'a> Engine<'a> {
         Ok(true)
     }
 
-    /// Nothing comes any more, and nothing is under way.
+    /// Ends the requests of the host: none is to come, and none is under way.
     fn host_done(&mut self) -> DiskResult {
         if !self.warm_up.is_over {
             self.begin_counting()?;

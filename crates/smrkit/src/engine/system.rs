@@ -76,7 +76,7 @@ impl DriveRun {
         Some((path.display().to_string(), text.to_string()))
     }
 
-    /// The run on a drive much like its own: parameters that were as the one's file says become as the other's says.
+    /// The same run on a similar drive. Parameters that were as the old drive's file says become what the new one's says.
     pub fn with_drive(&self, drive: Drive) -> Result<DriveRun, Error> {
         let old = self.layer.resolve_on(&self.drive, &[])?.scalars();
         let mut parameters = self.parameters.clone();

@@ -183,7 +183,7 @@ fn reading(format: &Option<String>, reading: &Option<TraceReading>) -> Option<im
     Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
 }
 
-/// Properties by which requests differ from others: neither where a trace lies nor what was found in it.
+/// Properties that tell these requests from others. Left out are where a trace lies and what was noted about it.
 fn requests(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;

@@ -263,7 +263,7 @@ impl TrackOrder {
         }
     }
 
-    /// Number of the first `k` steps from track to track that change the surface and keep the cylinder, or its neighbourhood.
+    /// How many of the first `k` steps from track to track change the surface, and stay on the cylinder or close to it.
     #[inline]
     pub fn head_steps(&self, k: u64) -> u64 {
         match self {

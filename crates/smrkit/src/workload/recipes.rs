@@ -126,7 +126,7 @@ keys! {
     }
 }
 
-/// Refuses more than one of what says the same in different ways.
+/// Refuses more than one of several keys that say the same in different ways.
 fn exclusive(given: &[(&str, bool)]) -> Result<(), Error> {
     let names: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     match names.len() {

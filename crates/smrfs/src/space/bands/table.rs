@@ -257,7 +257,7 @@ impl BandSpace {
         });
     }
 
-    /// Drops retired data from those to be moved.
+    /// Removes retired data from what can't be moved: nobody needs it to be.
     pub(super) fn need_not_move(&mut self, span: Span) {
         if self.unmovable.is_empty() {
             return;

@@ -57,7 +57,7 @@ impl CleaningProgress {
         self.window.map(|window| window.span).filter(|span| at < span.1 && span.0 < end)
     }
 
-    /// Leaves a window as it is in which something of `at..end` lies.
+    /// Gives up the window if anything of `at..end` lies in it.
     pub fn give_up_in(&mut self, at: u64, end: u64) {
         self.window = self.window.filter(|_| self.window_in(at, end).is_none());
     }
@@ -144,7 +144,7 @@ impl Caveat {
         (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 
-    /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
+    /// The next step of emptying a window. When a window is empty, its granules are released, and the next is looked for.
     fn move_on(&mut self, why: Trigger) -> Option<CleaningStep> {
         for _ in 0..2 {
             let Some(window) = self.progress.window.or_else(|| self.find_window(why)) else { break };

@@ -343,7 +343,7 @@ impl Caveat {
         })
     }
 
-    /// The run that goes on at `at`, from there on.
+    /// The part that begins at `at`, if that is in a run and `count` granules from there on need not be kept away from.
     fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let run = self.ledger.runs.around(at)?;
         self.part((at, run.to), count, want, care).filter(|&(from, _)| from == at)

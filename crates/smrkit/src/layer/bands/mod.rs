@@ -354,7 +354,7 @@ impl Home {
         (strip.first_home + k) as u32..(strip.first_home + end) as u32
     }
 
-    /// The home track after the last one that a whole write of `track` damages: it and its followers in the band.
+    /// End, excluded, of the home tracks in the band that a write of all of `track` covers or damages.
     pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
         let (strip, k) = self.strip_of_home(track);
         let raw = self.raw_of(strip, k);

@@ -117,8 +117,8 @@ impl SBlock {
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// Amount that a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those
-    /// would take for long.
+    /// The most that a write copies before S-blocks are destaged wherever they lie. It is more while few spare ones are left, because with these
+    /// such destaging takes long.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
         if self.rules.literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
