@@ -257,6 +257,20 @@ pub struct QueuedWrite<'a> {
     pub data: &'a Buf,
 }
 
+impl QueuedWrite<'_> {
+    /// The data of several, one after another, and how many sectors that are.
+    pub fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
+        let n = writes.iter().map(|one| one.sectors).sum();
+        let mut data = disk.buf(n);
+        let mut at = 0;
+        for one in writes {
+            data.put(at, one.data, 0, one.sectors);
+            at += one.sectors;
+        }
+        (data, n)
+    }
+}
+
 record! {
     /// Use of the platters' sectors.
     #[derive(Copy, Eq)]

@@ -592,18 +592,15 @@ impl Smart {
         let mut buf = disk.buf(moved.iter().map(|&(_, written)| written).sum());
         for (first, writes) in [(from, false), (to, true)] {
             let (mut run, mut done) = (Joined::default(), 0);
-            let mut access = |run: Option<(Pba, u64, u64)>| match run {
-                Some((pba, at, n)) if writes => disk.write(pba, n, Cause::Clean, &buf, at),
-                Some((pba, at, n)) => disk.read(pba, n, Cause::Clean, &mut buf, at),
-                None => Ok(()),
+            let mut access = |pba, at, n| match writes {
+                true => disk.write(pba, n, Cause::Clean, &buf, at),
+                false => disk.read(pba, n, Cause::Clean, &mut buf, at),
             };
-            for (track, &(_, written)) in (first..).zip(&moved) {
-                if written > 0 {
-                    access(run.add(layout.start(at, track), done, written))?;
-                    done += written;
-                }
+            for (track, &(_, written)) in (first..).zip(&moved).filter(|(_, (_, written))| *written > 0) {
+                run.add((layout.start(at, track), done, written), &mut access)?;
+                done += written;
             }
-            access(run.end())?;
+            run.end(access)?;
         }
         // Only now: until then the old places have the data.
         for (i, (logical, _)) in (0..).zip(moved) {
@@ -664,7 +661,7 @@ impl Smart {
             Some((track, written)) => {
                 let spares_its_own = !self.in_track || piece.first >= written;
                 if !spares_its_own || !self.areas[piece.area].is_followed_by_free(track) {
-                    write_run(disk, run.end(), data)?;
+                    run.end_write(disk, data)?;
                     return self.move_track(disk, piece, data, written.max(end));
                 }
                 self.counts.updates_in_place += 1;
@@ -673,7 +670,7 @@ impl Smart {
             None => {
                 if self.areas[piece.area].available() <= self.areas[piece.area].keep {
                     // Gathering may move what waits.
-                    write_run(disk, run.end(), data)?;
+                    run.end_write(disk, data)?;
                 }
                 let track = self.allocate(disk, piece.area)?;
                 // It has nothing that a torn write could take.
@@ -684,7 +681,7 @@ impl Smart {
         let written = &mut self.areas[piece.area].written[logical];
         *written = (*written).max(end as u32);
         let pba = self.layout.start(piece.area, track) + piece.first;
-        write_run(disk, run.add(pba, piece.at, piece.sectors), data)
+        run.write(disk, (pba, piece.at, piece.sectors), data)
     }
 
     /// Writes a logical track, up to `end`, to a track of the pool, with a piece of a request in it.
@@ -711,13 +708,6 @@ impl Smart {
     }
 }
 
-fn write_run(disk: &mut Disk, run: Option<(Pba, u64, u64)>, data: &Buf) -> DiskResult {
-    match run {
-        Some((pba, at, n)) => disk.write(pba, n, Cause::Host, data, at),
-        None => Ok(()),
-    }
-}
-
 impl Layer for Smart {
     fn capacity(&self) -> Capacity {
         self.layout.capacity
@@ -737,7 +727,7 @@ impl Layer for Smart {
             self.areas[piece.area].open();
             self.write_piece(disk, &piece, data, &mut run)?;
         }
-        write_run(disk, run.end(), data)
+        run.end_write(disk, data)
     }
 
     /// A track of which nothing is left is free.

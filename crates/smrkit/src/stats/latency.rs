@@ -2,8 +2,7 @@
 //!
 //! Up to 2^15 ns each value has a bucket of its own, above that each power of two has 2^14. An outcome has the occupied buckets as
 //! text, from which merges are exact. They are counted here, not in a library's histogram, since a request then takes 15
-//! instructions in place of 77, and a result a tenth of the room. The first latencies are kept as they are: counters take hundreds of
-//! kilobytes, and an array has two sets for each drive.
+//! instructions in place of 77, and a result a tenth of the room.
 
 use std::collections::BTreeMap;
 
@@ -135,62 +134,43 @@ fn largest(index: u64) -> u64 {
     (index - (shift << OCTAVE_BITS)) << shift | ((1 << shift) - 1)
 }
 
-/// Counters of latencies. An array has a pair for each drive, which its processor's caches hold better at 32 bits.
-struct Buckets {
+/// Latencies of one operation. The last ones are kept as they are, and counted many at a time: a counter is seldom in the processor's
+/// caches, and drives with few commands need none.
+#[derive(Default)]
+struct BucketCounts {
+    waiting: Vec<u64>,
+    /// An array has a pair for each drive, which the processor's caches hold better at 32 bits.
     counts: Vec<u32>,
-    /// Latencies that are in no counter yet: a counter is seldom in the processor's caches, and those of a batch are fetched
-    /// at once.
-    waiting: [u64; BATCH],
-    waiting_count: usize,
     /// Of a bucket, what its counter lost by overflow.
     overflown: BTreeMap<u64, u64>,
+    sum_ns: u128,
+    max_ns: u64,
 }
 
-/// Latencies that are counted at a time.
-const BATCH: usize = 32;
+/// Latencies that wait until they are counted.
+const WAITING_MAX: usize = 8192;
 
-impl Default for Buckets {
-    fn default() -> Buckets {
-        Buckets { counts: Vec::new(), waiting: [0; BATCH], waiting_count: 0, overflown: BTreeMap::new() }
-    }
-}
-
-impl Buckets {
-    /// Counts a latency.
-    #[inline]
-    fn record(&mut self, ns: u64) {
-        // Never wraps, for the count is reset at `BATCH`; the remainder spares a bounds check.
-        self.waiting[self.waiting_count % BATCH] = ns;
-        self.waiting_count += 1;
-        if self.waiting_count == BATCH {
+impl BucketCounts {
+    #[inline(always)]
+    fn record(&mut self, latency_ns: u64) {
+        self.sum_ns += u128::from(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+        self.waiting.push(latency_ns);
+        if self.waiting.len() == WAITING_MAX {
             self.count_waiting();
         }
     }
 
     #[inline(never)]
     fn count_waiting(&mut self) {
-        self.waiting_count = 0;
-        for i in 0..BATCH {
-            let at = index(self.waiting[i]);
-            let has_overflown = match self.counts.get_mut(at as usize) {
-                Some(count) => {
-                    *count = count.wrapping_add(1);
-                    *count == 0
-                }
-                None => {
-                    self.record_n(self.waiting[i], 1);
-                    false
-                }
-            };
-            if has_overflown {
-                self.overflow(at, 1 << 32);
-            }
-        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.drain(..).for_each(|ns| self.count(ns, 1));
+        self.waiting = waiting;
     }
 
     /// Counts a latency `n` times.
-    #[inline(never)]
-    fn record_n(&mut self, ns: u64, n: u64) {
+    #[inline]
+    fn count(&mut self, ns: u64, n: u64) {
         let at = index(ns);
         if self.counts.len() as u64 <= at {
             self.counts.resize((((at >> OCTAVE_BITS) + 1) << OCTAVE_BITS) as usize, 0);
@@ -200,19 +180,21 @@ impl Buckets {
         self.counts[at as usize] = count as u32;
         let rest = (n >> 32) + (count >> 32);
         if rest > 0 {
-            self.overflow(at, rest << 32);
+            let of = self.overflown.entry(at).or_default();
+            *of = of.saturating_add(rest << 32);
         }
     }
 
-    #[cold]
-    fn overflow(&mut self, at: u64, count: u64) {
-        let of = self.overflown.entry(at).or_default();
-        *of = of.saturating_add(count);
+    /// Adds what another one has counted, in its text.
+    fn add(&mut self, text: &OpLatencies) -> Result<(), Error> {
+        read_buckets(&text.buckets, |ns, count| self.count(ns, count))?;
+        self.sum_ns += text.sum_ns;
+        self.max_ns = self.max_ns.max(text.max_ns);
+        Ok(())
     }
 
-    /// The largest latency of each bucket that holds any, ascending, and the number in it.
-    fn values(&self) -> Vec<(u64, u64)> {
-        let mut values = values_of(&self.waiting[..self.waiting_count]);
+    fn list(&self) -> OpList {
+        let mut values = values_of(&self.waiting);
         for (at, &count) in (0..).zip(&self.counts) {
             let more = if self.overflown.is_empty() { 0 } else { self.overflown.get(&at).copied().unwrap_or(0) };
             let count = more.saturating_add(count.into());
@@ -227,7 +209,7 @@ impl Buckets {
             last.1 = if is_same { last.1.saturating_add(next.1) } else { last.1 };
             is_same
         });
-        values
+        OpList { values, sum_ns: self.sum_ns, max_ns: self.max_ns }
     }
 }
 
@@ -326,62 +308,6 @@ struct OpList {
     values: Vec<(u64, u64)>,
     sum_ns: u128,
     max_ns: u64,
-}
-
-#[derive(Default)]
-struct BucketCounts {
-    /// All, as long as there are no counters.
-    few: Vec<u64>,
-    many: Option<Box<Buckets>>,
-    sum_ns: u128,
-    max_ns: u64,
-}
-
-/// More latencies than this are counted in buckets.
-const FEW: usize = 8192;
-
-impl BucketCounts {
-    #[inline(always)]
-    fn record(&mut self, latency_ns: u64) {
-        self.sum_ns += u128::from(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-        match &mut self.many {
-            Some(buckets) => buckets.record(latency_ns),
-            None => self.keep(latency_ns),
-        }
-    }
-
-    #[inline(never)]
-    fn keep(&mut self, latency_ns: u64) {
-        self.few.push(latency_ns);
-        if self.few.len() > FEW {
-            self.fill();
-        }
-    }
-
-    /// Counts in buckets from now on.
-    fn fill(&mut self) -> &mut Buckets {
-        let mut buckets = self.many.take().unwrap_or_default();
-        std::mem::take(&mut self.few).into_iter().for_each(|ns| buckets.record(ns));
-        self.many.insert(buckets)
-    }
-
-    fn list(&self) -> OpList {
-        let values = self.many.as_ref().map_or_else(|| values_of(&self.few), |buckets| buckets.values());
-        OpList { values, sum_ns: self.sum_ns, max_ns: self.max_ns }
-    }
-
-    /// Adds what another one has counted, in its text.
-    fn add(&mut self, text: &OpLatencies) -> Result<(), Error> {
-        if text.buckets.is_empty() {
-            return Ok(());
-        }
-        let buckets = self.fill();
-        read_buckets(&text.buckets, |ns, count| buckets.record_n(ns, count))?;
-        self.sum_ns += text.sum_ns;
-        self.max_ns = self.max_ns.max(text.max_ns);
-        Ok(())
-    }
 }
 
 impl OpList {
@@ -518,26 +444,18 @@ mod tests {
 
     #[test]
     fn counters_of_32_bits_lose_nothing() {
-        let mut buckets = Buckets::default();
+        let mut counts = BucketCounts::default();
         let full = u64::from(u32::MAX);
         for n in [full, 5, 3 << 32] {
-            buckets.record_n(7, n);
+            counts.count(7, n);
         }
-        assert_eq!(buckets.values(), [(7, full + 5 + (3 << 32))]);
-        buckets.record_n(9, full);
-        buckets.record(8);
+        assert_eq!(counts.list().values, [(7, full + 5 + (3 << 32))]);
+        counts.count(9, full);
+        counts.record(8);
         // One of them waits.
-        (0..BATCH).for_each(|_| buckets.record(9));
-        assert_eq!(buckets.values(), [(7, full + 5 + (3 << 32)), (8, 1), (9, full + BATCH as u64)]);
-    }
-
-    proptest! {
-        #[test]
-        fn counted_latencies_have_the_values_of_listed_ones(latencies in prop::collection::vec(0u64..1 << 28, 0..100)) {
-            let mut buckets = Buckets::default();
-            latencies.iter().for_each(|&ns| buckets.record(ns));
-            prop_assert_eq!(buckets.values(), values_of(&latencies));
-        }
+        (0..WAITING_MAX).for_each(|_| counts.record(9));
+        assert_eq!(counts.waiting, [9]);
+        assert_eq!(counts.list().values, [(7, full + 5 + (3 << 32)), (8, 1), (9, full + WAITING_MAX as u64)]);
     }
 
     #[test]
@@ -592,33 +510,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn latencies_kept_as_they_are_tell_the_same_as_counted_ones(ns in prop::collection::vec(0u64..1 << 26, 1..200)) {
+        fn latencies_that_wait_tell_the_same_as_counted_ones(ns in prop::collection::vec(0u64..1 << 28, 1..200)) {
             let mut pairs = [BucketCounts::default(), BucketCounts::default()];
-            pairs[1].fill();
             ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
-            let [few, many] = [pairs[0].list(), pairs[1].list()];
-            let both = summary(&[&few, &many]);
-            prop_assert!(pairs[0].many.is_none());
-            prop_assert_eq!(summary(&[&few]), summary(&[&many]));
-            prop_assert_eq!(few.steps(), many.steps());
-            prop_assert_eq!((both.count, both.p50), (2 * ns.len() as u64, summary(&[&few]).p50));
+            pairs[1].count_waiting();
+            let [waiting, counted] = [pairs[0].list(), pairs[1].list()];
+            let both = summary(&[&waiting, &counted]);
+            prop_assert!(pairs[0].counts.is_empty());
+            prop_assert_eq!(summary(&[&waiting]), summary(&[&counted]));
+            prop_assert_eq!(waiting.steps(), counted.steps());
+            prop_assert_eq!((both.count, both.p50), (2 * ns.len() as u64, summary(&[&waiting]).p50));
             let mut again = BucketCounts::default();
-            [few, many].iter().for_each(|list| again.add(&list.text()).unwrap());
+            [waiting, counted].iter().for_each(|list| again.add(&list.text()).unwrap());
             prop_assert_eq!(summary(&[&again.list()]), both);
         }
     }
 
     #[test]
-    fn buckets_take_over_from_many_latencies() {
-        let mut counts = BucketCounts::default();
-        (0..=FEW as u64).for_each(|n| counts.record(n));
-        assert_eq!((counts.few.len(), summary(&[&counts.list()]).count), (0, FEW as u64 + 1));
-    }
-
-    #[test]
     fn a_drive_without_commands_takes_no_room_for_latencies() {
         let counts = LatencyCounts::default();
-        assert!(counts.0.iter().all(|c| c.many.is_none() && c.few.capacity() == 0));
+        assert!(counts.0.iter().all(|own| own.counts.capacity() == 0 && own.waiting.capacity() == 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! whole. Of the bitmaps a limited number is in memory; a block that is not there is read. What blocks say is not kept on the
 //! platters, but in the structures of this module.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,14 +55,12 @@ pub(super) struct DmMaps {
     /// What the last commit made durable, where it has changed since: of chunks, and of zones.
     committed_chunks: BTreeMap<u32, ChunkZones>,
     committed_valid: BTreeMap<u32, ValidBlocks>,
-    /// True for each zone in `committed_valid`.
-    is_changed: Vec<bool>,
 }
 
 state! {
     DmMaps {
         parts: metadata;
-        sized: chunks, valid, owners, is_changed;
+        sized: chunks, valid, owners;
         values: committed_chunks, committed_valid;
     }
 }
@@ -78,7 +76,6 @@ impl DmMaps {
             metadata: Metadata::new(layout.metadata, layout.zones.clone()),
             committed_chunks: BTreeMap::new(),
             committed_valid: BTreeMap::new(),
-            is_changed: vec![false; zones],
         }
     }
 
@@ -87,19 +84,13 @@ impl DmMaps {
         self.chunks[chunk as usize]
     }
 
-    /// Valid blocks of a zone.
-    #[inline]
-    pub(super) fn valid(&self, zone: u32) -> &ValidBlocks {
-        &self.valid[zone as usize]
-    }
-
     pub(super) fn map(&mut self, chunk: u32, zones: ChunkZones) {
         let before = std::mem::replace(&mut self.chunks[chunk as usize], zones);
         self.committed_chunks.entry(chunk).or_insert(before);
         for zone in zones.each() {
             self.owners[zone as usize] = chunk;
         }
-        self.metadata.changed(MetadataShape::map_block(chunk));
+        self.metadata.dirty.insert(MetadataShape::map_block(chunk));
     }
 
     /// A zone holds nothing any more, and no chunk.
@@ -111,10 +102,9 @@ impl DmMaps {
     /// Makes blocks valid, or invalid, whose bits are in memory.
     #[inline]
     pub(super) fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
-        if !std::mem::replace(&mut self.is_changed[zone as usize], true) {
-            self.committed_valid.insert(zone, self.valid[zone as usize].clone());
-        }
-        if self.valid[zone as usize].put(first, n, valid) {
+        let own = &mut self.valid[zone as usize];
+        self.committed_valid.entry(zone).or_insert_with(|| own.clone());
+        if own.put(first, n, valid) {
             self.metadata.bits_changed(zone, first, n);
         }
     }
@@ -124,7 +114,7 @@ impl DmMaps {
     pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
         let mut n = end - block;
         for zone in self.zones_of(chunk).each() {
-            let (valid, run) = self.valid(zone).run(block, block + n);
+            let (valid, run) = self.valid[zone as usize].run(block, block + n);
             n = run;
             if valid {
                 return (zone, n);
@@ -139,9 +129,7 @@ impl DmMaps {
         // A cut inside the commit leaves one of the two sets whole. The older one will do, because the flush that asked for this
         // commit has not returned.
         self.committed_chunks.clear();
-        for (zone, _) in std::mem::take(&mut self.committed_valid) {
-            self.is_changed[zone as usize] = false;
-        }
+        self.committed_valid.clear();
         Ok(())
     }
 
@@ -151,7 +139,7 @@ impl DmMaps {
             self.chunks[chunk as usize] = zones;
         }
         for (zone, valid) in std::mem::take(&mut self.committed_valid) {
-            (self.valid[zone as usize], self.is_changed[zone as usize]) = (valid, false);
+            self.valid[zone as usize] = valid;
         }
         self.owners.fill(NONE);
         for (chunk, zones) in (0..).zip(&self.chunks) {
@@ -387,8 +375,8 @@ pub(super) struct Metadata {
     /// Bitmap blocks in memory, in the order in which they are given up unless used again.
     queue: VecDeque<u32>,
     queue_max: usize,
-    dirty: Vec<u32>,
-    is_dirty: Vec<bool>,
+    /// Blocks that changed since the last commit.
+    dirty: BTreeSet<u32>,
     /// Blocks read since counting began.
     pub reads: u64,
     /// Commits since counting began.
@@ -397,7 +385,7 @@ pub(super) struct Metadata {
 
 state! {
     Metadata {
-        sized: state, is_dirty;
+        sized: state;
         values: queue, dirty, reads, commits;
         built: shape, layout, queue_max;
     }
@@ -410,12 +398,11 @@ impl Metadata {
         state[..always].fill(BlockCaching::Used);
         Metadata {
             queue_max: shape.cached() as usize - 1 - always,
-            is_dirty: vec![false; shape.blocks as usize],
             state,
             shape,
             layout,
             queue: VecDeque::new(),
-            dirty: Vec::new(),
+            dirty: BTreeSet::new(),
             reads: 0,
             commits: 0,
         }
@@ -448,7 +435,7 @@ impl Metadata {
             tries -= 1;
             let Some(oldest) = self.queue.pop_front() else { break };
             let state = &mut self.state[oldest as usize];
-            if *state == BlockCaching::Present && !self.is_dirty[oldest as usize] {
+            if *state == BlockCaching::Present && !self.dirty.contains(&oldest) {
                 *state = BlockCaching::Absent;
             } else {
                 *state = BlockCaching::Present;
@@ -467,15 +454,7 @@ impl Metadata {
     #[inline]
     pub fn bits_changed(&mut self, zone: u32, first: u32, n: u32) {
         let shape = self.shape;
-        (shape.bitmap_block(zone, first)..=shape.bitmap_block(zone, first + n - 1))
-            .for_each(|block| self.changed(block));
-    }
-
-    #[inline]
-    fn changed(&mut self, block: u32) {
-        if !std::mem::replace(&mut self.is_dirty[block as usize], true) {
-            self.dirty.push(block);
-        }
+        self.dirty.extend(shape.bitmap_block(zone, first)..=shape.bitmap_block(zone, first + n - 1));
     }
 
     /// The power was cut: nothing is in memory but what always is, and nothing differs from the platters.
@@ -483,9 +462,7 @@ impl Metadata {
         for block in self.queue.drain(..) {
             self.state[block as usize] = BlockCaching::Absent;
         }
-        for block in self.dirty.drain(..) {
-            self.is_dirty[block as usize] = false;
-        }
+        self.dirty.clear();
     }
 
     fn place(&self, set: u64, block: u32) -> Pba {
@@ -498,21 +475,19 @@ impl Metadata {
         if self.dirty.is_empty() {
             return Ok(());
         }
-        self.dirty.sort_unstable();
+        let dirty: Vec<u32> = self.dirty.iter().copied().collect();
         self.commits += 1;
         for set in [1, 0] {
             // Neighbours in one access.
             let adjoins = |a: &u32, b: &u32| self.place(set, *b) == self.place(set, *a) + BLOCK;
-            for run in self.dirty.chunk_by(adjoins) {
+            for run in dirty.chunk_by(adjoins) {
                 disk.write_metadata(self.place(set, run[0]), run.len() as u64 * BLOCK)?;
             }
             disk.write_metadata(self.place(set, 0), BLOCK)?;
             // The other set must not be touched before this one is whole.
             disk.flush()?;
         }
-        for block in self.dirty.drain(..) {
-            self.is_dirty[block as usize] = false;
-        }
+        self.dirty.clear();
         Ok(())
     }
 }

@@ -241,18 +241,6 @@ impl ReadRun {
     }
 }
 
-/// The data of writes one after another, and their sectors.
-fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
-    let n = writes.iter().map(|one| one.sectors).sum();
-    let mut data = disk.buf(n);
-    let mut at = 0;
-    for one in writes {
-        data.put(at, one.data, 0, one.sectors);
-        at += one.sectors;
-    }
-    (data, n)
-}
-
 impl Layer for DriveManaged {
     fn capacity(&self) -> Capacity {
         self.bands.home.capacity
@@ -274,7 +262,7 @@ impl Layer for DriveManaged {
     }
 
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
-        let (data, n) = joined(disk, writes);
+        let (data, n) = QueuedWrite::joined(disk, writes);
         let first = writes[0].lba;
         let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
         if writes.windows(2).all(follows) {

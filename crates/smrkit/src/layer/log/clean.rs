@@ -71,7 +71,6 @@ impl Log {
             let moved = self.move_runs(disk, job.victim, &runs);
             self.runs = runs;
             if let Err(fault) = moved {
-                // What was moved already is live elsewhere, so that it is not found again.
                 self.job = Some(Job { moved: job.moved, ..begun });
                 return Err(fault);
             }
@@ -136,25 +135,11 @@ impl Log {
         let live = compact(disk, &found, runs, total);
         let stream = self.segments.stream_of_survivors(victim);
         let youngest = self.segments.get(victim).youngest;
-        let mut rest = runs.iter().copied();
-        let mut run = LiveRun { sectors: 0, ..first };
-        let mut done = 0;
-        while done < total {
-            let (index, mut pba, sectors) = self.append(disk, stream, total - done, Cause::Clean, &live, done)?;
-            let mut left = sectors;
-            while left > 0 {
-                if run.sectors == 0 {
-                    let Some(next) = rest.next() else { break };
-                    run = next;
-                }
-                let count = run.sectors.min(left);
-                self.note(run.lba, count, pba, index);
-                (run.lba, run.sectors) = (run.lba + count, run.sectors - count);
-                (pba, left) = (pba + count, left - count);
-            }
-            self.segments.settle(index, youngest);
-            done += sectors;
-        }
+        let moved = runs.iter().map(|run| (run.lba, run.sectors));
+        let appended = self.append_runs(disk, (stream, Cause::Clean), moved, (&live, 0));
+        // Parts that were written before the power was cut are whole, and need not be moved again.
+        self.note_parts(youngest);
+        appended?;
         self.counts.moved_sectors += total;
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(super) mod victims;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::interface::IdleKeys;
 use super::{
@@ -459,70 +460,62 @@ impl Log {
         }
     }
 
-    /// Writes a request of the host, or a part of one, that is whole or absent after a power cut.
+    /// Writes runs of the host, `n` sectors in all, that are whole or absent after a power cut: a request, a part of one, or several that
+    /// waited together. They lie one after another in `data`, from its sector `at` on.
     #[inline]
-    fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let stream = self.stream(lba);
+    fn write_whole(&mut self, disk: &mut Disk, runs: &[(Lba, u64)], n: u64, data: &Buf, at: u64) -> DiskResult {
+        let stream = self.stream(runs[0].0);
         if n > self.segments.room(stream) || self.is_short(stream, n) {
             self.make_room(disk, stream, n)?;
         }
         self.age += n;
         self.parts.clear();
-        let mut done = 0;
-        while done < n {
-            let (segment, pba, sectors) = self.append(disk, stream, n - done, Cause::Host, data, at + done)?;
-            self.parts.push(WrittenStretch { lba: lba + done, sectors, pba, segment });
-            done += sectors;
-        }
-        self.note_parts();
-        Ok(())
-    }
-
-    /// Writes requests together, whose data lie in `data` one after another. All of them are whole or absent after a power cut.
-    fn write_shared(&mut self, disk: &mut Disk, writes: &[QueuedWrite], n: u64) -> DiskResult {
-        let stream = self.stream(writes[0].lba);
-        if n > self.segments.room(stream) || self.is_short(stream, n) {
-            self.make_room(disk, stream, n)?;
-        }
-        self.age += n;
-        self.parts.clear();
-        let mut data = disk.buf(n);
-        let mut at = 0;
-        for one in writes {
-            data.put(at, one.data, 0, one.sectors);
-            at += one.sectors;
-        }
-        let (mut rest, mut one) = (writes.iter(), (writes[0].lba, 0));
-        let mut done = 0;
-        while done < n {
-            let (segment, mut pba, sectors) = self.append(disk, stream, n - done, Cause::Host, &data, done)?;
-            let mut left = sectors;
-            while left > 0 {
-                if one.1 == 0 {
-                    let Some(next) = rest.next() else { break };
-                    one = (next.lba, next.sectors);
-                }
-                let count = left.min(one.1);
-                self.parts.push(WrittenStretch { lba: one.0, sectors: count, pba, segment });
-                one = (one.0 + count, one.1 - count);
-                (pba, left) = (pba + count, left - count);
-            }
-            done += sectors;
-        }
-        self.note_parts();
-        Ok(())
-    }
-
-    /// Points the map to the parts that have been written.
-    #[inline]
-    fn note_parts(&mut self) {
+        self.append_runs(disk, (stream, Cause::Host), runs.iter().copied(), (data, at))?;
         // The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
+        self.note_parts(self.age);
+        Ok(())
+    }
+
+    /// Appends runs to a stream, in as many parts as segments cut them into. The parts are in `parts` until the map points to them.
+    #[inline]
+    fn append_runs(
+        &mut self,
+        disk: &mut Disk,
+        (stream, cause): (u8, Cause),
+        runs: impl Iterator<Item = (Lba, u64)> + Clone,
+        (data, at): (&Buf, u64),
+    ) -> DiskResult {
+        let n: u64 = runs.clone().map(|(_, sectors)| sectors).sum();
+        let mut done = 0;
+        // Sectors that are written and belong to no part yet.
+        let (mut segment, mut pba, mut written) = (0, Pba(0), 0);
+        for (mut lba, mut left) in runs {
+            while left > 0 {
+                if written == 0 {
+                    (segment, pba, written) = self.append(disk, stream, n - done, cause, data, at + done)?;
+                    done += written;
+                }
+                let sectors = left.min(written);
+                self.parts.push(WrittenStretch { lba, sectors, pba, segment });
+                (lba, left) = (lba + sectors, left - sectors);
+                (pba, written) = (pba + sectors, written - sectors);
+            }
+        }
+        Ok(())
+    }
+
+    /// Points the map to the parts that have been written, whose data are of this age.
+    #[inline]
+    fn note_parts(&mut self, age: u64) {
         for i in 0..self.parts.len() {
-            let part = self.parts[i];
-            self.note(part.lba, part.sectors, part.pba, part.segment);
+            let WrittenStretch { lba, sectors, pba, segment } = self.parts[i];
+            // The map still has the old places, which are counted as dead by it.
+            self.forget(lba, sectors);
+            self.map.insert(lba, sectors, pba);
+            self.segments.add_live(segment, lba, sectors);
             // A full segment is closed by it, which must happen once.
-            if self.parts.get(i + 1).is_none_or(|next| next.segment != part.segment) {
-                self.segments.settle(part.segment, self.age);
+            if self.parts.get(i + 1).is_none_or(|next| next.segment != segment) {
+                self.segments.settle(segment, age);
             }
         }
         self.parts.clear();
@@ -555,15 +548,6 @@ impl Log {
         // Only now: a torn write leaves the head where it was, and is written over.
         self.segments.wrote(index, sectors);
         Ok((index, pba, sectors))
-    }
-
-    /// Points the map to what has been written.
-    #[inline]
-    fn note(&mut self, lba: Lba, sectors: u64, pba: Pba, index: u32) {
-        // The map still has the old places, which are counted as dead by it.
-        self.forget(lba, sectors);
-        self.map.insert(lba, sectors, pba);
-        self.segments.add_live(index, lba, sectors);
     }
 
     /// Counts what the map points to there as dead.
@@ -639,7 +623,7 @@ impl Layer for Log {
         let mut done = 0;
         while done < n {
             let count = (n - done).min(self.rules.whole_sectors);
-            self.write_whole(disk, lba + done, count, data, done)?;
+            self.write_whole(disk, &[(lba + done, count)], count, data, done)?;
             done += count;
         }
         Ok(())
@@ -650,14 +634,13 @@ impl Layer for Log {
     }
 
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
-        let n = writes.iter().map(|one| one.sectors).sum();
-        match n <= self.rules.whole_sectors {
-            true => {
-                self.turns = true;
-                self.write_shared(disk, writes, n)
-            }
-            false => writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data)),
+        let (data, n) = QueuedWrite::joined(disk, writes);
+        if n > self.rules.whole_sectors {
+            return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }
+        self.turns = true;
+        let runs: SmallVec<[(Lba, u64); 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
+        self.write_whole(disk, &runs, n, &data, 0)
     }
 
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {

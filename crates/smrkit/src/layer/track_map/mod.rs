@@ -180,12 +180,12 @@ impl TrackMap {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
             // What waits lies before this band, and would spoil what is rewritten now.
-            write_run(disk, run.end(), data)?;
+            run.end_write(disk, data)?;
             self.rewrite.make(disk, band, data)?;
         } else {
             for piece in pieces {
                 let pba = band.start(disk.geometry(), piece.track) + piece.first;
-                write_run(disk, run.add(pba, piece.at, piece.sectors), data)?;
+                run.write(disk, (pba, piece.at, piece.sectors), data)?;
             }
         }
         self.rewrite.enter(&self.head, &mut self.tracks_used, band);
@@ -202,7 +202,7 @@ impl TrackMap {
         let bands = pieces.chunk_by(|a, b| a.band == b.band);
         let result = bands.into_iter().try_for_each(|pieces| self.write_band(disk, pieces, data, &mut run));
         self.pieces = pieces;
-        result.and_then(|()| write_run(disk, run.end(), data))
+        result.and_then(|()| run.end_write(disk, data))
     }
 }
 
@@ -238,13 +238,6 @@ impl Placement for TrackLayout {
     }
 }
 
-fn write_run(disk: &mut Disk, run: Option<(Pba, u64, u64)>, data: &Buf) -> DiskResult {
-    match run {
-        Some((pba, at, n)) => disk.write(pba, n, Cause::Host, data, at),
-        None => Ok(()),
-    }
-}
-
 impl Layer for TrackMap {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -256,15 +249,11 @@ impl Layer for TrackMap {
             return disk.read(self.layout.pba(&piece), n, Cause::Host, out, 0);
         }
         let mut run = Joined::default();
+        let mut read = |pba, at, n| disk.read(pba, n, Cause::Host, out, at);
         for piece in self.layout.pieces(lba, n) {
-            if let Some((pba, at, n)) = run.add(self.layout.pba(&piece), piece.at, piece.sectors) {
-                disk.read(pba, n, Cause::Host, out, at)?;
-            }
+            run.add((self.layout.pba(&piece), piece.at, piece.sectors), &mut read)?;
         }
-        match run.end() {
-            Some((pba, at, n)) => disk.read(pba, n, Cause::Host, out, at),
-            None => Ok(()),
-        }
+        run.end(read)
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
@@ -281,7 +270,7 @@ impl Layer for TrackMap {
         }
         let mut run = Joined::default();
         self.write_band(disk, &[piece], data, &mut run)?;
-        write_run(disk, run.end(), data)
+        run.end_write(disk, data)
     }
 
     /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.

@@ -192,15 +192,11 @@ impl Rewrite {
             let (first, end) = missing(span, self.own[track].0);
             if first < end {
                 let pba = band.start(disk.geometry(), track) + first;
-                if let Some((pba, at, n)) = run.add(pba, self.places[track] + (first - span.0), end - first) {
-                    disk.read(pba, n, Cause::Clean, buf, at)?;
-                }
+                let missing = (pba, self.places[track] + (first - span.0), end - first);
+                run.add(missing, |pba, at, n| disk.read(pba, n, Cause::Clean, buf, at))?;
             }
         }
-        match run.end() {
-            Some((pba, at, n)) => disk.read(pba, n, Cause::Clean, buf, at),
-            None => Ok(()),
-        }
+        run.end(|pba, at, n| disk.read(pba, n, Cause::Clean, buf, at))
     }
 
     /// A run of tracks is the host's if nothing else is in it.
@@ -210,18 +206,14 @@ impl Rewrite {
         let mut cause = Cause::Host;
         for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {
             let pba = band.start(disk.geometry(), track) + first;
-            let of_track = if self.own[track].0 == (first, end) { Cause::Host } else { Cause::Clean };
-            if let Some((pba, at, n)) = run.add(pba, self.places[track], end - first) {
-                disk.write(pba, n, cause, buf, at)?;
-                cause = of_track;
-            } else if of_track == Cause::Clean {
+            run.add((pba, self.places[track], end - first), |pba, at, n| {
+                disk.write(pba, n, std::mem::replace(&mut cause, Cause::Host), buf, at)
+            })?;
+            if self.own[track].0 != (first, end) {
                 cause = Cause::Clean;
             }
         }
-        match run.end() {
-            Some((pba, at, n)) => disk.write(pba, n, cause, buf, at),
-            None => Ok(()),
-        }
+        run.end(|pba, at, n| disk.write(pba, n, cause, buf, at))
     }
 
     /// Counts what was written.
@@ -267,27 +259,44 @@ fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
     }
 }
 
-/// Joins accesses that touch, on the platters and in the buffer.
+/// Joins accesses that touch, on the platters and in the buffer: one waits for the next.
 #[derive(Default)]
 pub struct Joined(Option<(Pba, u64, u64)>);
 
 impl Joined {
-    /// Takes `n` sectors at `pba`, sector `at` of the buffer on; returns the run before where they do not touch it.
+    /// Adds an access to `n` sectors at `pba`, those of the buffer from sector `at` on; makes the one that waits where they do not touch.
     #[inline]
-    pub fn add(&mut self, pba: Pba, at: u64, n: u64) -> Option<(Pba, u64, u64)> {
+    pub fn add(
+        &mut self,
+        (pba, at, n): (Pba, u64, u64),
+        access: impl FnOnce(Pba, u64, u64) -> DiskResult,
+    ) -> DiskResult {
         match &mut self.0 {
-            Some((first, from, sectors)) if *first + *sectors == pba && *from + *sectors == at => {
-                *sectors += n;
-                None
+            Some((first, from, sectors)) if *first + *sectors == pba && *from + *sectors == at => *sectors += n,
+            _ => {
+                self.end(access)?;
+                self.0 = Some((pba, at, n));
             }
-            _ => self.0.replace((pba, at, n)),
         }
+        Ok(())
     }
 
-    /// The last run.
+    /// Makes the access that waits.
     #[inline]
-    pub fn end(&mut self) -> Option<(Pba, u64, u64)> {
-        self.0.take()
+    pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
+        self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
+    }
+
+    /// Adds a write of the host.
+    #[inline]
+    pub fn write(&mut self, disk: &mut Disk, run: (Pba, u64, u64), data: &Buf) -> DiskResult {
+        self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
+    }
+
+    /// Makes the write of the host that waits.
+    #[inline]
+    pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
+        self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 }
 
