@@ -258,6 +258,13 @@ impl Source for Laid {
         if self.trace.volumes().len() > 1 { &[] } else { self.trace.outstanding() }
     }
 
+    fn volume_start(&self, volume: u16) -> Lba {
+        match &self.plan {
+            LayoutPlan::EndToEnd(first) => first.get(usize::from(volume)).copied().unwrap_or(Lba(0)),
+            LayoutPlan::Single | LayoutPlan::Only { .. } => Lba(0),
+        }
+    }
+
     fn name(&self) -> PathBuf {
         self.path.clone()
     }

@@ -1,8 +1,8 @@
 //! Edits of requests before they are served: the first of them, those of a stretch of time, writes packed into larger ones or split.
 //!
 //! Packed writes are the same bytes by fewer commands, as from a program that gathers them in memory first: an assumption about the
-//! program, not about a disk. A packed write goes where its first sector would have gone, rounded down to a multiple of its size; where
-//! its other parts were to go is forgotten. Each volume, and each of several merged sources, gathers its own writes.
+//! program, not about a disk. A packed write goes where its first sector would have gone, rounded down to a multiple of its size within
+//! its volume; where its other parts were to go is forgotten. Each volume, and each of several merged sources, gathers its own writes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ keys! {
     struct EditKeys {
         /// Leaves out what comes before this time, which counts as 0 from then on.
         from: Nanos = Time(0), "0s";
-        /// Leaves out what comes at this time or later.
+        /// Leaves out what comes at this time or later. A trace in the order of its times is not read further.
         until: Option<Nanos> = Maybe(Time(1)), "";
         /// Takes so many requests of these.
         first: Option<u64> = Maybe(Count(1, u64::MAX)), "";
@@ -78,7 +78,8 @@ impl Edit {
     /// The requests of `source`, edited, on a device of `limit` sectors.
     pub fn apply<S: Source>(&self, source: S, limit: u64) -> Edited<S> {
         let EditKeys { from, until, first, pack, split } = self.keys;
-        let taken = Taken { source, from, until: until.unwrap_or(Nanos(u64::MAX)), left: first.unwrap_or(u64::MAX) };
+        let until = until.unwrap_or(Nanos(u64::MAX));
+        let taken = Taken { from, until, ..Taken::first(source, first.unwrap_or(u64::MAX)) };
         // Both are sizes of a request.
         let size = |sectors: u64| sectors as u32;
         Edited {
@@ -130,12 +131,14 @@ pub struct Taken<S> {
     from: Nanos,
     until: Nanos,
     left: u64,
+    /// The last time so far; none once a request came before one above it.
+    in_order_to: Option<Nanos>,
 }
 
 impl<S: Source> Taken<S> {
     /// The first `requests`.
     pub fn first(source: S, requests: u64) -> Taken<S> {
-        Taken { source, from: Nanos::ZERO, until: Nanos(u64::MAX), left: requests }
+        Taken { source, from: Nanos::ZERO, until: Nanos(u64::MAX), left: requests, in_order_to: Some(Nanos::ZERO) }
     }
 }
 
@@ -143,6 +146,13 @@ impl<S: Source> Source for Taken<S> {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         while self.left > 0 && batch.is_empty() && self.source.fill_next(batch)? {
+            let is_ascending = batch.is_sorted_by_key(|request| request.time);
+            let is_in_order = |last: &Nanos| is_ascending && *last <= batch[0].time;
+            self.in_order_to = self.in_order_to.filter(is_in_order).and(batch.last().map(|request| request.time));
+            // A few rows of a trace may be late, but not by a whole batch.
+            if self.in_order_to.is_some() && batch[0].time >= self.until {
+                self.left = 0;
+            }
             batch.retain(|request| (self.from..self.until).contains(&request.time));
             batch.iter_mut().for_each(|request| request.time -= self.from);
             batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
@@ -188,7 +198,8 @@ impl<S: Source> Packed<S> {
     /// A write of `gathered`, never past the limit unless its first sector was.
     fn write(&self, like: Request, gathered: Gathered, whole: u64) -> Request {
         let Lba(first) = gathered.first;
-        let aligned = first - first % whole;
+        let start = self.source.volume_start(like.volume).0.min(first);
+        let aligned = first - (first - start) % whole;
         let last = self.limit.saturating_sub(gathered.sectors);
         let lba = Lba(if first < self.limit { aligned.min(last) } else { aligned });
         // Not more than a packed write, which fits.
@@ -401,6 +412,53 @@ mod tests {
         let on = |volume, lba| Request { volume, ..Request::new(Op::Write, Lba(lba), 8) };
         let packed = packed(&[on(0, 0), on(1, 80), on(0, 8), on(1, 88)], 16);
         assert_eq!(packed.iter().map(|one| (one.volume, one.lba.0)).collect::<Vec<_>>(), [(0, 0), (1, 80)]);
+    }
+
+    #[test]
+    fn a_packed_write_stays_in_its_volume() {
+        let volumes = Volumes(vec![Request { volume: 1, ..Request::new(Op::Write, Lba(130), 64) }]);
+        let packed = Packed::new(Box::new(volumes), 64, LIMIT).rest().unwrap();
+        assert_eq!(packed[0].lba, Lba(100), "the volume begins there, and 130 is in its first 64 sectors");
+    }
+
+    #[test]
+    fn what_a_source_tells_passes_through_a_box() {
+        let source: Box<dyn Source> = Box::new(Volumes(Vec::new()));
+        assert_eq!((source.outstanding(), source.volume_start(1)), (&[7_u16][..], Lba(100)));
+    }
+
+    /// Two volumes, of which the second begins at sector 100.
+    struct Volumes(Vec<Request>);
+
+    impl Source for Volumes {
+        fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+            *batch = std::mem::take(&mut self.0);
+            Ok(())
+        }
+
+        fn outstanding(&self) -> &[u16] {
+            &[7]
+        }
+
+        fn volume_start(&self, volume: u16) -> Lba {
+            Lba(100 * u64::from(volume))
+        }
+    }
+
+    #[test]
+    fn a_stretch_in_order_is_not_read_past_its_end() {
+        let at = |time| Request { time: Nanos(time), ..Request::new(Op::Read, Lba(0), 1) };
+        let left = |times: &[u64]| {
+            let requests: Vec<Request> = times.iter().copied().cycle().take(InMemory::BATCH).map(at).collect();
+            let after: Vec<Request> = (0..3000).map(|nth| at(5000 + nth)).collect();
+            let mut edited =
+                "until=2us".parse::<Edit>().unwrap().apply(InMemory::new([requests, after].concat()), LIMIT);
+            edited.rest().unwrap();
+            let progress = edited.progress();
+            progress.total.unwrap() - progress.done
+        };
+        assert_eq!(left(&[1000]), 3000 - InMemory::BATCH as u64, "one batch after the end");
+        assert_eq!(left(&[1000, 999]), 0, "out of order");
     }
 
     #[test]

@@ -93,6 +93,11 @@ pub trait Source: Send {
         self.inner().map_or(&[], Source::outstanding)
     }
 
+    /// Where a volume, as `Request::volume` names it, begins on the disk.
+    fn volume_start(&self, volume: u16) -> Lba {
+        self.inner().map_or(Lba(0), |inner| inner.volume_start(volume))
+    }
+
     /// Name in messages: a file's path, or a word.
     fn name(&self) -> PathBuf {
         self.inner().map_or_else(|| "workload".into(), Source::name)
@@ -117,6 +122,14 @@ pub trait Source: Send {
 impl<S: Source + ?Sized> Source for Box<S> {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         (**self).fill(batch)
+    }
+
+    fn outstanding(&self) -> &[u16] {
+        (**self).outstanding()
+    }
+
+    fn volume_start(&self, volume: u16) -> Lba {
+        (**self).volume_start(volume)
     }
 
     fn name(&self) -> PathBuf {
