@@ -1,5 +1,6 @@
 //! The errors that a user, a file or a disk can cause. Each message states the remedy.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::message::plain;
@@ -7,7 +8,7 @@ use crate::units::{Lba, Pba};
 
 /// Errors of the library. The command's exit code follows the variant.
 #[non_exhaustive]
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// An option, a parameter or a name that makes no sense (exit code 2).
     #[error("{}", plain(.0))]
@@ -46,6 +47,13 @@ pub enum Error {
         /// True if it was being written.
         writing: bool,
     },
+}
+
+/// As a program shows it whose `main` returns it: the message, not how it is held.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 fn remedy_of(error: &std::io::Error) -> &'static str {
@@ -248,6 +256,12 @@ pub type DiskResult<T = ()> = Result<T, Box<Fault>>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_that_main_returns_is_shown_as_its_message() {
+        let error = Error::Usage("give {depth} 2".into());
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
 
     #[test]
     fn errors_of_files_say_the_remedy() {
