@@ -107,6 +107,8 @@ fn mix(info: &TraceInfo) -> Grid {
     grid
 }
 
+const DAY_NS: u64 = 86_400_000_000_000;
+
 fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     let share = |value: Option<f64>| value.map_or("-".into(), |share| percent(share, 1.0));
     let rate = |value: Option<f64>| value.map_or("-".into(), |rate| format!("{} requests/s", short(rate)));
@@ -124,7 +126,11 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row("written before (rewrites)", share(info.rewrite_share));
     row("sequential requests", share(info.sequential.share));
     row("longest run", counted(info.sequential.longest_run_requests, "request"));
-    row("time span", nanos(arrivals.span_ns));
+    // A time that was recorded wrongly is far from all others.
+    let gap_ns = arrivals.gap_ns.max;
+    let is_apart = info.requests > 2 && gap_ns > DAY_NS && gap_ns >= arrivals.span_ns / 10 * 9;
+    let doubt = if is_apart { ", nearly all of it one gap: look for a wrong time" } else { "" };
+    row("time span", nanos(arrivals.span_ns) + doubt);
     row("mean rate", rate(arrivals.mean_requests_per_s));
     row("busiest window", rate(arrivals.peak_requests_per_s));
     row("gaps: median, 99 %", format!("{}, {}", nanos(arrivals.gap_ns.p50), nanos(arrivals.gap_ns.p99)));

@@ -273,8 +273,8 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
     }
     if is_fio_log(head) {
         return Some(
-            "fio's log of bandwidth, latency or IOPS, which says nothing of where: add --write_iolog=FILE to the fio \
-             command, and name FILE",
+            "fio's log of bandwidth, latency or IOPS, which lists completions, and where only with log_offset: add \
+             --write_iolog=FILE to the fio command, and name FILE",
         );
     }
     if is_kernel_log(beginning) {
@@ -286,12 +286,15 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
 }
 
 /// What other tools print and people have at hand: all of the marks stand in its beginning.
-const NO_TRACES: [(&[&str], &str); 5] = [
+const NO_TRACES: [(&[&str], &str); 7] = [
     (
         &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
         "bpftrace's biosnoop, which says nothing of where: record with bcc's biosnoop",
     ),
     (&["avg-cpu:"], SUMS),
+    // Without that of the processor, as `iostat -d` and `sar -d` print them.
+    (&["Linux ", "Device", "/s"], SUMS),
+    (&["Linux ", "DEV", "tps"], SUMS),
     (&["\"sysstat\"", "\"disk\""], SUMS),
     (&["capacity", "operations", "bandwidth"], SUMS),
     (
@@ -311,7 +314,8 @@ fn is_kernel_log(head: &[u8]) -> bool {
             text.contains(&b'.') && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b' '))
         })
     };
-    head.split(|byte| *byte == b'\n').take(3).all(is_stamp)
+    let mut lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(3).peekable();
+    lines.peek().is_some() && lines.all(is_stamp)
 }
 
 /// True if the first lines are of fio's logs: `time, value, direction, size`, and in newer versions offset and priority.
@@ -403,8 +407,11 @@ mod tests {
         let later = "[1234567.890123] sd 2:0:0:0: [sdb] tag#0 FAILED\n[1234567.890124] sd 2:0:0:0: [sdb] Sense Key\n[1234568.000001] I/O error\n";
         let bpftrace =
             "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash  4179          10\n";
-        let cases: [(&[u8], [&str; 2]); 11] = [
+        let cases: [(&[u8], [&str; 2]); 14] = [
             (iostat.as_bytes(), ["sums over intervals", "advise"]),
+            (b"Linux 6.1 (nas)\n\nDevice r/s w/s\nsda 1.0 2.0\n", ["sums over intervals", "advise"]),
+            (b"Linux 6.1 (nas)\n\n12:00:01 DEV tps rkB/s\n12:00:02 sda 1.0 2.0\n", ["sums over intervals", "advise"]),
+            (b"[    1.234567] sd 0:0:0:0: [sda] Attached SCSI disk\n", ["the kernel's log", "blktrace"]),
             (smartctl.as_bytes(), ["smartctl's report", "drives identify"]),
             (kernel.as_bytes(), ["the kernel's log", "blktrace"]),
             (later.as_bytes(), ["the kernel's log", "blktrace"]),

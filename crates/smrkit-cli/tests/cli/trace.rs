@@ -147,3 +147,14 @@ fn zone_operations_of_traces_reach_a_host_managed_disk() {
         smrkit(&format!("run {run} --set zoned.violations=refuse")).says(5, &[&first]);
     }
 }
+
+#[test]
+fn a_time_far_from_all_others_is_pointed_out() {
+    let scratch = Scratch::new();
+    let told = |last: u64| {
+        let rows = format!("time_s,op,offset,size\n0,W,0,4096\n1,W,4096,4096\n2,R,0,4096\n{last},R,0,4096\n");
+        smrkit(&format!("trace info {}", scratch.file("far.csv", rows))).done()
+    };
+    assert!(told(1_266_874_889).contains("14,663 days, nearly all of it one gap: look for a wrong time"));
+    assert!(!told(3).contains("one gap"));
+}
