@@ -5,7 +5,7 @@
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
 	@echo 'make test    every test that takes seconds; the last lines name those that were skipped'
-	@echo 'make wheel   the Python package with the command, into out/wheels/'
+	@echo 'make wheel   the Python package with the command and the web page, into out/wheels/'
 	@echo 'make deb     the command as a package of Debian, into out/deb/'
 	@echo 'make web     the page that runs the simulator in a browser, into out/web/'
 	@echo 'make artifact  the studies frozen: sources, wheel, hashes of traces, every figure, into out/artifact/ (hours; SMRKIT_QUICK=1: minutes)'

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import smrkit
 
-# What the tests run is beside the package, which links into the sources.
-CLUSTER = Path(smrkit.__file__).resolve().parents[2] / "cluster"
 SWEEP = 'drive = "tiny"\nlayer = ["drive-managed", "vguard"]\nworkload = "mix:count=200"\nrepeat = 3\n'
 RUNS = 6
 # Slurm's commands: jobs are run here, from a copy of the script, which Dask removes when sbatch returns.
@@ -63,7 +61,7 @@ class Clusters(unittest.TestCase):
         }
         words = [word for name, value in asked.items() for word in (f"--{name}", value)]
         here = os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}", "JOBS": str(self.folder)}
-        command = [sys.executable, CLUSTER / "on_slurm.py", self.file, *words]
+        command = [sys.executable, "-m", "smrkit.cluster.on_slurm", self.file, *words]
         ran = subprocess.run(command, env=here, cwd=self.folder, capture_output=True, text=True, timeout=300)
         self.assertIn(f"Swept(computed={RUNS}, found=0)", ran.stdout, ran.stderr + self.printed())
         self.assertEqual(RUNS, len(smrkit.results(self.file.with_suffix(".results"))))
@@ -82,7 +80,7 @@ class Clusters(unittest.TestCase):
     def test_pods_of_kubernetes_run_a_scheduler_and_workers_that_compute_the_sweep(self):
         from dask_kubernetes.operator.controller.controller import build_scheduler_deployment_spec, build_worker_deployment_spec
 
-        specification = runpy.run_path(str(CLUSTER / "on_kubernetes.py"))["specification"]
+        specification = runpy.run_module("smrkit.cluster.on_kubernetes")["specification"]
         whole = specification("registry.example/smrkit", "traces", 3)["spec"]
         self.assertEqual(3, whole["worker"]["replicas"])
         # As the operator makes pods of it, which run here.

@@ -15,8 +15,8 @@ Examples:
   smrkit web
   smrkit web --print                     the page's path, to copy it to a web server
 
-The page is no part of the command. make web builds it, and the command finds it from inside the
-same clone, or where a package has installed both. It is not hosted anywhere.";
+The packages for Python and Debian bring the page. In a clone make web builds it, and the command of
+that clone finds it. It is not hosted anywhere.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

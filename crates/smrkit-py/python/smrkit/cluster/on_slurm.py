@@ -1,4 +1,4 @@
-"""A sweep on a cluster that Slurm runs: ``python on_slurm.py caches.toml``, on a node that can submit jobs.
+"""A sweep on a cluster that Slurm runs: ``python -m smrkit.cluster.on_slurm caches.toml``, on a node that can submit jobs.
 
 Takes ``pip install dask-jobqueue`` (0.9) and smrkit, in an environment that all nodes see, as they must see traces and store. A job that is
 killed loses nothing but the run that it was at: the next start of the sweep goes on from there.

@@ -1,4 +1,4 @@
-"""A sweep on Kubernetes: ``python on_kubernetes.py /data/caches.toml --image IMAGE --claim CLAIM``.
+"""A sweep on Kubernetes: ``python -m smrkit.cluster.on_kubernetes /data/caches.toml --image IMAGE --claim CLAIM``.
 
 Takes ``pip install dask-kubernetes`` (2026) here, Dask's operator in the cluster (``helm install --repo https://helm.dask.org
 --create-namespace -n dask-operator --generate-name dask-kubernetes-operator``), an image with smrkit and dask[distributed] of the same
