@@ -4,8 +4,10 @@ import array
 import importlib
 import importlib.util
 import os
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import smrkit
 
@@ -170,6 +172,14 @@ class Tables(unittest.TestCase):
         self.assertEqual((frame.height, len(ours.latencies), frame.n_chunks()), (count, count, 3))
         self.assertTrue(frame["index"].to_list() == list(range(count)))
         self.assertEqual(frame["latency_ns"].sum(), ours.wait_ns + ours.service_ns)
+
+    def test_a_library_that_is_not_there_is_named_with_what_installs_it(self):
+        run = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=10", latencies=True)
+        missing = dict.fromkeys(["pandas", "polars", "pyarrow"])
+        with mock.patch.dict(sys.modules, missing):
+            for frame in (run.to_pandas, run.to_polars, run.to_arrow, run.latencies.to_polars, run.latencies.to_arrow):
+                with self.assertRaisesRegex(smrkit.UsageError, r"pip install smrkit\[frames\]"):
+                    frame()
 
     @needs("polars", "pandas", "pyarrow")
     def test_outcomes_are_frames(self):

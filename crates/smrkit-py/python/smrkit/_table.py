@@ -4,6 +4,15 @@ from importlib import import_module
 from typing import Any
 
 from smrkit import _native
+from smrkit._errors import UsageError
+
+
+def library(name: str) -> Any:
+    """A library of data frames, which is imported only where it is asked for."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"this takes {name}: pip install smrkit[frames], or pip install {name}") from error
 
 
 class Table:
@@ -33,11 +42,11 @@ class Table:
 
     def to_arrow(self) -> Any:
         """The table as a ``pyarrow.Table``."""
-        return import_module("pyarrow").table(self)
+        return library("pyarrow").table(self)
 
     def to_polars(self) -> Any:
         """The table as a ``polars.DataFrame``."""
-        return import_module("polars").DataFrame(self)
+        return library("polars").DataFrame(self)
 
     def to_pandas(self) -> Any:
         """The table as a ``pandas.DataFrame``; pyarrow makes it."""
