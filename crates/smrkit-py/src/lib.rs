@@ -41,5 +41,5 @@ mod _native {
     #[pymodule_export]
     use crate::run::compare;
     #[pymodule_export]
-    use crate::sweep::{SweepPlan, compute, results, sweep, sweep_page, sweep_text};
+    use crate::sweep::{SweepPlan, compute, results, statistics, sweep, sweep_page, sweep_text};
 }

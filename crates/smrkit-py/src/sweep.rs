@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
 use smrkit_sweep::execute::{SweepAccount, begin, execute, missing};
+use smrkit_sweep::frame::rows;
+use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::plan::{Part, Sweep};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table;
@@ -116,6 +118,24 @@ pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResul
 /// The table of a sweep's outcomes, as the command prints it.
 #[pyfunction]
 pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
-    let rows = table::rows(&outcomes.get().0.runs);
+    let rows = rows(&outcomes.get().0.runs);
     Ok(table::table(&rows, &table::shown(&rows)).raised(py)?.text())
+}
+
+/// For runs that differ in their seed alone n, mean and 95 % confidence interval of some keys, or of those that the table shows, as JSON;
+/// with `compare`, a key and two values of it, their paired comparison.
+#[pyfunction]
+pub fn statistics(
+    py: Python,
+    outcomes: &Bound<Outcomes>,
+    keys: Vec<String>,
+    compare: Option<(String, String)>,
+) -> PyResult<String> {
+    let rows = rows(&outcomes.get().0.runs);
+    let keys = if keys.is_empty() { table::shown(&rows) } else { keys };
+    let frame = match compare {
+        Some((key, sides)) => Pairs::new(&rows, &key, &sides, &keys).map(|pairs| pairs.frame()),
+        None => table::intervals(&rows, &keys),
+    };
+    Ok(frame.raised(py)?.records().to_string())
 }

@@ -14,16 +14,22 @@ pub fn short(value: f64) -> String {
         s if !(1e-6..1e15).contains(&s) => return format!("{value:.1e}"),
         s if s >= 999_500_000.0 => return format!("{} G", short(value / 1e9)),
         s if s >= 999_500.0 => return format!("{} M", short(value / 1e6)),
-        s if s >= 999.5 => return grouped(value.round()),
+        s if s >= 999.5 => return fixed(value, 0),
         s => (2 - s.log10().floor() as i32).clamp(0, 8) as usize,
     };
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-fn grouped(value: f64) -> String {
+/// A number with so many digits behind the point, or rounded to tens (-1), hundreds (-2) and so on: `1,178.30`, `1,200`.
+pub fn fixed(value: f64, digits: i32) -> String {
+    let unit = 10_f64.powi(digits.min(0).abs());
+    // The formatter rounds behind the point alone, and halves to even.
+    let rounded = if digits <= 0 { (value / unit).round() * unit } else { value };
+    let text = format!("{:.*}", digits.max(0) as usize, rounded.abs());
+    let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |point| text.split_at(point));
     let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}", count(value.abs() as u64))
+    format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_string(), count))
 }
 
 /// A count with its thousands set apart: `750,000`.

@@ -3,28 +3,25 @@
 //! A row is a run: a column for each key of `outcome.json` that holds no list, dotted, and the whole record as text. A file is there
 //! whole or not at all, and is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use smrkit::VERSION;
 use smrkit::error::Error;
 use smrkit::layer;
-use smrkit::record;
-use smrkit::stats::outcome::{Outcome, sections};
+use smrkit::stats::outcome::Outcome;
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
-use smrkit_trace::parquet::table::{TableWriter, read_words};
+use smrkit_trace::parquet::table::read_words;
 
+use crate::frame::{FlatRun, Frame, flat};
 use crate::plan::{FILES, Sweep};
-use crate::table::{FlatRun, flat};
 
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
@@ -70,7 +67,7 @@ impl Store {
     /// Writes a table under a key.
     fn write(&self, key: &str, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
         let own = self.own(key);
-        let written = write_table(&own, format, rows).and_then(|()| rename(&own, &self.file(key)));
+        let written = Frame::of(rows).write(&own, format).and_then(|()| rename(&own, &self.file(key)));
         // A process that was as far may have taken ours for what a killed one left.
         if self.has(key) { Ok(()) } else { written }
     }
@@ -220,54 +217,6 @@ fn remove(path: &Path) -> Result<bool, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         done => done.map(|()| true).map_err(|error| Error::writing(path, error)),
     }
-}
-
-/// Writes rows as Parquet, a column for each key that has a value in some row.
-fn write_table(path: &Path, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
-    let keys: BTreeSet<&String> = rows.iter().flat_map(FlatRun::keys).collect();
-    let whole = whole_numbers();
-    let mut columns: Vec<(&String, ArrayRef)> = Vec::new();
-    for key in keys {
-        let cells = || rows.iter().map(|row| row.get(key).unwrap_or(&Value::Null));
-        // A key has one type in all files, whatever its values in this one, so that a query can read them together.
-        let values: ArrayRef = match cells().find(|cell| !cell.is_null()) {
-            None => continue,
-            Some(Value::Number(_)) if whole.contains(key) => {
-                Arc::new(UInt64Array::from_iter_values(cells().map(|cell| cell.as_u64().unwrap_or_default())))
-            }
-            Some(Value::Number(_)) => {
-                Arc::new(Float64Array::from_iter_values(cells().map(|cell| cell.as_f64().unwrap_or(f64::NAN))))
-            }
-            Some(_) => {
-                let text = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_string);
-                let texts = cells().map(|cell| if cell.is_null() { String::new() } else { text(cell) });
-                Arc::new(StringArray::from_iter_values(texts))
-            }
-        };
-        columns.push((key, values));
-    }
-    let rows = RecordBatch::try_from_iter(columns).expect("columns of one length, and one at least");
-    let mut table = TableWriter::create(path, rows.schema())?;
-    table.write_group(&rows)?;
-    table.finish(vec![("smrkit.format".into(), format.into()), ("smrkit.version".into(), "1".into())])
-}
-
-/// Keys that are whole numbers in every outcome. Other numbers may be missing, or have a part behind the point, in some run.
-fn whole_numbers() -> HashSet<String> {
-    fn add(keys: &mut HashSet<String>, before: &str, columns: Vec<record::Column>) {
-        for column in columns.into_iter().filter(|column| !column.may_be_absent) {
-            let key = format!("{before}{}", column.name);
-            match (column.python.as_str(), (column.table)()) {
-                ("Record", Some(table)) => add(keys, &format!("{key}."), table.columns),
-                ("int", _) => drop(keys.insert(key)),
-                _ => {}
-            }
-        }
-    }
-    let mut keys = HashSet::new();
-    let columns = sections().into_iter().flat_map(|section| section.columns);
-    add(&mut keys, "", columns.map(|one| one.column).collect());
-    keys
 }
 
 fn rename(own: &Path, path: &Path) -> Result<(), Error> {

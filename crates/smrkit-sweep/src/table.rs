@@ -1,5 +1,6 @@
 //! Runs as flat rows, and tables of them: the settings that varied, and the values asked for, over seeds their mean and its confidence
-//! interval, the best marked. What this does not show, a library of data frames makes of the store's Parquet files.
+//! interval, the best marked. `frame` has the same for programs. What neither shows, a library of data frames makes of the store's
+//! Parquet files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +9,12 @@ use smrkit::error::Error;
 use smrkit::layer::BASELINE;
 use smrkit::names;
 use smrkit::stats::outcome::Outcome;
-use smrkit_report::format::{NONE, count, short};
+use smrkit::units::Nanos;
+use smrkit_report::format::{NONE, count, time_unit};
 use smrkit_report::{Grid, Section, facts};
 
+use crate::frame::{FlatRun, Frame, rows, text, values};
+use crate::spread::Spread;
 use crate::words::{self, unit, with_unit};
 
 /// Keys that tell runs apart, besides parameters and settings.
@@ -27,41 +31,15 @@ const IDENTITY: [&str; 10] = [
     "run.rebuild",
 ];
 /// The size that a disk was given.
-const RAW_SECTORS: &str = "capacity.raw_sectors";
+pub(crate) const RAW_SECTORS: &str = "capacity.raw_sectors";
 /// Prefixes of keys that tell runs apart.
 const SETTINGS: [&str; 2] = ["parameters.", "engine."];
 /// Values shown where none are asked for.
 const VALUES: [&str; 5] =
     ["slowdown", "write_amplification", "latency_ns.all.mean", "latency_ns.all.p99", "latency_ns.all.max"];
 
-/// Stands after the least number of its kind.
+/// Stands after the best number of its kind.
 const BEST: &str = " *";
-
-/// A run as flat keys, dotted, and their values.
-pub type FlatRun = BTreeMap<String, Value>;
-
-/// The runs, one row each; lists and distributions are left out.
-pub fn rows(outcomes: &[Outcome]) -> Vec<FlatRun> {
-    outcomes.iter().map(|outcome| flat(json!(outcome))).collect()
-}
-
-/// A record as a row.
-pub fn flat(record: Value) -> FlatRun {
-    let mut row = FlatRun::new();
-    flatten(String::new(), record, &mut row);
-    row
-}
-
-fn flatten(key: String, value: Value, row: &mut FlatRun) {
-    match value {
-        Value::Object(fields) => {
-            let before = if key.is_empty() { key } else { key + "." };
-            fields.into_iter().for_each(|(name, value)| flatten(format!("{before}{name}"), value, row));
-        }
-        Value::Array(_) => {}
-        value => drop(row.insert(key, value)),
-    }
-}
 
 /// Values that an error lists at most.
 const LISTED: usize = 20;
@@ -73,24 +51,50 @@ pub fn filter(outcomes: Vec<Outcome>, wanted: &[(String, String)]) -> Result<Vec
         let rows = rows(&left);
         known(&rows, key)?;
         let cells: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
-        if !cells.is_empty() && !cells.contains(value) {
-            let there = BTreeSet::from_iter(cells);
-            let more = if there.len() > LISTED { ", …" } else { "" };
-            let there = there.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
+        if !cells.is_empty() && !cells.iter().any(|cell| is_value(cell, value)) {
             let among = if number > 0 { " among those chosen so far" } else { "" };
-            return Err(Error::Usage(format!("no run has {key}={value}{among}: there are {there}{more}")));
+            return Err(no_run_has(&format!("{key}={value}{among}"), cells));
         }
-        left = left.into_iter().zip(cells).filter(|(_, cell)| cell == value).map(|(outcome, _)| outcome).collect();
+        left =
+            left.into_iter().zip(cells).filter(|(_, cell)| is_value(cell, value)).map(|(outcome, _)| outcome).collect();
     }
     Ok(left)
 }
 
-fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
+/// True if a cell has a value that was asked for. Durations have several spellings: `1100ms` is `1.1s`.
+pub(crate) fn is_value(cell: &str, wanted: &str) -> bool {
+    cell == wanted || matches!((cell.parse::<Nanos>(), wanted.parse()), (Ok(own), Ok(other)) if own == other)
+}
+
+/// A cell as people read it: a duration in the unit that suits it.
+pub(crate) fn readable(cell: String) -> String {
+    match cell.parse() {
+        // 0 alone may be anything.
+        Ok(Nanos(time)) if time > 0 => {
+            let (unit_s, unit) = time_unit(time as f64 / 1e9);
+            format!("{} {unit}", time as f64 / (unit_s * 1e9))
+        }
+        _ => cell,
+    }
+}
+
+/// The error of a value that no run has, with those that there are.
+pub(crate) fn no_run_has(wanted: &str, cells: Vec<String>) -> Error {
+    let there = BTreeSet::from_iter(cells);
+    let more = if there.len() > LISTED { ", …" } else { "" };
+    let there = there.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
+    Error::Usage(format!("no run has {wanted}: there are {there}{more}"))
+}
+
+pub(crate) fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
     if rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
         return Ok(());
     }
-    // Tables head columns by the last word alone.
-    let is_meant = |known: &&String| known.rsplit('.').next() == Some(key);
+    // Tables head columns by the last word alone, and p99_9 is easily called p999.
+    let bare = |key: &str| key.replace('_', "");
+    let is_meant = |known: &&String| {
+        [known.as_str(), known.rsplit('.').next().unwrap_or(known)].iter().any(|known| bare(known) == bare(key))
+    };
     let keys = || rows.iter().flat_map(FlatRun::keys);
     let nearest = || names::nearest(key, keys().map(String::as_str));
     let remedy = match keys().find(is_meant).map(String::as_str).or_else(nearest) {
@@ -101,23 +105,17 @@ fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
 }
 
 /// A value as text; one that does not exist is a dash.
-fn cell(row: &FlatRun, key: &str) -> String {
-    match row.get(key) {
-        None | Some(Value::Null) => NONE.into(),
-        Some(Value::String(text)) => text.clone(),
-        // A whole number has no point, whatever holds it.
-        Some(Value::Number(number)) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
-        Some(value) => value.to_string(),
-    }
+pub(crate) fn cell(row: &FlatRun, key: &str) -> String {
+    row.get(key).filter(|value| !value.is_null()).map_or(NONE.into(), text)
 }
 
 /// True for a key of the disks, not of what is asked of them.
-fn is_system(key: &str) -> bool {
+pub(crate) fn is_system(key: &str) -> bool {
     ["layer", "drive", "drive_file", RAW_SECTORS, "array"].contains(&key) || key.starts_with("parameters.")
 }
 
 /// Keys that tell these rows apart, seeds left out.
-fn varying(rows: &[FlatRun]) -> Vec<String> {
+pub(crate) fn varying(rows: &[FlatRun]) -> Vec<String> {
     let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
     let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
     keys.sort_by_key(|key| (IDENTITY.iter().position(|known| known == key).unwrap_or(IDENTITY.len()), key.clone()));
@@ -127,7 +125,7 @@ fn varying(rows: &[FlatRun]) -> Vec<String> {
 }
 
 /// True if runs differ in `key`; parameters are compared within a layer, as asked for, files and sizes within a drive.
-fn varies(rows: &[FlatRun], key: &str) -> bool {
+pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
     let asked = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
     let within: &[&str] = match key {
         "drive_file" | RAW_SECTORS => &["drive", "array"],
@@ -142,62 +140,13 @@ fn varies(rows: &[FlatRun], key: &str) -> bool {
     })
 }
 
-/// A number of several runs of one kind: its mean and 95 % confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// The mean.
-    pub mean: f64,
-    /// Half the width of the interval about it, by Student's t: 95 of 100 such intervals hold the mean of all seeds. 0 where all are alike.
-    pub half: f64,
-}
-
-impl Spread {
-    /// The spread of numbers; none without any.
-    pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
-        let all: Vec<f64> = numbers.collect();
-        // By comparison: the variance of numbers that are alike may be a little more than 0, as the mean is rounded.
-        let are_alike = all.iter().all(|value| *value == all[0]);
-        let runs = all.len();
-        let mean = all.iter().sum::<f64>() / runs as f64;
-        let variance =
-            all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / runs.saturating_sub(1).max(1) as f64;
-        let half = students_t(runs) * (variance / runs as f64).sqrt();
-        (runs > 0).then_some(Spread { mean, half: if are_alike { 0.0 } else { half } })
-    }
-
-    /// In numbers of which `factor` makes a unit: `5 ± 1`; without an interval where no seed made a difference.
-    pub fn text(&self, factor: f64) -> String {
-        let (mean, half) = (self.mean * factor, self.half * factor);
-        // The interval has no more digits than the mean.
-        let digits = (2 - mean.abs().max(1e-6).log10().floor() as i32).clamp(0, 8);
-        let round = 10_f64.powi(digits);
-        match self.half == 0.0 {
-            true => short(mean),
-            false => format!("{} ± {}", short(mean), short((half * round).ceil() / round)),
-        }
-    }
-}
-
-/// The number of standard errors that a 95 % confidence interval of the mean of so many values reaches.
-fn students_t(values: usize) -> f64 {
-    const TO_THIRTY: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    match values.checked_sub(2) {
-        None => 0.0,
-        // Beyond the table an approximation that is right to a thousandth.
-        Some(at) => TO_THIRTY.get(at).copied().unwrap_or(1.96 + 2.46 / (at + 1) as f64),
-    }
-}
-
 /// The spread of a value over rows.
 fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
     Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
 }
 
 /// Rows by their values of `keys`, in order of first sight.
-fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
+pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
     let mut groups: Vec<(Vec<String>, Vec<&FlatRun>)> = Vec::new();
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
@@ -210,7 +159,7 @@ fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'
 }
 
 /// The unit of a choice, which is shown as it was made.
-fn raw_unit(key: &str) -> &'static str {
+pub(crate) fn raw_unit(key: &str) -> &'static str {
     match key {
         _ if key.ends_with("_percent") => "%",
         _ if key.ends_with("_ns") => "ns",
@@ -220,12 +169,14 @@ fn raw_unit(key: &str) -> &'static str {
     }
 }
 
-/// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line. The least of the
+/// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line. The best of the
 /// first value is marked among the lines of each demand.
 pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = varying(rows);
-    let (mut lines, groups): (Vec<Vec<String>>, Vec<Vec<&FlatRun>>) = grouped(rows, &names).into_iter().unzip();
+    let groups = grouped(rows, &names).into_iter();
+    let (mut lines, groups): (Vec<Vec<String>>, Vec<Vec<&FlatRun>>) =
+        groups.map(|(cells, rows)| (cells.into_iter().map(readable).collect(), rows)).unzip();
     let mut header: Vec<String> = names.iter().map(|name| with_unit(&words::name(name), raw_unit(name))).collect();
     let mut best = Vec::new();
     if groups.iter().any(|rows| rows.len() > 1) {
@@ -240,7 +191,7 @@ pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
             continue;
         }
         if nth == 0 {
-            best = least(&groups, &names, &values);
+            best = best_lines(key, &groups, &names, &values);
         }
         let (unit, factor) = unit(key, middle(&values));
         header.push(with_unit(&words::name(key), &unit));
@@ -283,31 +234,50 @@ pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))
 }
 
-/// Comma-separated values for programs: a header, then a line for each run with what varied, the seed and the values of `keys`,
-/// all in full.
-pub fn csv(rows: &[FlatRun], keys: &[String]) -> Result<String, Error> {
+/// For programs: what varied, the seed and the values of `keys` of each run.
+pub fn runs(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
-    let names = [varying(rows), vec!["seed".into()], keys.to_vec()].concat();
-    let quoted = |cell: String| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
-    };
-    let line = |cells: Vec<String>| cells.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
-    let value = |row: &FlatRun, key: &String| match row.get(key) {
-        None | Some(Value::Null) => String::new(),
-        Some(_) => cell(row, key),
-    };
-    let lines = rows.iter().map(|row| line(names.iter().map(|key| value(row, key)).collect()));
-    Ok(line(names.clone()) + &lines.collect::<String>())
+    let columns = [varying(rows), vec!["seed".into()], keys.to_vec()].concat();
+    Ok(Frame { rows: rows.iter().map(|row| values(row, &columns)).collect(), columns })
 }
 
-/// Lines with the least value among those of shingled disks under the same demand, where there are several.
-fn least(groups: &[Vec<&FlatRun>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
+/// For programs: a line for runs that differ in their seed alone, with their number `n`, and of each value that is a number the mean and
+/// the ends of its 95 % confidence interval. One run has no interval.
+pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
+    keys.iter().try_for_each(|key| known(rows, key))?;
+    let names = varying(rows);
+    let groups = grouped(rows, &names);
+    let mut columns = [names.clone(), vec!["n".into()]].concat();
+    let first = |rows: &[&FlatRun], key: &String| rows[0].get(key).cloned().unwrap_or_default();
+    let mut lines: Vec<Vec<Value>> = groups
+        .iter()
+        .map(|(_, rows)| names.iter().map(|name| first(rows, name)).chain([json!(rows.len())]).collect())
+        .collect();
+    for key in keys {
+        let values: Vec<Option<Spread>> = groups.iter().map(|(_, rows)| spread(rows, key)).collect();
+        if values.iter().all(Option::is_none) {
+            columns.push(key.clone());
+            lines.iter_mut().zip(&groups).for_each(|(line, (_, rows))| line.push(first(rows, key)));
+            continue;
+        }
+        columns.extend(["mean", "low", "high"].map(|end| format!("{key}.{end}")));
+        for (line, value) in lines.iter_mut().zip(values) {
+            let interval = value.and_then(Spread::interval);
+            line.extend([json!(value.map(|value| value.mean)), json!(interval.map(|(low, _)| low))]);
+            line.push(json!(interval.map(|(_, high)| high)));
+        }
+    }
+    Ok(Frame { columns, rows: lines })
+}
+
+/// Lines with the best value of `key` among those of shingled disks under the same demand, where there are several.
+fn best_lines(key: &str, groups: &[Vec<&FlatRun>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
     let demand: Vec<&String> = names.iter().filter(|name| !is_system(name)).collect();
+    let sign = if words::is_better_high(key) { -1.0 } else { 1.0 };
     let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
         let case = demand.iter().map(|name| cell(rows[0], name)).collect();
-        cases.entry(case).or_default().extend(values[at].map(|value| (value.mean, at)));
+        cases.entry(case).or_default().extend(values[at].map(|value| (sign * value.mean, at)));
     }
     let several = cases.into_values().filter(|case| case.len() > 1);
     several.filter_map(|case| Some(case.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()

@@ -8,7 +8,9 @@ pub fn name(key: &str) -> String {
     let words = match key.strip_prefix("latency_ns.").and_then(|latency| latency.split_once('.')) {
         Some(("all", which)) => format!("{which} latency"),
         Some((of, which)) => format!("{which} latency of {of}s"),
-        None => key.trim_start_matches("trace_reading.").trim_start_matches("run.").replace('.', " "),
+        None => {
+            key.trim_start_matches("trace_reading.").trim_start_matches("run.").replace("_ns.", ".").replace('.', " ")
+        }
     };
     let end = |words: &str, end| words.strip_suffix(end).unwrap_or(words).to_string();
     let words =
@@ -28,7 +30,8 @@ pub fn unit(key: &str, largest: f64) -> (String, f64) {
         (format!("{name}{ending}"), 1.0 / unit_bytes)
     };
     match last {
-        _ if key.starts_with("latency_ns.") && last != "count" => time(1e-9),
+        // Of a record of times each is one, but for their number.
+        _ if key.contains("_ns.") && last != "count" => time(1e-9),
         _ if last.ends_with("_ns") => time(1e-9),
         _ if last.ends_with("_at_s") => time(1.0),
         _ if last.ends_with("_bytes") => bytes(""),
@@ -37,6 +40,11 @@ pub fn unit(key: &str, largest: f64) -> (String, f64) {
         "slowdown" | "write_amplification" | "write_overloading" => ("×".into(), 1.0),
         _ => (String::new(), 1.0),
     }
+}
+
+/// True for a value of which more is better: rates, and the time until something goes wrong.
+pub fn is_better_high(key: &str) -> bool {
+    key.ends_with("_bytes_per_s") || key.ends_with("_at_s")
 }
 
 /// A name with its unit.
@@ -56,6 +64,7 @@ mod tests {
         assert_eq!(head("parameters.cache_percent", 2.0), "cache (%)");
         assert_eq!(head("engine.depth", 32.0), "depth");
         assert_eq!(head("slowdown", 3.0), "slowdown (×)");
+        assert_eq!(head("busy_by_cause_ns.map", 17.1e9), "busy by cause map (s)");
         assert_eq!(head("verdict.rate_before_bytes_per_s", 3e6), "rate before (MB/s)");
         assert_eq!(head("verdict.cache_full_at_s", 30.0), "cache full at (s)");
         assert_eq!(head("capacity.raw_sectors", 30.0), "capacity raw sectors");

@@ -6,8 +6,9 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
+use smrkit_sweep::frame::rows;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{page, rows, shown, table};
+use smrkit_sweep::table::{page, shown, table};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, pretty};

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcomes;
+use smrkit_sweep::frame::rows;
+use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{csv, filter, rows, shown, table};
+use smrkit_sweep::table::{filter, intervals, runs, shown, table};
 
 use crate::exit::Done;
 use crate::output::{JsonTarget, pretty, print};
@@ -14,13 +16,18 @@ use crate::output::{JsonTarget, pretty, print};
 const EXAMPLES: &str = "\
 Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. In the table runs that \
 differ in their seed alone share a line, as mean ± 95 % confidence interval with \
-their number n, and among the lines of one demand * marks the least of the \
-first value. CSV has a line a run, with numbers in full.
+their number n, and among the lines of one demand * marks the best of the \
+first value. CSV and Parquet have a line a run, or with --intervals a line as the table has, with the columns n, KEY.mean, KEY.low and \
+KEY.high; numbers are in full, and in the unit that the key ends in.
+
+--compare pairs runs with the same requests and seed. Each line is the second's value as a multiple of the first's, with the 95 % \
+confidence interval; where a value may be 0 it is the difference.
 
 Examples:
   smrkit results caches.results
   smrkit results caches.results --show slowdown,verdict.stalls_over_7s --where layer=drive-managed
-  smrkit results caches.results --format csv > caches.csv";
+  smrkit results caches.results --compare layer=drive-managed,vguard
+  smrkit results caches.results --intervals --format csv > caches.csv";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,11 +44,20 @@ pub struct Results {
     /// both, write_amplification, and p99 and max latency].
     #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2")]
     show: Vec<String>,
+    /// Compare two layers, drives or values of a setting, run by run.
+    #[arg(long, value_name = "KEY=A,B", value_parser = wanted)]
+    compare: Option<(String, String)>,
+    /// In CSV and Parquet, one line with n, mean and 95 % confidence interval for runs that differ in their seed alone.
+    #[arg(long, conflicts_with = "compare")]
+    intervals: bool,
     /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+    /// Write what CSV has as Parquet.
+    #[arg(long, value_name = "OUT.parquet", conflicts_with = "json")]
+    parquet: Option<PathBuf>,
     /// Show nothing, and remove results that no sweep of the store has any more: those of older files, layers and versions.
-    #[arg(long, conflicts_with_all = ["sweep", "wanted", "show", "format", "json"])]
+    #[arg(long, conflicts_with_all = ["sweep", "wanted", "show", "format", "json", "compare", "intervals", "parquet"])]
     prune: bool,
     /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
@@ -74,9 +90,20 @@ impl Results {
         }
         let rows = rows(&outcomes);
         let keys = if self.show.is_empty() { shown(&rows) } else { self.show };
-        print(match self.format {
-            TableFormat::Table => table(&rows, &keys)?.text() + "\n",
-            TableFormat::Csv => csv(&rows, &keys)?,
+        let pairs = self.compare.map(|(key, sides)| Pairs::new(&rows, &key, &sides, &keys)).transpose()?;
+        let frame = || match &pairs {
+            Some(pairs) => Ok(pairs.frame()),
+            None if self.intervals => intervals(&rows, &keys),
+            None => runs(&rows, &keys),
+        };
+        if let Some(path) = &self.parquet {
+            frame()?.write(path, "table")?;
+            return Ok(Done::All);
+        }
+        print(match (self.format, &pairs) {
+            (TableFormat::Csv, _) => frame()?.csv(),
+            (TableFormat::Table, Some(pairs)) => pairs.text(),
+            (TableFormat::Table, None) => table(&rows, &keys)?.text() + "\n",
         })?;
         Ok(Done::All)
     }

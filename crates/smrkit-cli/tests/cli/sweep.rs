@@ -89,6 +89,27 @@ fn results_are_selected_and_shown() {
 }
 
 #[test]
+fn results_have_intervals_and_paired_comparisons() {
+    let scratch = swept();
+    let results = |options: &str| at(&scratch, &format!("results regions.results --show slowdown {options}"));
+    let csv = results("--where layer=rmw --intervals --format csv").done();
+    assert!(
+        csv.starts_with("layer,workload,parameters.region_sectors,n,slowdown.mean,slowdown.low,slowdown.high\n"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 1 + 4, "two workloads and two regions: {csv}");
+    let told = results("--compare layer=rmw,set-assoc").done();
+    assert!(told.contains("set-assoc / rmw") && told.contains(" to "), "{told}");
+    let csv = results("--compare layer=rmw,set-assoc --format csv").done();
+    assert!(csv.lines().count() == 1 + 4 && csv.contains("slowdown,rmw,set-assoc,2,"), "{csv}");
+    results("--intervals --parquet means.parquet").done();
+    assert!(fs::read(scratch.0.path().join("means.parquet")).unwrap().starts_with(b"PAR1"));
+    results("--compare layer=rmw").says(2, &["give two with a comma between"]);
+    results("--compare seed=1,2").says(2, &["compare layers, drives or settings"]);
+    results("--intervals --compare layer=rmw,set-assoc").failed(2);
+}
+
+#[test]
 fn a_sweep_has_a_page_that_its_store_gives_again() {
     let scratch = swept();
     let read = |name: &str| fs::read_to_string(scratch.0.path().join(name)).unwrap();

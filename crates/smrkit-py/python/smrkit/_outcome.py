@@ -3,13 +3,12 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any, overload
 
 from smrkit import _native
 from smrkit._plot import courses
 from smrkit._record import Record, Recorded
-from smrkit._table import Table
+from smrkit._table import Table, library
 
 
 #: Outcomes of which a notebook shows charts, at most.
@@ -56,16 +55,16 @@ class _Shown:
 
     def to_polars(self) -> Any:
         """One row a run, as a ``polars.DataFrame``."""
-        return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
+        return library("polars").DataFrame(self.rows(), infer_schema_length=None)
 
     def to_pandas(self) -> Any:
         """One row a run, as a ``pandas.DataFrame``."""
-        return import_module("pandas").DataFrame(self.rows())
+        return library("pandas").DataFrame(self.rows())
 
     def to_arrow(self) -> Any:
         """One row a run, as a ``pyarrow.Table``."""
         keys = dict.fromkeys(key for row in self.rows() for key in row)
-        return import_module("pyarrow").Table.from_pylist([{key: row.get(key) for key in keys} for row in self.rows()])
+        return library("pyarrow").Table.from_pylist([{key: row.get(key) for key in keys} for row in self.rows()])
 
 
 class Outcome(_Shown, Recorded):
@@ -315,6 +314,40 @@ class Outcomes(_Shown, Sequence[Outcome]):
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a run (:meth:`Outcome.row`)."""
         return [outcome.row() for outcome in self]
+
+    def intervals(self, *keys: str) -> list[dict[str, Any]]:
+        """One row for runs that differ in their seed alone: their number ``n``, and of each key the mean and the ends of its 95 % confidence
+        interval, which one run has not. Without keys, those that a table of a sweep shows.
+
+        Examples
+        --------
+        >>> import smrkit
+        >>> load = {"drive": "tiny", "layer": ["drive-managed", "vguard"], "workload": "mix:count=200"}
+        >>> _ = smrkit.sweep(store="seeds", repeat=3, **load)
+        >>> [(row["layer"], row["n"], row["slowdown.low"] < row["slowdown.high"]) for row in smrkit.results("seeds").intervals("slowdown")]
+        [('drive-managed', 3, True), ('vguard', 3, True)]
+        """
+        return self._statistics(keys, None)
+
+    def paired(self, key: str, first: str | float, second: str | float, *keys: str) -> list[dict[str, Any]]:
+        """Compares the runs that have ``second`` as their value of ``key`` with those that have ``first``, pair by pair: the same requests
+        under the same seed. A row has the number of pairs ``n``, ``ratio`` (second / first, their geometric mean) and ``difference``, and
+        the ends of their 95 % confidence intervals, which one pair has not: seeds play no part in a replay.
+
+        Examples
+        --------
+        >>> import smrkit
+        >>> load = {"drive": "tiny", "layer": ["drive-managed", "vguard"], "workload": "mix:count=200"}
+        >>> _ = smrkit.sweep(store="seeds", repeat=3, **load)
+        >>> (row,) = smrkit.results("seeds").paired("layer", "drive-managed", "vguard", "slowdown")
+        >>> row["n"], row["ratio.low"] < row["ratio"] < row["ratio.high"]
+        (3, True)
+        """
+        return self._statistics(keys, (key, f"{first},{second}"))
+
+    def _statistics(self, keys: Sequence[str], compare: tuple[str, str] | None) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(_native.statistics(self._native, keys, compare))
+        return rows
 
 
 def read(path: str | os.PathLike[str]) -> Outcomes:

@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::flat;
 use serde_json::json;
 
 fn row(layer: &str, percent: u64, seed: u64, slowdown: f64) -> FlatRun {
@@ -20,7 +21,7 @@ fn whole_numbers_are_shown_whole_and_without_a_point() {
 fn seeds_share_a_line_that_shows_their_spread() {
     let grid = table(&example(), &["slowdown".into()]).unwrap();
     assert_eq!(grid.header, ["layer", "cache (%)", "n", "slowdown (×)"]);
-    assert_eq!(grid.rows, [["rmw", "1", "2", "5 ± 12.7"], ["log", "1", "1", "2.5"], ["log", "2", "1", "2 *"]]);
+    assert_eq!(grid.rows, [["rmw", "1", "2", "5 ± 13"], ["log", "1", "1", "2.5"], ["log", "2", "1", "2 *"]]);
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn the_best_is_that_of_its_demand_and_never_the_baseline() {
     ]));
     let cells: Vec<String> =
         table(&rows, &["slowdown".into()]).unwrap().rows.into_iter().map(|mut row| row.pop().unwrap()).collect();
-    assert_eq!(cells, ["5 ± 12.7", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
+    assert_eq!(cells, ["5 ± 13", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn only_the_first_value_is_marked_and_texts_stay_texts() {
     }
     let grid = table(&rows, &["slowdown", "verdict.text", "requests"].map(String::from)).unwrap();
     let rows: Vec<Vec<String>> = grid.rows.into_iter().map(|row| row[3..].to_vec()).collect();
-    assert_eq!(rows, [["5 ± 12.7", "a", "99.5 ± 6.4"], ["2.5", "c", "98"], ["2 *", "d", "97"]]);
+    assert_eq!(rows, [["5 ± 13", "a", "99.5 ± 6.4"], ["2.5", "c", "98"], ["2 *", "d", "97"]]);
     assert_eq!(grid.best, [2]);
     assert!(table(&example(), &["colour".into()]).is_err());
 }
@@ -143,13 +144,59 @@ fn csv_has_a_line_a_run_with_numbers_in_full() {
     rows[3].insert("slowdown".into(), Value::Null);
     rows[0].insert("slowdown".into(), json!(4.123456789));
     rows[1].insert("verdict.text".into(), json!("say \"x\", twice"));
-    let text = csv(&rows, &["slowdown", "verdict.text"].map(String::from)).unwrap();
+    let text = runs(&rows, &["slowdown", "verdict.text"].map(String::from)).unwrap().csv();
     assert_eq!(
         text,
         "layer,parameters.cache_percent,seed,slowdown,verdict.text\nrmw,1,1,4.123456789,\nrmw,1,2,6,\"say \"\"x\"\", twice\"\n\
          log,1,1,2.5,\nlog,2,1,,\n"
     );
-    assert!(csv(&rows, &["colour".into()]).is_err());
+    assert!(runs(&rows, &["colour".into()]).is_err());
+}
+
+#[test]
+fn intervals_have_a_line_for_runs_that_differ_in_their_seed_alone() {
+    let mut rows = example();
+    rows.iter_mut().for_each(|row| drop(row.insert("verdict.text".into(), json!("x"))));
+    let text = intervals(&rows, &["slowdown", "verdict.text"].map(String::from)).unwrap().csv();
+    // 5 ± 12.706, since the standard error of 4 and 6 is 1.
+    let ends = [
+        "layer,parameters.cache_percent,n,slowdown.mean,slowdown.low,slowdown.high,verdict.text",
+        "rmw,1,2,5,",
+        "log,1,1,2.5,,,x",
+    ];
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.iter().zip(ends).all(|(line, end)| line.starts_with(end)) && lines.len() == 4, "{text}");
+    let numbers: Vec<f64> = lines[1].split(',').filter_map(|cell| cell.parse().ok()).collect();
+    assert!((numbers[3] + 7.706).abs() < 1e-9 && (numbers[4] - 17.706).abs() < 1e-9, "{text}");
+    assert!(intervals(&rows, &["colour".into()]).is_err());
+}
+
+#[test]
+fn durations_are_shown_as_people_write_them_and_found_by_any_spelling() {
+    let of = |delay: &str, slowdown: u64| {
+        flat(
+            json!({"layer": "log", "parameters": {"idle_delay": delay}, "engine": {"depth": slowdown}, "slowdown": slowdown}),
+        )
+    };
+    let grid = table(&[of("1100ms", 1), of("24780us", 2), of("0s", 0)], &["slowdown".into()]).unwrap();
+    let cells: Vec<&str> = grid.rows.iter().flat_map(|row| [row[1].as_str(), row[2].as_str()]).collect();
+    assert_eq!(cells, ["1", "1.1 s", "2", "24.78 ms", "0", "0s"]);
+    assert!(is_value("1100ms", "1.1s") && is_value("log", "log"));
+    assert!(!is_value("1100ms", "1.2s") && !is_value("1", "1s") && !is_value("log", "rmw"));
+}
+
+#[test]
+fn of_rates_the_highest_is_the_best() {
+    let of = |layer: &str, rate: u64| {
+        let rates =
+            ["verdict.rate_after_bytes_per_s", "verdict.cache_full_at_s"].map(|key| (key.to_string(), json!(rate)));
+        FlatRun::from_iter(rates.into_iter().chain([("layer".into(), json!(layer)), ("slowdown".into(), json!(rate))]))
+    };
+    let rows = [of("rmw", 1), of("log", 3), of("vguard", 2)];
+    let best = |key: &str| table(&rows, &[key.into()]).unwrap().best;
+    assert_eq!(best("verdict.rate_after_bytes_per_s"), [1]);
+    assert_eq!(best("verdict.cache_full_at_s"), [1]);
+    assert_eq!(best("slowdown"), [0]);
 }
 
 #[test]
@@ -178,45 +225,13 @@ fn outcomes_are_kept_by_all_of_their_values_and_unknown_ones_refused() {
     let many = (0..30).map(|seed| outcome("rmw", seed, 1)).collect();
     let listed = filter(many, &[("seed".into(), "99".into())]).unwrap_err().to_string();
     assert!(listed.ends_with(", …") && listed.matches(", ").count() == 20, "{listed}");
+    let row = flat(json!({"latency_ns": {"all": {"p99": 1, "p99_9": 2}}}));
+    for key in ["latency_ns.all.p999", "p999", "p99_9"] {
+        let said = known(std::slice::from_ref(&row), key).unwrap_err().to_string();
+        assert!(said.ends_with("did you mean latency_ns.all.p99_9?"), "{said}");
+    }
     let mistyped = table(&example(), &["slowdwn".into()]).unwrap_err().to_string();
     assert!(mistyped.ends_with("did you mean slowdown?"), "{mistyped}");
-}
-
-#[test]
-fn a_spread_has_no_more_digits_than_its_mean() {
-    let text = |numbers: &[f64], factor| Spread::new(numbers.iter().copied()).unwrap().text(factor);
-    assert_eq!(text(&[5.0], 1.0), "5");
-    assert_eq!(text(&[5.0, 5.0], 1.0), "5", "no seed made a difference");
-    assert_eq!(text(&[4000.0, 4246.0, 4123.0], 1e-3), "4.12 ± 0.31");
-    assert_eq!(text(&[1.0, 1.001], 1.0), "1 ± 0.01");
-    assert_eq!(text(&[99.0, 101.3, 100.0, 101.0], 1.0), "100 ± 2");
-    assert_eq!(text(&[0.0, 0.0], 1.0), "0");
-    let of = |numbers: &[f64]| Spread::new(numbers.iter().copied());
-    assert_eq!(of(&[]), None);
-    let spread = of(&[4.0, 1.0, 7.0]).unwrap();
-    assert_eq!(spread.mean, 4.0);
-    assert!((spread.half - 4.303 * 3.0 / 3_f64.sqrt()).abs() < 1e-9);
-}
-
-#[test]
-fn ninety_five_of_a_hundred_intervals_hold_the_mean() {
-    // Knuth's linear congruential generator (MMIX), whose upper bits are good enough here.
-    let mut state = 7_u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1_u64 << 53) as f64
-    };
-    for runs in [2, 3, 5, 10, 40] {
-        let experiments = 4000;
-        // A sum of twelve uniform numbers is normal enough.
-        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
-        let held = (0..experiments).filter(|_| {
-            let spread = Spread::new((0..runs).map(|_| 10.0 + normal())).unwrap();
-            (spread.mean - 10.0).abs() <= spread.half
-        });
-        let share = held.count() as f64 / experiments as f64;
-        assert!((0.93..=0.97).contains(&share), "{runs} runs: {share}");
-    }
 }
 
 #[test]

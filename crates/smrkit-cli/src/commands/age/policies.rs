@@ -7,7 +7,7 @@ use smrfs::age::world::World;
 use smrfs::workload::driver::End;
 use smrkit::VERSION;
 use smrkit_report::{Grid, Section, page};
-use smrkit_sweep::table::Spread;
+use smrkit_sweep::spread::Spread;
 
 /// A disk that has aged under one policy.
 #[derive(Clone, Debug, Serialize)]
