@@ -2,7 +2,7 @@
 //!
 //! The systems of Kadekodi, Pimpale and Gibson, "Caveat-Scriptor: Write Anywhere Shingled Disks" (2015): both models of a
 //! host-managed disk, and the file system on both. The same code runs mounted and on the model's clock. The modules stand
-//! in the order of their dependencies: each uses only those above it.
+//! in the order of their dependencies: each uses only those above it, and what is for tests (`testing`) any.
 
 /// Methods that pass on what they are asked: to what stands behind `=>`. `TRAIT::` stands for that trait's method of one name, where two have it.
 macro_rules! pass_on {
@@ -18,8 +18,6 @@ pub mod units;
 pub mod error;
 pub mod data;
 pub mod device;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 pub mod meta;
 pub mod map;
 pub mod safety;
@@ -30,3 +28,6 @@ pub mod fsck;
 pub mod workload;
 pub mod bench;
 pub mod age;
+#[cfg(any(test, feature = "testing"))]
+#[path = "../tests/testing/mod.rs"]
+pub mod testing;

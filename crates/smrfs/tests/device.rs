@@ -5,13 +5,15 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Platters;
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::modelled::{Contents, Modelled};
+use smrfs::device::caveat::CaveatScriptor;
+use smrfs::device::modelled::Modelled;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{BandState, Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
 use smrfs::testing::memory::Power;
 use smrfs::testing::memory::{Memory, WriteLoss};
+use smrfs::testing::shingled::{Destructible, Shingled, WriteHistory};
+use smrfs::testing::stamped::Stamped;
 use smrfs::units::{Granule, Span};
 use smrkit::drive::Drive;
 use smrkit::tally::Cause;
@@ -30,10 +32,10 @@ fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape 
     Shape { model: Model::StrictAppend, granule_bytes: GRANULE, granules, did, dpid, bands }
 }
 
-fn modelled(contents: Contents, shape: &Shape) -> Modelled {
+fn stamped(shape: &Shape) -> Stamped {
     let drive =
         Drive::load("tiny-constant").unwrap().with_capacity(shape.granules * shape.granule_bytes / 512).unwrap();
-    Modelled::new(drive, contents, shape).unwrap()
+    Stamped::new(drive, shape)
 }
 
 fn memory(shape: &Shape) -> Arc<Memory> {
@@ -124,9 +126,9 @@ fn impossible_shapes_and_foreign_cursors_are_refused() {
     for cursors in [&[Granule(0)][..], &[Granule(0), Granule(13)], &[Granule(11), Granule(14)]] {
         assert!(StrictAppend::new(memory(&good), good, cursors).is_err(), "{cursors:?}");
     }
-    assert!(CaveatScriptor::new(memory(&good), good, WriteHistory::Blank).is_err());
-    assert!(Modelled::new(Drive::load("tiny-constant").unwrap(), Contents::Nothing, &caveat(1 << 40, 0, 0)).is_err());
-    let disk = CaveatScriptor::new(memory(&good), caveat(10, 1, 1), WriteHistory::Blank).unwrap();
+    assert!(Shingled::new(memory(&good), good, WriteHistory::Blank).is_err());
+    assert!(Modelled::new(Drive::load("tiny-constant").unwrap(), &caveat(1 << 40, 0, 0)).is_err());
+    let disk = Shingled::new(memory(&good), caveat(10, 1, 1), WriteHistory::Blank).unwrap();
     assert!(matches!(disk.write(Granule(0), Data::Blank(100), Cause::Host), Err(DeviceError::Io(_))));
     assert_eq!(
         refusal(disk.write(Granule(0), Data::Blank(0), Cause::Host)).to_string(),
@@ -137,7 +139,7 @@ fn impossible_shapes_and_foreign_cursors_are_refused() {
 
 #[test]
 fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
-    let disk = CaveatScriptor::new(memory(&caveat(40, 3, 2)), caveat(40, 3, 2), WriteHistory::Blank).unwrap();
+    let disk = Shingled::new(memory(&caveat(40, 3, 2)), caveat(40, 3, 2), WriteHistory::Blank).unwrap();
     for at in (0..40).rev() {
         write(&disk, at, 1, at as u8).unwrap();
         assert_eq!(read(&disk, at).unwrap(), at as u8);
@@ -148,7 +150,7 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
     write(&disk, 39, 1, 8).unwrap();
     assert_eq!((disk.upstream_hits(), read(&disk, 36).unwrap()), (2, 7));
     assert!(matches!(read(&disk, 37), Err(DeviceError::Damaged { at: Granule(37), by: Granule(39) })));
-    let again = CaveatScriptor::new(disk.platters.clone(), *disk.shape(), WriteHistory::Unknown).unwrap();
+    let again = Shingled::new(disk.platters.clone(), *disk.shape(), WriteHistory::Unknown).unwrap();
     assert!(read(&again, 38).is_err(), "the platters remember");
     write(&again, 30, 1, 9).unwrap();
     assert!(read(&again, 29).is_err(), "it may have been the second write");
@@ -163,8 +165,8 @@ proptest! {
         writes in prop::collection::vec((0..60u64, 1..20u64), 1..60),
     ) {
         let shape = Shape { granule_bytes: 512 * granule_sectors, ..caveat(60, did, dpid) };
-        let ours = CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap();
-        let theirs = CaveatScriptor::new(Arc::new(modelled(Contents::Stamps, &shape)), shape, WriteHistory::Untracked).unwrap();
+        let ours = Shingled::new(memory(&shape), shape, WriteHistory::Blank).unwrap();
+        let theirs = CaveatScriptor::new(Arc::new(stamped(&shape)), shape).unwrap();
         for (at, count) in writes {
             let count = count.min(60 - at);
             for disk in [&ours as &dyn HostManaged, &theirs] {
@@ -233,7 +235,7 @@ proptest! {
     ) {
         let shape = caveat(26, 0, 0);
         let recorded = Arc::new(Memory::recording(&shape, Arc::new(Power::new())));
-        let disk = CaveatScriptor::new(recorded.clone(), shape, WriteHistory::Blank).unwrap();
+        let disk = Shingled::new(recorded.clone(), shape, WriteHistory::Blank).unwrap();
         let mut possible = vec![vec![0u8]; 26];
         for (i, (what, at, count)) in (1u8..).zip(steps) {
             if what == 0 {
@@ -250,7 +252,7 @@ proptest! {
         }
         let loss = WriteLoss::ALL[loss];
         let survivor = recorded.survivor(cut, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
+        let after = Shingled::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         for (at, possible) in (0..).zip(&possible) {
             let is = read(&after, at).unwrap();
             prop_assert!(possible.contains(&is), "{}: {} of {:?}", at, is, possible);
@@ -279,7 +281,7 @@ fn a_flush_in_the_middle_of_a_write_cuts_nothing() {
 fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     let shape = caveat(20, 1, 1);
     let memory = Arc::new(Memory::new(&shape, Arc::new(Power::failing_at(4))));
-    let disk = CaveatScriptor::new(memory.clone(), shape, WriteHistory::Blank).unwrap();
+    let disk = Shingled::new(memory.clone(), shape, WriteHistory::Blank).unwrap();
     write(&disk, 0, 1, 1).unwrap();
     disk.flush().unwrap();
     write(&disk, 1, 1, 2).unwrap();
@@ -289,7 +291,7 @@ fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     }
     let values = |loss, seed| {
         let survivor = memory.survivor(4, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
+        let after = Shingled::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         (0..20).map(|at| read(&after, at).unwrap()).collect::<Vec<u8>>()
     };
     assert_eq!(values(WriteLoss::All, 1)[..2], [1, 0]);
@@ -313,7 +315,7 @@ fn a_cut_tail_ends_with_one_torn_write() {
     }
     let kept = |seed| -> Vec<usize> {
         let survivor = memory.survivor(9, WriteLoss::Tail, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
+        let after = Shingled::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         (0..8)
             .map(|at| {
                 (8 * at..8 * at + 8).filter(|&granule| read(&after, granule).is_ok_and(|value| value == 7)).count()

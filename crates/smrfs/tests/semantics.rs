@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::FsResult;
@@ -20,6 +19,7 @@ use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::testing::memory::Power;
 use smrfs::testing::memory::{Memory, WriteLoss as DiskLoss};
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
 const PAGE: &str = include_str!("../../../docs/design/semantics.md");
@@ -146,7 +146,7 @@ fn mounted(shape: &Shape, memory: &Arc<Memory>, store: &Arc<MemoryStore>, past: 
         }
         Model::Caveat => {
             let space = Caveat::new(shape, CaveatOptions { block_granules: 4, ..CaveatOptions::default() });
-            (Arc::new(CaveatScriptor::new(memory, *shape, past).unwrap()), Box::new(space.unwrap()))
+            (Arc::new(Shingled::new(memory, *shape, past).unwrap()), Box::new(space.unwrap()))
         }
     };
     let options = FsOptions { block_granules: 4, ..FsOptions::default() };

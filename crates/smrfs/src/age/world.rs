@@ -15,8 +15,8 @@ use smrkit::workload::dice::Dice;
 
 use super::PAPER_DISK_BYTES;
 use crate::data::{Data, ReadBuffer as ReadRoom};
-use crate::device::caveat::{CaveatScriptor, WriteHistory};
-use crate::device::modelled::{Contents, Modelled};
+use crate::device::caveat::CaveatScriptor;
+use crate::device::modelled::Modelled;
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
 use crate::error::{Errno, FsResult};
@@ -123,10 +123,10 @@ impl World {
 
     /// The disk, with the checker before it: it watches every write.
     fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
-        let platters = Arc::new(Modelled::new(self.drive.clone(), Contents::Nothing, shape)?);
+        let platters = Arc::new(Modelled::new(self.drive.clone(), shape)?);
         // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
         Ok(match self.model {
-            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, WriteHistory::Untracked)?)),
+            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape)?)),
             Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
         })
     }

@@ -1,7 +1,7 @@
 //! The host-managed disk: one trait, two models.
 //!
 //! Strict-append has bands with a write cursor and refuses everything but appends and resets. Caveat-Scriptor takes writes
-//! anywhere, and destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lie platters that hold
+//! anywhere, and a write destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lie platters that hold
 //! the data: the simulator's drive, memory, an image file, a block device, or the zones of one. Platters take reads and writes
 //! anywhere and know no rule; the model above them does.
 
@@ -255,9 +255,6 @@ pub trait HostManaged: Send + Sync {
     fn wait_until(&self, _time: Nanos) {}
 }
 
-/// Byte that fills a destroyed granule on platters that hold bytes.
-pub const DESTROYED_BYTE: u8 = 0xDB;
-
 /// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths
 /// are whole granules.
 pub trait Platters: Send + Sync {
@@ -273,13 +270,11 @@ pub trait Platters: Send + Sync {
     /// Writes from `at` on. After an error any part of it may be there.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
 
-    /// The write of `by`, just made, has destroyed what lies in `span`: what is there is lost. Only models that keep a
-    /// write history call it; it takes no time by the drive's clock.
-    fn destroy(&self, span: Span, by: Granule) -> DeviceResult;
-
     /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
     /// outlive the process keep the cursors along with the data, durable with the next flush.
-    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
+    fn keep_cursor(&self, _band: u64, _cursor: Granule) -> DeviceResult {
+        Ok(())
+    }
 
     /// Report on a band whose write or reset has failed, by platters that keep a cursor of their own: that one counts.
     fn band(&self, _band: u64) -> DeviceResult<Option<BandReport>> {

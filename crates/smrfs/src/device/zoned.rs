@@ -396,10 +396,6 @@ impl<D: ZonedDevice> Platters for Zones<D> {
         })
     }
 
-    fn destroy(&self, _span: Span, _by: Granule) -> DeviceResult {
-        Ok(())
-    }
-
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         let filled = cursor - self.layout.shape.bands.span(band).at;
         match &self.table {

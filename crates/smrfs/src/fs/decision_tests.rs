@@ -15,7 +15,6 @@ use smrkit::units::Nanos;
 
 use super::{Allocate, FileSystem, FsOptions, Seek};
 use crate::data::{Data, ReadBuffer};
-use crate::device::caveat::{CaveatScriptor, WriteHistory};
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape, stacked};
 use crate::error::DeviceResult;
@@ -28,6 +27,7 @@ use crate::space::bands::BandsOptions;
 use crate::space::caveat::{Caveat, CaveatOptions};
 use crate::testing::memory::Memory;
 use crate::testing::memory::Power;
+use crate::testing::shingled::{Shingled, WriteHistory};
 use crate::units::{Granule, HostJournal, NodeId, Span};
 
 const GRANULE: u64 = 512;
@@ -141,7 +141,7 @@ impl Program {
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let below: Box<dyn HostManaged> = match shape.model {
             Model::StrictAppend => Box::new(StrictAppend::new(memory, shape, &[]).unwrap()),
-            Model::Caveat => Box::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),
+            Model::Caveat => Box::new(Shingled::new(memory, shape, WriteHistory::Blank).unwrap()),
         };
         let disk =
             Arc::new(Summing { below, sum: AtomicU64::new(0), calls: AtomicU64::new(0), room: AtomicU64::new(0) });

@@ -15,6 +15,7 @@ mod read;
 mod shared;
 pub mod statistics;
 #[cfg(any(test, feature = "testing"))]
+#[path = "../../tests/testing/fs.rs"]
 mod testing;
 mod write;
 

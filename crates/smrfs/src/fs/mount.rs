@@ -393,7 +393,7 @@ mod tests {
 
     use super::*;
     use crate::data::{Data, ReadBuffer};
-    use crate::device::caveat::{CaveatScriptor, WriteHistory};
+    use crate::device::caveat::CaveatScriptor;
     use crate::device::{Bands, Model};
     use crate::error::FsError;
     use crate::fs::mount::STATE;
@@ -462,7 +462,7 @@ mod tests {
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let store = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
         let mounted = || {
-            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape, WriteHistory::Untracked).unwrap());
+            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape).unwrap());
             let space =
                 Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 8, ..CaveatOptions::default() }).unwrap());
             FileSystem::mount(device, store.clone(), space, FsOptions::default()).unwrap()

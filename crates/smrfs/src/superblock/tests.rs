@@ -6,11 +6,11 @@ use super::*;
 use super::{Area, data_part, granules};
 use crate::data::{Data, ReadBuffer};
 use crate::device::Platters;
-use crate::device::caveat::{CaveatScriptor, WriteHistory};
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model};
 use crate::testing::memory::Power;
 use crate::testing::memory::{Memory, WriteLoss};
+use crate::testing::shingled::{Destructible, Shingled, WriteHistory};
 use crate::units::{Granule, Span};
 use smrkit::tally::Cause;
 
@@ -37,7 +37,7 @@ fn superblock(shape: &Shape) -> Superblock {
 
 fn disk(memory: Arc<Memory>, shape: &Shape, past: WriteHistory) -> Arc<dyn HostManaged> {
     match shape.model {
-        Model::Caveat => Arc::new(CaveatScriptor::new(memory, *shape, past).expect("a shape")),
+        Model::Caveat => Arc::new(Shingled::new(memory, *shape, past).expect("a shape")),
         Model::StrictAppend => {
             let cursors = memory.cursors();
             Arc::new(StrictAppend::new(memory, *shape, &cursors).expect("a shape"))

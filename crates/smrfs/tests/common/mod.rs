@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Platters;
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::caveat::CaveatScriptor;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::DeviceResult;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
-use smrfs::safety::Order;
+use smrfs::safety::counts::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
@@ -55,14 +55,6 @@ impl Platters for Nothing {
         self.access()
     }
 
-    fn destroy(&self, _span: Span, _by: Granule) -> DeviceResult {
-        Ok(())
-    }
-
-    fn keep_cursor(&self, _band: u64, _cursor: Granule) -> DeviceResult {
-        Ok(())
-    }
-
     fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         self.access()
     }
@@ -95,7 +87,7 @@ impl Rig {
                 in_front(StrictAppend::new(Arc::new(Nothing::default()), shape, &[]).unwrap(), watched)
             }
             Model::Caveat => {
-                let disk = CaveatScriptor::new(Arc::new(Nothing::default()), shape, WriteHistory::Untracked).unwrap();
+                let disk = CaveatScriptor::new(Arc::new(Nothing::default()), shape).unwrap();
                 in_front(disk, watched)
             }
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smrfs::device::HostManaged;
 use smrfs::error::{DeviceResult, Violation};
-use smrfs::safety::{Order, Watched};
+use smrfs::safety::counts::{Counting, Order};
 use smrfs::units::Span;
 
 /// The checker, whatever disk it watches.
@@ -16,7 +16,7 @@ pub trait Watch: Send + Sync {
     fn mounted(&self, live: &[Span], order: Order) -> DeviceResult;
 }
 
-impl<D: HostManaged> Watch for Watched<D> {
+impl<D: HostManaged> Watch for Counting<D> {
     fn first_violation(&self) -> Option<Violation> {
         self.violation()
     }
@@ -28,6 +28,6 @@ impl<D: HostManaged> Watch for Watched<D> {
 
 /// `disk`, watched, and its checker.
 pub fn watched(disk: impl HostManaged + 'static) -> (Arc<dyn HostManaged>, Arc<dyn Watch>) {
-    let disk = Arc::new(Watched::new(disk));
+    let disk = Arc::new(Counting::new(disk));
     (disk.clone(), disk)
 }

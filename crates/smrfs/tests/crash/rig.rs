@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::zoned::{ZonedError, ZonedGeometry, Zones};
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -12,13 +11,14 @@ use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
 use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
 use smrfs::meta::{Maps, Time};
-use smrfs::safety::Order;
+use smrfs::safety::counts::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrfs::testing::memory::Power;
 use smrfs::testing::memory::{Memory, WriteLoss as DiskLoss};
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::Span;
 
 use crate::watch::{Watch, watched};
@@ -156,7 +156,7 @@ impl Rig {
             }
             (Beneath::Memory(memory), Model::Caveat) => {
                 let past = if self.new { WriteHistory::Blank } else { WriteHistory::Unknown };
-                watched(CaveatScriptor::new(memory.clone(), shape, past).expect("a sound shape"))
+                watched(Shingled::new(memory.clone(), shape, past).expect("a sound shape"))
             }
         };
         watch.mounted(&live, Order::Forgotten)?;

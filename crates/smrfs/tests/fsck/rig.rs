@@ -8,7 +8,6 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::stacked;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -24,6 +23,7 @@ use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::space::{Counts, Space};
 use smrfs::testing::memory::Memory;
 use smrfs::testing::memory::Power;
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
 /// Name of the saved free map.
@@ -199,7 +199,7 @@ impl Bad {
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let disk: Arc<dyn HostManaged> = match shape.model {
             Model::StrictAppend => Arc::new(StrictAppend::new(memory, shape, &[]).unwrap()),
-            Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),
+            Model::Caveat => Arc::new(Shingled::new(memory, shape, WriteHistory::Blank).unwrap()),
         };
         Bad { disk, granules: Mutex::default() }
     }

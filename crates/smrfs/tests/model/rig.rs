@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
-use smrfs::safety::Order;
+use smrfs::safety::counts::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::testing::memory::Memory;
 use smrfs::testing::memory::Power;
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::Span;
 
 use crate::faulty::Faulty;
@@ -109,6 +109,6 @@ fn space(shape: &Shape) -> Box<dyn Space> {
 fn in_front(shape: &Shape, memory: Arc<Memory>) -> (Arc<dyn HostManaged>, Arc<dyn Watch>) {
     match shape.model {
         Model::StrictAppend => watched(StrictAppend::new(memory, *shape, &[]).unwrap()),
-        Model::Caveat => watched(CaveatScriptor::new(memory, *shape, WriteHistory::Blank).unwrap()),
+        Model::Caveat => watched(Shingled::new(memory, *shape, WriteHistory::Blank).unwrap()),
     }
 }

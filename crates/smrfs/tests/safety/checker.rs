@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use smrfs::data::Data;
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
 use smrfs::safety::Counts;
-use smrfs::safety::{Order, Watched};
+use smrfs::safety::counts::{Counting, Order};
 use smrfs::testing::memory::Memory;
 use smrfs::testing::memory::Power;
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 
@@ -38,7 +38,7 @@ proptest! {
     ) {
         let shape = caveat(70, did, dpid);
         let mut law = Law::new(70, did, dpid);
-        let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
+        let disk = Counting::new(Shingled::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
         for (what, at, count) in steps {
             let span = Span::new(at, count.min(70 - at));
             match what {
@@ -94,7 +94,7 @@ fn four(counts: Counts) -> [u64; 4] {
 #[test]
 fn every_violation_is_found_before_it_reaches_the_disk() {
     let shape = caveat(100, 4, 3);
-    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
+    let disk = Counting::new(Shingled::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
     write(&disk, 50, 10).unwrap();
     assert_eq!(refusal(write(&disk, 55, 1)), Violation::OverLive { at: Granule(55) });
     assert_eq!(refusal(write(&disk, 40, 7)), Violation::Downstream { at: Granule(46), live: Granule(50) });
@@ -111,7 +111,7 @@ fn every_violation_is_found_before_it_reaches_the_disk() {
 #[test]
 fn after_a_mount_the_order_is_known_to_the_platters_only() {
     let shape = caveat(100, 4, 3);
-    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
+    let disk = Counting::new(Shingled::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
     write(&disk, 50, 10).unwrap();
     disk.restart(&[Span::new(50, 10)], Order::Kept).unwrap();
     assert_eq!(four(disk.counts()), [10, 4, 3, 83]);
@@ -122,7 +122,7 @@ fn after_a_mount_the_order_is_known_to_the_platters_only() {
 #[test]
 fn every_violation_is_found_before_it_reaches_a_strict_append_disk() {
     let shape = strict(3, 10, 2, 3);
-    let disk = Watched::new(StrictAppend::new(memory(&shape), shape, &[]).unwrap());
+    let disk = Counting::new(StrictAppend::new(memory(&shape), shape, &[]).unwrap());
     write(&disk, 0, 4).unwrap();
     assert_eq!(refusal(write(&disk, 3, 1)), Violation::OverLive { at: Granule(3) });
     assert_eq!(refusal(write(&disk, 5, 1)), Violation::NotAtCursor { at: Granule(5), cursor: Granule(4) });
@@ -140,7 +140,7 @@ fn every_violation_is_found_before_it_reaches_a_strict_append_disk() {
 #[test]
 fn a_band_in_which_a_write_failed_is_left_alone_until_its_reset() {
     let shape = strict(2, 10, 0, 2);
-    let disk = Watched::new(StrictAppend::new(memory(&shape), shape, &[]).unwrap());
+    let disk = Counting::new(StrictAppend::new(memory(&shape), shape, &[]).unwrap());
     write(&disk, 0, 2).unwrap();
     disk.disk.platters.fail_next_write(1);
     assert!(write(&disk, 2, 3).is_err());

@@ -9,7 +9,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::HostManaged;
 use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::safety::{Order, Watched};
+use smrfs::safety::counts::{Counting, Order};
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 use smrkit::tally::Cause;
@@ -80,7 +80,7 @@ pub struct Manner {
 }
 
 pub struct Host<'a> {
-    pub disk: Watched<Failing>,
+    pub disk: Counting<Failing>,
     space: Box<dyn Space>,
     make: &'a dyn Fn() -> Box<dyn Space>,
     manner: Manner,
@@ -101,7 +101,7 @@ impl<'a> Host<'a> {
         manner: Manner,
         seed: u64,
     ) -> Host<'a> {
-        let disk = Watched::new(Failing { disk, next: Mutex::new(None) });
+        let disk = Counting::new(Failing { disk, next: Mutex::new(None) });
         let mut host = Host {
             disk,
             space: make(),

@@ -15,9 +15,8 @@ use count::count_from;
 use host::{Host, Manner};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::device::Platters;
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::modelled::{Contents, Modelled};
+use smrfs::device::caveat::CaveatScriptor;
+use smrfs::device::modelled::Modelled;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::space::Space;
@@ -26,6 +25,8 @@ use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrfs::testing::memory::Memory;
 use smrfs::testing::memory::Power;
+use smrfs::testing::shingled::{Destructible, Shingled, WriteHistory};
+use smrfs::testing::stamped::Stamped;
 use smrkit::drive::Drive;
 
 const OPERATIONS_PER_DISK: u64 = 3000;
@@ -46,18 +47,20 @@ enum Beneath {
 }
 
 fn disk(shape: &Shape, beneath: Beneath) -> Arc<dyn HostManaged> {
-    let platters: Arc<dyn Platters> = match beneath {
+    let platters: Arc<dyn Destructible> = match beneath {
         Beneath::Memory => Arc::new(Memory::new(shape, Arc::new(Power::new()))),
         _ => {
             let drive = Drive::load("tiny-constant").unwrap();
             let drive = drive.with_capacity(shape.granules * shape.granule_bytes / 512).unwrap();
-            let contents = if beneath == Beneath::Stamps { Contents::Stamps } else { Contents::Nothing };
-            Arc::new(Modelled::new(drive, contents, shape).unwrap())
+            match beneath {
+                Beneath::Stamps => Arc::new(Stamped::new(drive, shape)),
+                _ => Arc::new(Modelled::new(drive, shape).unwrap()),
+            }
         }
     };
-    let past = if beneath == Beneath::Stamps { WriteHistory::Untracked } else { WriteHistory::Blank };
     match shape.model {
-        Model::Caveat => Arc::new(CaveatScriptor::new(platters, *shape, past).unwrap()),
+        Model::Caveat if beneath == Beneath::Stamps => Arc::new(CaveatScriptor::new(platters, *shape).unwrap()),
+        Model::Caveat => Arc::new(Shingled::new(platters, *shape, WriteHistory::Blank).unwrap()),
         Model::StrictAppend => Arc::new(StrictAppend::new(platters, *shape, &[]).unwrap()),
     }
 }

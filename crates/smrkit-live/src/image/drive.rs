@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::caveat::CaveatScriptor;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::zoned::is_table;
 use smrfs::device::{HostManaged, Model, Shape};
@@ -76,7 +76,7 @@ impl Blank {
             )),
             _ => LiveError::io(&self.path, error),
         })?;
-        disk(Image::new(&self.path, self.file, &self.shape), &[], WriteHistory::Untracked)
+        disk(Image::new(&self.path, self.file, &self.shape), &[])
     }
 
     fn write(&self) -> io::Result<()> {
@@ -125,9 +125,8 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent(path))?.sync_all()
 }
 
-/// Opens an image as the disk that it is; `writable` or only to be looked at. `destroys`: neighbours of what is written on
-/// a Caveat-Scriptor disk are really destroyed, as its law says, which costs writes; else the host is trusted.
-pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
+/// Opens an image as the disk that it is; `writable` or only to be looked at.
+pub fn open(path: &Path, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
     let file = open_alone(path, writable)?;
     let failed = |error| LiveError::io(path, error);
     let shape = head::read(&file).map_err(failed)?.map_err(|no| {
@@ -150,21 +149,16 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
         return Err(LiveError::image(path, what));
     }
     let cursors = head::read_cursors(&file, &shape).map_err(failed)?;
-    let past = if destroys { WriteHistory::Unknown } else { WriteHistory::Untracked };
-    disk(Image::new(path, file, &shape), &cursors, past)
+    disk(Image::new(path, file, &shape), &cursors)
 }
 
-fn disk(
-    image: Image,
-    cursors: &[smrfs::units::Granule],
-    past: WriteHistory,
-) -> Result<Arc<dyn HostManaged>, LiveError> {
+fn disk(image: Image, cursors: &[smrfs::units::Granule]) -> Result<Arc<dyn HostManaged>, LiveError> {
     let shape = image.shape;
     let image = Arc::new(image);
     let impossible = |error: smrkit::error::Error| LiveError::impossible(error.message());
     Ok(match shape.model {
         Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),
-        Model::Caveat => Arc::new(CaveatScriptor::new(image, shape, past).map_err(impossible)?),
+        Model::Caveat => Arc::new(CaveatScriptor::new(image, shape).map_err(impossible)?),
     })
 }
 

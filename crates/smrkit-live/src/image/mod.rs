@@ -20,8 +20,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
 use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::Platters;
 use smrfs::device::Shape;
-use smrfs::device::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::map::Ranges;
 use smrfs::units::{Granule, HostJournal, Span};
@@ -310,12 +310,6 @@ impl Platters for Image {
         // What is dead becomes holes when room is needed.
         let taken = self.taken_bytes()?.saturating_sub(self.first_byte);
         Ok((room < self.hole_bytes()?).then_some(room + taken))
-    }
-
-    fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
-        let bytes = vec![DESTROYED_BYTE; self.shape.granule_bytes as usize];
-        (0..span.count)
-            .try_for_each(|i| self.file.write_all_at(&bytes, self.byte(span.at + i)).map_err(DeviceError::Io))
     }
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {

@@ -45,8 +45,6 @@ pub struct Open {
     pub meta: Option<PathBuf>,
     /// True if nothing is to be changed.
     pub read_only: bool,
-    /// True if a Caveat-Scriptor disk is to destroy what its law says: for tests, it costs writes.
-    pub destroys: bool,
     /// True if an image and a directory of different moments will do: for checks.
     pub out_of_step: bool,
     /// True if an image or a directory that other users get at will do.
@@ -88,7 +86,7 @@ impl Volume {
         let load = |writable| {
             let whole = match is_zoned {
                 true => zoned::open(image, writable)?,
-                false => image::open(image, writable, how.destroys)?,
+                false => image::open(image, writable)?,
             };
             let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
             area.map_err(|error| of_area(image, error))

@@ -8,12 +8,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::stacked;
-use smrfs::device::{HostManaged, Model};
+use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::error::{DeviceResult, FsError};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::Problem;
 use smrfs::meta::{Kind, Maps, NewNode};
-use smrfs::units::{HostJournal, NodeId};
+use smrfs::testing::shingled::History;
+use smrfs::units::{GRANULE_BYTES, Granule, HostJournal, NodeId, Span};
+use smrkit::tally::Cause;
 use tempfile::TempDir;
 
 use super::{Layout, MkfsOptions, Open, Volume, mkfs};
@@ -22,9 +24,37 @@ use crate::survey::survey;
 #[path = "../../../smrfs/tests/model/crowd.rs"]
 mod crowd;
 
+/// A Caveat-Scriptor disk on which a write destroys its neighbours, as its law says.
+struct Destroying {
+    disk: Arc<dyn HostManaged>,
+    history: Mutex<History>,
+}
+
+impl stacked::Stacked for Destroying {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        let mut history = self.history.lock().unwrap();
+        let span = self.below().shape().span(at, data.bytes())?;
+        self.below().write(at, data, cause)?;
+        let mut destroyed = Vec::new();
+        history.write(span, |hit, _| destroyed.push(hit));
+        let garbage = |hit: Span| vec![0xdb; (hit.count * GRANULE_BYTES) as usize];
+        destroyed.into_iter().try_for_each(|hit| self.below().write(hit.at, Data::Bytes(&garbage(hit)), cause))
+    }
+}
+
 fn open(folder: &Path) -> (Volume, FileSystem) {
-    let volume = Volume::open(&folder.join("image"), &Open { destroys: true, ..Open::default() }).expect("a volume");
-    let (device, store) = (volume.device(), volume.store());
+    let volume = Volume::open(&folder.join("image"), &Open::default()).expect("a volume");
+    let (mut device, store) = (volume.device(), volume.store());
+    let Shape { model, granules, did, dpid, .. } = *device.shape();
+    if model == Model::Caveat {
+        device = Arc::new(Destroying { disk: device, history: Mutex::new(History::new(granules, did, dpid, true)) });
+    }
     let space = volume.space().expect("a space");
     let mounted = FileSystem::mount(device, store, space, FsOptions::default()).expect("a mount");
     (volume, mounted)

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
@@ -15,6 +14,7 @@ use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::testing::memory::Memory;
 use smrfs::testing::memory::Power;
+use smrfs::testing::shingled::{Shingled, WriteHistory};
 use smrfs::units::GRANULE_BYTES;
 
 /// Size of the disk, in granules: 256 MiB.
@@ -47,7 +47,7 @@ fn disk(model: Model) -> (Arc<dyn HostManaged>, Box<dyn Space>) {
             Box::new(BandSpace::new(&shape, BandsOptions::default()).expect("a space")),
         ),
         Model::Caveat => (
-            Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).expect("a disk")),
+            Arc::new(Shingled::new(memory, shape, WriteHistory::Blank).expect("a disk")),
             Box::new(Caveat::new(&shape, CaveatOptions::default()).expect("a space")),
         ),
     }

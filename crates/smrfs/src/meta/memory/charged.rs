@@ -72,18 +72,18 @@ impl MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::caveat::{CaveatScriptor, WriteHistory};
     use crate::device::{Bands, Model, Shape};
     use crate::meta::memory::Limits;
     use crate::meta::{Attributes, Durability, Kind, Maps, MetadataStore, Names, NewNode, RenameMode, SetAttr, Time};
     use crate::testing::memory::Memory;
     use crate::testing::memory::Power;
+    use crate::testing::shingled::{Shingled, WriteHistory};
 
-    fn disk() -> Arc<CaveatScriptor<Memory>> {
+    fn disk() -> Arc<Shingled<Memory>> {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-        Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap())
+        Arc::new(Shingled::new(memory, shape, WriteHistory::Blank).unwrap())
     }
 
     #[test]

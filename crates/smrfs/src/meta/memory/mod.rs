@@ -5,6 +5,7 @@
 
 mod charged;
 #[cfg(any(test, feature = "testing"))]
+#[path = "../../../tests/testing/store/mod.rs"]
 mod testing;
 #[cfg(test)]
 mod tests;

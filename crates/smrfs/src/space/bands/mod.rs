@@ -6,6 +6,7 @@
 mod clean;
 mod table;
 #[cfg(any(test, feature = "testing"))]
+#[path = "../../../tests/testing/bands.rs"]
 mod testing;
 
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,7 @@
 mod clean;
 mod ledger;
 #[cfg(any(test, feature = "testing"))]
+#[path = "../../../tests/testing/caveat.rs"]
 mod testing;
 #[cfg(test)]
 mod tests;

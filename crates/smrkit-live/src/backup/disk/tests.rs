@@ -132,7 +132,7 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         assert!(volume.was_clean);
         volume.close().unwrap();
         drop(volume);
-        holds(crate::image::open(&back.image, true, false).unwrap(), &back.meta, &files);
+        holds(crate::image::open(&back.image, true).unwrap(), &back.meta, &files);
         remove(&there);
         remove(&back);
     }

@@ -20,6 +20,7 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
+use super::shingled::Destructible;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{Bands, Platters, Shape};
 use crate::error::{DeviceError, DeviceResult};
@@ -173,19 +174,6 @@ impl Platters for Memory {
         }
     }
 
-    fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
-        let mut state = self.state.lock();
-        if !state.open {
-            return Err(DeviceError::PowerCut);
-        }
-        state.image.destroy(span, by);
-        match state.last() {
-            Ok(operation) => operation.destroyed.push((span, by)),
-            Err(durable) => durable.destroy(span, by),
-        }
-        Ok(())
-    }
-
     /// Moves a band's cursor. A reset (nothing filled) is an operation of its own, which a power cut can hit; any other move
     /// belongs to the write before it.
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
@@ -241,6 +229,21 @@ impl Platters for Memory {
     fn wait_until(&self, time: Nanos) {
         let mut state = self.state.lock();
         state.now = state.now.max(time.0);
+    }
+}
+
+impl Destructible for Memory {
+    fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
+        let mut state = self.state.lock();
+        if !state.open {
+            return Err(DeviceError::PowerCut);
+        }
+        state.image.destroy(span, by);
+        match state.last() {
+            Ok(operation) => operation.destroyed.push((span, by)),
+            Err(durable) => durable.destroy(span, by),
+        }
+        Ok(())
     }
 }
 
