@@ -3,7 +3,7 @@
 //! `sync` does so for one file and the names that lead to it. A commit of everything flushes the disk once and the store once.
 //! What a snapshot names was written before it was taken, so no lock on a file's state is held while the disk works.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -11,13 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::FileSystem;
-use super::cache::Files;
 use super::file::{File, FileState, Times};
-use super::place::{DataStore, SMALL};
+use super::place::SMALL;
 use super::statistics::CleaningWork;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
-use crate::meta::MetadataStore;
 use crate::units::{NodeId, Span};
 
 /// A file as it is to be durable.
@@ -42,31 +40,22 @@ pub(super) struct UnlinkedFile {
 }
 
 /// Changes that the next commit has to make durable, besides files: names, and the end of what was replaced.
-pub(super) struct Committer {
-    store: Arc<dyn MetadataStore>,
+#[derive(Default)]
+pub(super) struct Commits {
     /// Held during a commit of everything.
     committing: Mutex<()>,
     pending_free: Mutex<Vec<UnlinkedFile>>,
-    unsynced: Mutex<Unsynced>,
+    pub unsynced: Mutex<Unsynced>,
     /// True if the store has something that is not durable, besides maps.
     store_changed: AtomicBool,
-    next_part: AtomicU64,
+    /// The number that the next new part of a map will have.
+    pub next_part: AtomicU64,
 }
 
-/// Room that a commit of everything frees when it is done.
-struct Taken(Vec<UnlinkedFile>);
-
-impl Committer {
-    /// Nothing yet; new parts of maps are numbered from `next_part` on.
-    pub(super) fn new(store: Arc<dyn MetadataStore>, next_part: u64) -> Committer {
-        Committer {
-            store,
-            committing: Mutex::default(),
-            pending_free: Mutex::default(),
-            unsynced: Mutex::default(),
-            store_changed: AtomicBool::new(false),
-            next_part: AtomicU64::new(next_part),
-        }
+impl Commits {
+    /// None yet; new parts of maps are numbered from `next_part` on.
+    pub(super) fn new(next_part: u64) -> Commits {
+        Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
     }
 
     /// Keeps what is to be freed with the next commit.
@@ -86,136 +75,132 @@ impl Committer {
         self.store_changed();
         self.unsynced.lock().add(id, directory);
     }
+}
 
+impl FileSystem {
     /// Makes durable the names under which a node was last made or moved.
-    pub(super) fn sync_names(&self, data: &DataStore, id: NodeId) -> FsResult {
-        let changes = self.unsynced.lock().directories(id);
+    fn sync_names(&self, id: NodeId) -> FsResult {
+        let changes = self.commits.unsynced.lock().directories(id);
         for (directory, _) in &changes {
-            match data.disk.make_durable(|| self.store.sync_dir(*directory)) {
+            match self.data.disk.make_durable(|| self.store.sync_dir(*directory)) {
                 // It is gone, and with it the name.
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 result => result?,
             }
         }
-        self.unsynced.lock().synced(id, &changes);
+        self.commits.unsynced.lock().synced(id, &changes);
         Ok(())
     }
 
-    /// Nodes whose names may not be durable.
-    pub(super) fn unsynced_nodes(&self) -> Vec<NodeId> {
-        self.unsynced.lock().nodes()
-    }
-
-    /// The number that the next part will have.
-    pub(super) fn next_part(&self) -> u64 {
-        self.next_part.load(Relaxed)
-    }
-
-    pub(super) fn save_snapshot(&self, data: &DataStore, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
-        data.counters.lock().commits += 1;
-        let sync = || data.disk.make_durable(|| self.store.sync(file.id));
+    fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
+        self.data.counters.lock().commits += 1;
+        let sync = || self.data.disk.make_durable(|| self.store.sync(file.id));
         let Some(snapshot) = snapshot else { return sync() };
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
-            self.restore(data, snapshot);
-            return data.disk.flush();
+            self.restore(snapshot);
+            return self.data.disk.flush();
         }
-        let result = data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(data, &snapshot));
+        let result = self.data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
         match result.and_then(|()| sync()) {
             Ok(()) => {
-                self.finish(data, snapshot);
+                self.finish(snapshot);
                 Ok(())
             }
             Err(error) => {
                 let unlinked = file.look().is_unlinked;
-                self.restore(data, snapshot);
+                self.restore(snapshot);
                 if unlinked { Ok(()) } else { Err(error) }
             }
         }
     }
 
     /// Makes durable what has been written, and frees what that replaced. Takes no free space, so it also works on a full disk.
-    pub(super) fn commit(&self, data: &DataStore, files: &Files) -> FsResult {
+    pub(super) fn commit(&self) -> FsResult {
         self.store.wait_for_thaw();
-        let _one = self.committing.lock();
-        let Some(due) = self.due(&data.dirty.lock()) else { return Ok(()) };
-        data.counters.lock().commits += 1;
+        let _one = self.commits.committing.lock();
+        let due: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        let store_changed = self.commits.store_changed.swap(false, Relaxed);
+        if due.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
+            return Ok(());
+        }
+        self.data.counters.lock().commits += 1;
         // All of them before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
-        // Before the snapshots: an extent that is freed after them may still be named by a map that is stored now.
-        let taken = self.begin();
+        // Before the snapshots: an extent that is freed after them may still be named by a map that is stored now. What is put off from
+        // here on is for the next commit.
+        let freed = std::mem::take(&mut *self.commits.pending_free.lock());
+        self.commits.unsynced.lock().begin();
         let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.is_unlinked {
                 // What finds no room or can't be written stays buffered.
-                let _ = data.write_out(file, &mut state);
+                let _ = self.data.write_out(file, &mut state);
             }
-            self.snapshot(data, files, file, &mut state)
+            self.snapshot(file, &mut state)
         });
         let snapshots: Vec<Snapshot> = snapshots.collect();
-        let result = self.commit_snapshots(data, snapshots);
+        let result = self.commit_snapshots(snapshots);
         drop(commits);
+        self.commits.unsynced.lock().end(result.is_ok());
         match &result {
-            Ok(()) => self.done(taken).into_iter().for_each(|gone| self.free(data, gone)),
+            Ok(()) => freed.into_iter().for_each(|gone| self.free(gone)),
             // Nobody knows what of it is durable, so both the old places and the new ones stay taken.
-            Err(_) => self.undone(taken),
+            Err(_) => {
+                self.commits.pending_free.lock().extend(freed);
+                self.commits.store_changed();
+            }
         }
         result
     }
 
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
-    fn commit_snapshots(&self, data: &DataStore, snapshots: Vec<Snapshot>) -> FsResult {
+    fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
-            && let Err(error) = data.disk.flush_with(self.store.journal())
+            && let Err(error) = self.data.disk.flush_with(self.store.journal())
         {
-            snapshots.into_iter().for_each(|snapshot| self.restore(data, snapshot));
+            snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
             return Err(error);
         }
         let (mut stored, mut failure) = (Vec::with_capacity(snapshots.len()), None);
         for snapshot in snapshots {
-            match self.store_snapshot(data, &snapshot) {
+            match self.store_snapshot(&snapshot) {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
                     // A file that lost its last name meanwhile, or loses it now, has no use for a map.
                     if !snapshot.file.look().is_unlinked && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
-                    self.restore(data, snapshot);
+                    self.restore(snapshot);
                 }
             }
         }
-        if let Err(error) = data.disk.make_durable(|| self.store.sync_all()) {
-            stored.into_iter().for_each(|snapshot| self.restore(data, snapshot));
+        if let Err(error) = self.data.disk.make_durable(|| self.store.sync_all()) {
+            stored.into_iter().for_each(|snapshot| self.restore(snapshot));
             // After a failed sync of a part this is only its echo.
             return Err(failure.unwrap_or(error));
         }
-        stored.into_iter().for_each(|snapshot| self.finish(data, snapshot));
+        stored.into_iter().for_each(|snapshot| self.finish(snapshot));
         failure.map_or(Ok(()), Err)
     }
 
     /// The file as it is now, if its record is older. What is retired so far goes along.
-    pub(super) fn snapshot(
-        &self,
-        data: &DataStore,
-        files: &Files,
-        file: &Arc<File>,
-        state: &mut FileState,
-    ) -> Option<Snapshot> {
+    fn snapshot(&self, file: &Arc<File>, state: &mut FileState) -> Option<Snapshot> {
         if state.is_gone || (!state.is_dirty() && state.retired.is_empty()) {
             return None;
         }
-        let size = state.size_to_commit(data.granule_bytes);
+        let size = state.size_to_commit(self.data.granule_bytes);
         // A change that failed half-way has set no time yet.
         let times = *state.times.get_or_insert_with(|| {
-            let now = data.now();
+            let now = self.data.now();
             Times { mtime: now, ctime: now }
         });
         let promised = state.promises.granules();
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
-        let mut number = || self.next_part.fetch_add(1, Relaxed);
+        let mut number = || self.commits.next_part.fetch_add(1, Relaxed);
         let plan = (!state.is_unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
-        files.weigh(file, state.map.weight());
+        self.files.weigh(file, state.map.weight());
         Some(Snapshot {
             file: file.clone(),
             plan,
@@ -227,12 +212,12 @@ impl Committer {
     }
 
     /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
-    fn store_snapshot(&self, data: &DataStore, snapshot: &Snapshot) -> FsResult {
+    fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
         let Some(plan) = &snapshot.plan else { return Ok(()) };
         let remove = |_: &FsError| self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
         plan.parts.iter().try_for_each(|(number, part)| self.store.store_spill(*number, part)).inspect_err(remove)?;
         // All are written before the first is waited for.
-        let sync = |(number, _): &(u64, Vec<u8>)| data.disk.make_durable(|| self.store.sync_spill(*number));
+        let sync = |(number, _): &(u64, Vec<u8>)| self.data.disk.make_durable(|| self.store.sync_spill(*number));
         plan.parts.iter().try_for_each(sync).inspect_err(remove)?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
@@ -250,14 +235,14 @@ impl Committer {
     }
 
     /// The snapshot is durable: what it replaced is free.
-    fn finish(&self, data: &DataStore, snapshot: Snapshot) {
+    fn finish(&self, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
         if state.is_gone {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
-            self.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
+            self.commits.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
         state.record_shares |= snapshot.shares;
@@ -266,56 +251,29 @@ impl Committer {
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
         if !state.is_dirty() {
-            data.dirty.lock().remove(&snapshot.file.id);
+            self.data.dirty.lock().remove(&snapshot.file.id);
         }
         drop(state);
-        self.free(data, UnlinkedFile { spans: snapshot.retired, parts: obsolete });
+        self.free(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
     }
 
     /// The snapshot is not durable, or nobody knows: what it replaced stays.
-    fn restore(&self, data: &DataStore, snapshot: Snapshot) {
+    fn restore(&self, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         if state.is_gone {
             // It lost its last name meanwhile.
             drop(state);
-            self.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
+            self.commits.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
         state.retired.extend(snapshot.retired);
-        data.dirty.lock().insert(snapshot.file.id, snapshot.file.clone());
+        self.data.dirty.lock().insert(snapshot.file.id, snapshot.file.clone());
     }
 
     /// No durable map names these any more.
-    fn free(&self, data: &DataStore, gone: UnlinkedFile) {
-        data.allocator.release(gone.spans, |span| data.disk.discard(span));
+    fn free(&self, gone: UnlinkedFile) {
+        self.data.allocator.release(gone.spans, |span| self.data.disk.discard(span));
         self.remove_parts(gone.parts);
-    }
-
-    /// The files to commit, where there is anything to commit at all. The caller is alone.
-    fn due(&self, dirty: &BTreeMap<NodeId, Arc<File>>) -> Option<Vec<Arc<File>>> {
-        let files: Vec<Arc<File>> = dirty.values().cloned().collect();
-        let nothing = files.is_empty() && self.pending_free.lock().is_empty();
-        (self.store_changed.swap(false, Relaxed) || !nothing).then_some(files)
-    }
-
-    /// A commit begins, its files are locked: what is put off from now on is for the next one.
-    fn begin(&self) -> Taken {
-        let freed = std::mem::take(&mut *self.pending_free.lock());
-        self.unsynced.lock().begin();
-        Taken(freed)
-    }
-
-    /// Ends a commit that went well; tells what is free now.
-    fn done(&self, taken: Taken) -> Vec<UnlinkedFile> {
-        self.unsynced.lock().end(true);
-        taken.0
-    }
-
-    /// Ends a commit that failed: all is as it was.
-    fn undone(&self, taken: Taken) {
-        self.unsynced.lock().end(false);
-        self.pending_free.lock().extend(taken.0);
-        self.store_changed();
     }
 }
 
@@ -382,7 +340,7 @@ impl FileSystem {
             Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
             Err(error) => return Err(error),
         }
-        self.commits.sync_names(&self.data, id)
+        self.sync_names(id)
     }
 
     /// Makes the names in a directory durable.
@@ -391,7 +349,7 @@ impl FileSystem {
             return Ok(());
         }
         self.data.disk.make_durable(|| self.store.sync_dir(id))?;
-        self.commits.sync_names(&self.data, id)
+        self.sync_names(id)
     }
 
     /// Makes data, map and attributes of a file durable.
@@ -415,10 +373,10 @@ impl FileSystem {
                         return Ok(());
                     }
                 }
-                let snapshot = self.commits.snapshot(&self.data, &self.files, file, &mut state);
+                let snapshot = self.snapshot(file, &mut state);
                 drop(state);
                 self.data.counters.lock().count(&work);
-                return self.commits.save_snapshot(&self.data, file, snapshot);
+                return self.save_snapshot(file, snapshot);
             }
             // Whoever makes room may have to commit this file.
             drop(state);

@@ -21,6 +21,8 @@ use crate::units::{Granule, NodeId, Span};
 
 /// Behind every granule of every file.
 pub(super) const BEHIND_ALL: u64 = 1 << 56;
+/// Every granule of a file.
+pub(super) const ALL: Range<u64> = 0..BEHIND_ALL;
 
 /// A file that is in memory. Locks are taken in this order: `commit`, `state` (of two files the lower number's first), the space.
 pub(super) struct File {

@@ -31,7 +31,7 @@ use crate::meta::MetadataStore;
 use crate::units::{NodeId, Owner, Span};
 use allocator::Allocator;
 use cache::Files;
-use commit::Committer;
+use commit::Commits;
 pub use disk::Scrubbed;
 use file::File;
 use mount::Found;
@@ -99,7 +99,7 @@ pub struct FileSystem {
     options: FsOptions,
     data: DataStore,
     files: Files,
-    commits: Committer,
+    commits: Commits,
     /// One thread cleans at a time.
     cleaning: Mutex<()>,
     /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
@@ -120,7 +120,7 @@ impl FileSystem {
         FileSystem {
             data: DataStore::new(device, store.clone(), allocator, options.block_granules),
             files: Files::new(store.clone(), options.cached_extents, with_data),
-            commits: Committer::new(store.clone(), found.next_part),
+            commits: Commits::new(found.next_part),
             store,
             options,
             cleaning: Mutex::default(),
@@ -133,11 +133,6 @@ impl FileSystem {
     /// The regular file of that number.
     fn file(&self, id: NodeId) -> FsResult<Arc<File>> {
         self.files.file(id, &self.data)
-    }
-
-    /// Makes durable what has been written, and frees what that replaced. Needs no room.
-    fn commit(&self) -> FsResult {
-        self.commits.commit(&self.data, &self.files)
     }
 
     /// Makes everything durable, and keeps it as it is on the disk until [`FileSystem::let_go`], so that it can be copied while programs

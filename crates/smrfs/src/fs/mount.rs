@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde::{Deserialize, Serialize};
 
 use super::allocator::{Allocator, Rooms};
-use super::file::{BEHIND_ALL, File};
+use super::file::{ALL, File};
 use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
@@ -74,7 +74,7 @@ impl FileSystem {
             }
             let file = self.file(id)?;
             let mut state = file.lock();
-            self.data.rearrange(&file, &mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
+            self.data.rearrange(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
             self.data.touch(&file, &mut state);
         }
         Ok(())
@@ -90,7 +90,7 @@ impl FileSystem {
         let promised = self.data.allocator.rooms().promised;
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().is_unlinked);
         let (live, shared) = (self.live(), self.data.allocator.shared());
-        let saved = SavedState::new(self.commits.next_part(), promised, &live, &shared, unlinked);
+        let saved = SavedState::new(self.commits.next_part.load(Relaxed), promised, &live, &shared, unlinked);
         match self.store.store_state(STATE, &encode(&saved, self.data.disk.shape())) {
             // The next mount reads all maps instead.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
@@ -105,11 +105,11 @@ impl FileSystem {
         for file in dirty {
             let state = file.look();
             if state.is_unsaved() && !state.is_unlinked {
-                let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
+                let bytes = state.buffer.within(ALL).count() as u64 * self.data.granule_bytes;
                 unsaved.push((file.id, Some(bytes)));
             }
         }
-        let others = self.commits.unsynced_nodes();
+        let others = self.commits.unsynced.lock().nodes();
         let with_data: HashSet<NodeId> = unsaved.iter().map(|(id, _)| *id).collect();
         unsaved.extend(others.into_iter().filter(|id| !with_data.contains(id)).map(|id| (id, None)));
         unsaved.sort_by_key(|&(id, bytes)| (Reverse(bytes), id));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::commit::UnlinkedFile;
-use super::file::{BEHIND_ALL, File, FileState, Times};
+use super::file::{ALL, File, FileState, Times};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr};
 use crate::units::NodeId;
@@ -287,7 +287,7 @@ impl FileSystem {
     /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.is_gone = true;
-        self.data.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
+        self.data.rearrange(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.commits.put_off(gone);
         self.data.dirty.lock().remove(&file.id);

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -153,7 +154,7 @@ impl DataStore {
             let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
             self.retire(file, state, old);
         } else {
-            self.rearrange_all(file, state, &runs, held, insert);
+            self.rearrange(file, state, &runs, held, insert);
         }
         self.touch(file, state);
         Ok(Some(count))
@@ -190,22 +191,9 @@ impl DataStore {
         Ok(Some(pieces))
     }
 
-    /// Forgets what is buffered or promised in `range`, and changes its map: `change` tells what that replaced.
+    /// Forgets what is buffered or promised in `ranges`, and changes the map there: `change` is called for each, and tells what it
+    /// replaced.
     pub(super) fn rearrange(
-        &self,
-        file: &File,
-        state: &mut FileState,
-        range: Range<u64>,
-        held: &mut Held,
-        change: impl FnOnce(&mut FileState) -> Vec<FilePiece>,
-    ) {
-        let mut change = Some(change);
-        let change = |state: &mut FileState, _| change.take().map_or(Vec::new(), |change| change(state));
-        self.rearrange_all(file, state, &[range], held, change);
-    }
-
-    /// Rearranges several ranges: `change` is called for each.
-    fn rearrange_all(
         &self,
         file: &File,
         state: &mut FileState,
@@ -213,35 +201,52 @@ impl DataStore {
         held: &mut Held,
         mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<FilePiece>,
     ) {
-        let (mut before, mut after, mut old) = (Use::default(), Use::default(), Vec::new());
-        for range in ranges {
-            // What the range uses depends on map, buffer and promises together, so it is taken before the first and after the last
-            // of the three changes: in between, a granule on its way from the buffer to the map would not count at all.
-            before = before + self.allocator.uses(state, range.clone());
-            self.unbuffer(state, range.clone());
-            state.promises.remove(range.clone());
-            old.extend(change(state, range.clone()));
-            after = after + self.allocator.uses(state, range.clone());
-        }
-        self.account(state, before, after, held);
+        let old = self.accounted(state, ranges, held, |state| {
+            let mut old = Vec::new();
+            for range in ranges {
+                self.unbuffer(state, range.clone());
+                state.promises.remove(range.clone());
+                old.extend(change(state, range.clone()));
+            }
+            old
+        });
         self.retire(file, state, old);
+    }
+
+    /// Makes a change of `ranges` of a file, and keeps the account of room.
+    ///
+    /// What a range uses depends on map, buffer and promises together, so it is counted before the first change and after the last:
+    /// in between, a granule on its way from the buffer to the map would not count at all. `held` was promised to the call before
+    /// anything changed, and counts as promised until now: what the ranges use more than before is paid from it, or it would count
+    /// twice. A granule that only goes from the buffer, or from a promise, to a place on the disk uses as much as before, and nothing
+    /// of `held`.
+    fn accounted<T>(
+        &self,
+        state: &mut FileState,
+        ranges: &[Range<u64>],
+        held: &mut Held,
+        change: impl FnOnce(&mut FileState) -> T,
+    ) -> T {
+        let uses = |state: &FileState| {
+            ranges
+                .iter()
+                .map(|range| self.allocator.uses(state, range.clone()))
+                .fold(Use::default(), |sum, one| sum + one)
+        };
+        let before = uses(state);
+        let changed = change(state);
+        let after = uses(state);
+        state.promises.change(before, after);
+        let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
+        *held -= more;
+        self.allocator.change(before, after, more);
+        changed
     }
 
     /// Forgets what is buffered in `range`.
     fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
         let granules = state.buffer.remove(range);
         self.buffers.removed(state, granules * self.granule_bytes);
-    }
-
-    /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
-    pub(super) fn account(&self, state: &mut FileState, before: Use, after: Use, held: &mut Held) {
-        state.promises.change(before, after);
-        // `held` was promised to the call before anything changed, and counts as promised until now: what the range uses more than
-        // before is paid from it, or it would count twice. A granule that only goes from the buffer, or from a promise, to a place
-        // on the disk uses as much as before, and nothing of `held`.
-        let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
-        *held -= more;
-        self.allocator.change(before, after, more);
     }
 
     /// The file's map names these no more.
@@ -303,12 +308,12 @@ impl DataStore {
         if !state.shares {
             return;
         }
-        let before = self.allocator.uses(state, range.clone());
-        let pieces = self.allocator.reclaim(file.id, state.map.lookup(range.clone()));
-        // What has a place of its own needs no promise.
-        pieces.iter().for_each(|piece| state.promises.remove(piece.first..piece.end()));
-        let after = self.allocator.uses(state, range);
-        self.account(state, before, after, &mut 0);
+        self.accounted(state, from_ref(&range), &mut 0, |state| {
+            for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
+                // What has a place of its own needs no promise.
+                state.promises.remove(piece.first..piece.end());
+            }
+        });
     }
 
     /// The granules of `range` that have to be promised before it can be written.
@@ -326,8 +331,8 @@ impl DataStore {
         if end <= first && state.promises.is_empty() {
             return;
         }
-        let range = first..BEHIND_ALL;
-        self.rearrange(file, state, range.clone(), &mut 0, |state| state.map.remove(range));
+        let behind = first..BEHIND_ALL;
+        self.rearrange(file, state, &[behind], &mut 0, |state, range| state.map.remove(range));
         self.touch(file, state);
     }
 
@@ -419,13 +424,13 @@ impl DataStore {
     }
 
     fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
-        let before = self.allocator.uses(state, granule..granule + 1);
-        if !state.buffer.has(granule) {
-            self.buffers.added(self.granule_bytes);
-        }
-        state.buffer.put(granule, page);
-        let after = self.allocator.uses(state, granule..granule + 1);
-        self.account(state, before, after, held);
+        let alone = granule..granule + 1;
+        self.accounted(state, &[alone], held, |state| {
+            if !state.buffer.has(granule) {
+                self.buffers.added(self.granule_bytes);
+            }
+            state.buffer.put(granule, page);
+        });
         self.touch_data(file, state);
         self.buffers.queue(file, state);
     }
@@ -507,18 +512,17 @@ impl DataStore {
         }
         self.allocator.promise(held)?;
         if emptied.start < emptied.end {
-            self.rearrange(file, state, emptied.clone(), &mut 0, |state| {
+            self.rearrange(file, state, &[emptied], &mut 0, |state, emptied| {
                 let old = state.map.remove(emptied.clone());
                 state.promises.add(emptied);
                 old
             });
         }
-        let before = self.allocator.uses(state, range.clone());
-        for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
-            state.promises.add(piece.first..piece.end());
-        }
-        let after = self.allocator.uses(state, range);
-        self.account(state, before, after, &mut held);
+        self.accounted(state, from_ref(&range), &mut held, |state| {
+            for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
+                state.promises.add(piece.first..piece.end());
+            }
+        });
         self.allocator.take_back(held);
         self.touch(file, state);
         Ok(())

@@ -267,7 +267,7 @@ impl FileSystem {
             state.shares = true;
         }
         let range = first..first + (granules.end - granules.start);
-        self.data.rearrange(to, state, range.clone(), &mut 0, |state| {
+        self.data.rearrange(to, state, &[range], &mut 0, |state, range| {
             let old = state.map.remove(range);
             for (piece, sums) in &pieces {
                 let Some(span) = piece.span() else { continue };

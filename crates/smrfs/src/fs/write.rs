@@ -158,7 +158,7 @@ impl FileSystem {
             Allocate::Punch => {
                 self.data.clear_edges(&file, &mut state, offset..end)?;
                 if whole.start < whole.end {
-                    self.data.rearrange(&file, &mut state, whole.clone(), &mut 0, |state| state.map.remove(whole));
+                    self.data.rearrange(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
                 }
             }
             Allocate::Zero(extend) => {
