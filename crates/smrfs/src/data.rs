@@ -1,5 +1,7 @@
 //! Data on its way: bytes, or in simulation only how many; and the checksum of bytes.
 
+use std::ops::Range;
+
 use crc_fast::CrcAlgorithm;
 
 /// Data to be written.
@@ -61,6 +63,15 @@ impl ReadBuffer<'_> {
             bytes.fill(0);
         }
     }
+}
+
+/// Writes zeros over a range of bytes by `write`, which takes where and what, a piece at a time.
+pub fn write_zeros<E>(range: Range<u64>, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+    range.clone().step_by(ZEROS.len()).try_for_each(|at| {
+        let count = (range.end - at).min(ZEROS.len() as u64);
+        write(at, &ZEROS[..count as usize])
+    })
 }
 
 /// CRC-32C (Castagnoli; iSCSI's) of `bytes`, the checksum of everything that SMRfs stores.

@@ -15,7 +15,7 @@ use smrkit::units::Nanos;
 
 use super::strict::StrictAppend;
 use super::{BandReport, BandState, Bands, Model, Platters, Shape};
-use crate::data::{Data, ReadBuffer, sealed};
+use crate::data::{Data, ReadBuffer, sealed, write_zeros};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};
 
@@ -296,9 +296,6 @@ fn head(layout: &ZonedLayout) -> Vec<u8> {
     sealed(out)
 }
 
-/// Bytes of zeros that are written at a time where only their number is known.
-const ZEROS: u64 = 1 << 20;
-
 /// The zones of a device, beneath [`StrictAppend`].
 pub struct Zones<D> {
     /// The device beneath.
@@ -385,15 +382,11 @@ impl<D: ZonedDevice> Platters for Zones<D> {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
-        let bytes = match data {
-            Data::Bytes(bytes) => return self.device.write(self.byte(at), bytes),
-            Data::Blank(bytes) => bytes,
-        };
-        let zeros = vec![0; ZEROS.min(bytes) as usize];
-        (0..bytes).step_by(ZEROS as usize).try_for_each(|done| {
-            let part = ZEROS.min(bytes - done) as usize;
-            self.device.write(self.byte(at) + done, &zeros[..part])
-        })
+        let at = self.byte(at);
+        match data {
+            Data::Bytes(bytes) => self.device.write(at, bytes),
+            Data::Blank(bytes) => write_zeros(at..at + bytes, |at, zeros| self.device.write(at, zeros)),
+        }
     }
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrfs::data::write_zeros;
 use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive, Served};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
@@ -25,7 +26,7 @@ use smrkit::tally::{Cause, Tally};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::control::{AimedFault, InjectedFault};
-use super::image::{DriveImage, Syncer, write_zeros};
+use super::image::{DriveImage, Syncer};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
 use crate::error::LiveError;
@@ -648,7 +649,7 @@ impl ServedDrive {
                 let written = match command.kind {
                     _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
-                    _ if command.no_hole => write_zeros(storage, bytes),
+                    _ if command.no_hole => write_zeros(bytes, |at, zeros| storage.write(at, zeros)),
                     _ => storage.punch(bytes),
                 };
                 if written.is_ok() {

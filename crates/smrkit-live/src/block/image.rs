@@ -19,7 +19,7 @@ use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use smrfs::map::checksum;
+use smrfs::data::{checksum, write_zeros};
 use smrkit::device::level::Level;
 use smrkit::device::spec::{DriveSpec, SystemSpec};
 use smrkit::drive::DRIVES;
@@ -76,7 +76,7 @@ impl Storage for File {
     fn punch(&self, range: Range<u64>) -> io::Result<()> {
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(self, how, range.start, range.end - range.start) {
-            Err(Errno::OPNOTSUPP) => write_zeros(self, range),
+            Err(Errno::OPNOTSUPP) => write_zeros(range, |at, zeros| self.write_all_at(zeros, at)),
             result => Ok(result?),
         }
     }
@@ -182,15 +182,6 @@ impl Drop for Syncer {
             let _ = thread.join();
         }
     }
-}
-
-/// Writes zeros that take up room.
-pub(super) fn write_zeros(storage: &dyn Storage, range: Range<u64>) -> io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    for at in range.clone().step_by(ZEROS.len()) {
-        storage.write(at, &ZEROS[..(range.end - at).min(ZEROS.len() as u64) as usize])?;
-    }
-    Ok(())
 }
 
 /// The first line of a state file.

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
-use smrfs::data::{Data, ReadBuffer};
+use smrfs::data::{Data, ReadBuffer, write_zeros};
 use smrfs::device::Platters;
 use smrfs::device::Shape;
 use smrfs::error::{DeviceError, DeviceResult};
@@ -37,8 +37,6 @@ use crate::exclusive;
 use crate::journal;
 use crate::reserve::{Full, Reserve, Use};
 
-/// Bytes of zeros that are written at a time where only their number is known.
-const ZEROS: usize = 1 << 20;
 /// Holes are made of so much at least, unless the host is short of room (assumption).
 const HOLE_BYTES: u64 = 1 << 20;
 /// The most that one call says will be read soon: of more, Linux takes a part alone, as its read-ahead is set.
@@ -163,15 +161,8 @@ impl Image {
         self.first_byte + at.0 * self.shape.granule_bytes
     }
 
-    fn write_zeros(&self, at: u64, bytes: u64) -> io::Result<()> {
-        let zeros = vec![0; ZEROS.min(bytes as usize)];
-        let mut done = 0;
-        while done < bytes {
-            let part = zeros.len().min((bytes - done) as usize);
-            self.file.write_all_at(&zeros[..part], at + done)?;
-            done += part as u64;
-        }
-        Ok(())
+    fn write_zeros(&self, range: Range<u64>) -> io::Result<()> {
+        write_zeros(range, |at, zeros| self.file.write_all_at(zeros, at))
     }
 
     /// Makes holes of what is dead of `range`.
@@ -200,7 +191,7 @@ impl Image {
         let first = (wanted.start - self.first_byte) / self.shape.granule_bytes;
         let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
         // What does not succeed is left to the writes to come.
-        let _ = self.write_zeros(wanted.start, granules * self.shape.granule_bytes);
+        let _ = self.write_zeros(wanted.start..wanted.start + granules * self.shape.granule_bytes);
         self.dead.lock().cover(first..first + granules, ());
     }
 
@@ -271,7 +262,7 @@ impl Platters for Image {
         let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
         let written = self.reserve.with(data.bytes(), whose, || match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
-            Data::Blank(bytes) => self.write_zeros(self.byte(at), bytes),
+            Data::Blank(bytes) => self.write_zeros(self.byte(at)..self.byte(at) + bytes),
         });
         written.map_err(DeviceError::Io)?;
         if self.is_file && cause != Cause::Clean {
