@@ -330,7 +330,7 @@ impl BenchmarkResult {
 }
 
 /// Result of a course.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AgeingResult {
     /// The disk over time.
     pub samples: Vec<Sample>,
@@ -369,28 +369,19 @@ impl AgeingResult {
             go_on,
         };
         let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
-        let mut stages = Stages { a: None, b: None, alone: Record::default(), benchmarks: Vec::new() };
+        let mut result = AgeingResult::default();
         let rests = options.duty.rests(options.ager.bytes_per_s);
         let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
-        let end = stages.run(options, &mut driver, &mut ager)?;
+        let end = result.run_stages(options, &mut driver, &mut ager)?;
         let written_bytes = driver.written_bytes;
-        let end = if sampler.timed_out { End::Done } else { end };
-        let last = Sample::take(target, written_bytes)?;
-        let Stages { a, b, alone, benchmarks } = stages;
-        let Sampler { samples, first_cleaning, .. } = sampler;
-        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events.done })
+        result.end = if sampler.timed_out { End::Done } else { end };
+        result.last = Sample::take(target, written_bytes)?;
+        (result.samples, result.first_cleaning) = (sampler.samples, sampler.first_cleaning);
+        result.aged = ager.events.done;
+        Ok(result)
     }
-}
 
-struct Stages {
-    a: Option<Sample>,
-    b: Option<Sample>,
-    alone: Record,
-    benchmarks: Vec<BenchmarkResult>,
-}
-
-impl Stages {
-    fn run(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
+    fn run_stages(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
         let before_bytes = options.before_bytes.min(options.until_bytes);
         let mut unrecorded = Record::default();
         let end = driver.alone(ager, options.record_from_bytes.min(before_bytes), &mut unrecorded)?;

@@ -44,10 +44,11 @@ impl Interleave {
 }
 
 /// End of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// All that was to do was done.
+    #[default]
     Done,
     /// The target had no room for a block.
     Full,
