@@ -28,8 +28,8 @@ use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
 const HEADING: &str = "{\"smrkit_log\":";
 const MILLION: u64 = 1_000_000;
 /// Events that are no requests.
-const OTHER_EVENTS: [&str; 9] =
-    ["state", "open", "queue", "fault", "failed", "idle", "interrupted", "recovered", "closed"];
+const OTHER_EVENTS: [&str; 10] =
+    ["state", "open", "queue", "fault", "zone", "failed", "idle", "interrupted", "recovered", "closed"];
 
 /// The reader of the requests.
 #[derive(Debug, Default)]
@@ -268,7 +268,7 @@ mod tests {
         for wrong in ["write 0 8 10 10", "write 0 0 1 2 3", "wrote 0 8 1 2 3", "read 0 8 1 2 3 4", "read 0 8 1 2 x"] {
             assert!(log.parse(wrong.as_bytes(), &mut volumes).is_err(), "{wrong}");
         }
-        for event in OTHER_EVENTS {
+        for event in OTHER_EVENTS.iter().chain(&["zone finish 7"]) {
             assert_eq!(log.parse(format!("{event} x").as_bytes(), &mut volumes), Ok(None), "{event}");
         }
     }
