@@ -142,10 +142,10 @@ impl State for MemberDrive {
 impl MemberDrive {
     /// A drive of its own. It is verified if its platters hold stamps.
     pub fn new(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
-        let room = device.disk.clock().write_cache_sectors();
+        let (room, together) = (device.disk.clock().write_cache_sectors(), device.layer.takes_together());
         let check = device.disk.holds_data().then(Box::default);
         let cached = || CachedWrites {
-            cache: WriteCache::new(room),
+            cache: WriteCache::new(room, together),
             depth: 0,
             blocked: VecDeque::new(),
             time: Nanos::ZERO,

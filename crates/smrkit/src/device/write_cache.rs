@@ -16,7 +16,8 @@ use crate::state::state;
 use crate::units::{Lba, Nanos};
 
 /// Runs that are held at most (assumption). It is what lets a disk do two to three times as many small random writes as without a
-/// cache, which is what disks do, and what lets a flush end within a second.
+/// cache, which is what disks do, and what lets a flush end within a second. A layer that puts more than half as many together gets two
+/// batches: one gathers while the other is on its way.
 const RUNS_MAX: usize = 40;
 /// Without a command for so long, the drive brings what it holds to the platters (assumption).
 const QUIET: Nanos = Nanos(100_000_000);
@@ -98,6 +99,8 @@ struct Batch {
 pub(super) struct WriteCache {
     /// Sectors that it has room for.
     limit: u64,
+    /// Runs that it has room for.
+    runs_max: usize,
     /// In no order; none overlaps or touches another.
     runs: Vec<HeldRun>,
     by_lba: RunIndex,
@@ -118,7 +121,7 @@ pub(super) struct WriteCache {
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit, by_lba, by_cylinder;
+        built: limit, runs_max, by_lba, by_cylinder;
     }
 }
 
@@ -145,9 +148,11 @@ impl RunIndex {
 }
 
 impl WriteCache {
-    pub fn new(limit_sectors: u64) -> WriteCache {
+    /// An empty one for `limit_sectors`, before a layer that takes `together` writes at once.
+    pub fn new(limit_sectors: u64, together: usize) -> WriteCache {
         WriteCache {
             limit: limit_sectors,
+            runs_max: RUNS_MAX.max(2 * together),
             runs: Vec::new(),
             by_lba: RunIndex::default(),
             by_cylinder: RunIndex::default(),
@@ -223,7 +228,7 @@ impl WriteCache {
             held += run.end().min(lba + n).0.saturating_sub(run.lba.max(lba).0);
             touches = true;
         }
-        if !touches && self.runs.len() >= RUNS_MAX {
+        if !touches && self.runs.len() >= self.runs_max {
             return None;
         }
         let left = self.limit.checked_sub(self.sectors + n - held)?;
@@ -231,7 +236,7 @@ impl WriteCache {
         if end <= now {
             return Some(now);
         }
-        if !touches && self.runs.len() + runs >= RUNS_MAX {
+        if !touches && self.runs.len() + runs >= self.runs_max {
             return Some(end);
         }
         // The batch frees its sectors evenly while it is written. It may still hold `left` of them when this write
@@ -255,7 +260,7 @@ impl WriteCache {
     }
 
     fn is_half_full(&self) -> bool {
-        self.sectors > self.limit / 2 || self.runs.len() > RUNS_MAX / 2
+        self.sectors > self.limit / 2 || self.runs.len() > self.runs_max / 2
     }
 
     /// Takes the sectors of a write, for which there is room, at `now`.
@@ -411,6 +416,7 @@ impl WriteCache {
             return batch;
         }
         let may_share = |run: &HeldRun| is_eligible(run) && !run.is_stream() && run.source == source;
+        let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
         // In the order of `runs`, which it keeps.
         let mut orders: SmallVec<[u64; RUNS_MAX]> =
             self.runs.iter().map(|run| if may_share(run) { run.order } else { u64::MAX }).collect();
@@ -418,7 +424,7 @@ impl WriteCache {
             && let Some((at, &order)) = orders.iter().enumerate().min_by_key(|(_, order)| **order)
             && order < u64::MAX
         {
-            if sectors + self.runs[at].sectors > STREAM_SECTORS {
+            if sectors + self.runs[at].sectors > sectors_max {
                 orders[at] = u64::MAX;
                 continue;
             }

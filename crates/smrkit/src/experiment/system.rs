@@ -308,12 +308,18 @@ impl Systems {
         self.drives.values().filter_map(Drive::file).map(Path::to_path_buf)
     }
 
-    /// Sentences on the drives that stand for models which have none of their own.
+    /// Sentences on the drives that are not what was asked for: they stand for models which have none of their own, or have a layer that
+    /// no such disk is sold with.
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
-        self.drives.values().filter_map(|drive| {
+        let own = self.drives.values().filter_map(|drive| {
             let size = Bytes::of_sectors(drive.geometry.sectors);
             Some(format!("{} stands for {}, with platters of {size}", drive.name, drive.stands_for()?))
-        })
+        });
+        let supposed = self.choices.iter().filter_map(|choice| match choice.layer? {
+            ChosenLayer::Named(layer) => layer.supposes_of(self.drives.get(&choice.drive)?),
+            ChosenLayer::AsSold { .. } => None,
+        });
+        own.chain(supposed.collect::<BTreeSet<String>>())
     }
 
     /// The number of runs.

@@ -48,6 +48,11 @@ pub trait Layer: Send {
         1
     }
 
+    /// Sectors that it writes as one at most; with more, each of the writes is on its own.
+    fn joint_sectors(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Writes what has waited together, in this order; returns when all of it completes.
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
         writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
@@ -478,6 +483,20 @@ impl LayerSpec {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A sentence where the drive is sold as a kind of disk that has no such layer, but its platters can be shingled so in a simulation.
+    pub fn supposes_of(&self, drive: &Drive) -> Option<String> {
+        let sold = &drive.translation.as_ref()?.layer;
+        let kind = match sold.as_str() {
+            BASELINE => "a conventional disk",
+            HOST_MANAGED_DISK if !self.is_on_zones() => "host-managed",
+            _ => return None,
+        };
+        (self.name != BASELINE).then(|| {
+            let (drive, own) = (&drive.name, self.name);
+            format!("{drive} is {kind}, and is sold with no such layer as {own}: its platters are simulated as if they were shingled for it")
+        })
     }
 
     /// The layer with a mark of its code, so that its results can be kept: another mark, another layer.

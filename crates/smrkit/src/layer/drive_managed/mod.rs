@@ -261,6 +261,10 @@ impl Layer for DriveManaged {
         self.shared_writes
     }
 
+    fn joint_sectors(&self) -> u64 {
+        self.cache.log.costs.entry_sectors
+    }
+
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
         let (data, n) = QueuedWrite::joined(disk, writes);
         let first = writes[0].lba;

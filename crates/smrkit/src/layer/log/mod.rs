@@ -633,9 +633,13 @@ impl Layer for Log {
         self.rules.shared_writes
     }
 
+    fn joint_sectors(&self) -> u64 {
+        self.rules.whole_sectors
+    }
+
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
         let (data, n) = QueuedWrite::joined(disk, writes);
-        if n > self.rules.whole_sectors {
+        if n > self.joint_sectors() {
             return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }
         self.turns = true;
