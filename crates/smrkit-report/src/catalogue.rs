@@ -67,10 +67,11 @@ pub fn identified(disk: &Identified) -> String {
         ),
         Identified::Unknown(name) => {
             let near = nearest_model(name).map_or_else(String::new, |near| {
-                format!("  nearest by name: {near}, which tells nothing of how this one records\n")
+                format!("  nearest of its family: {near}, which does not prove how this one records\n")
             });
             format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
         }
+        Identified::SolidState(name) => format!("{name}: a solid-state disk, which records nothing in tracks\n"),
     }
 }
 

@@ -249,6 +249,6 @@ fn identified(model: &str) -> String {
         _ if DRIVES.iter().any(|(name, _)| *name == model) => {
             Drive::load(model).map_or_else(|error| error.to_string(), |drive| drive.summary)
         }
-        _ => smrkit_report::catalogue::identified(&Identified::Unknown(model.into())),
+        _ => smrkit_report::catalogue::identified(&catalogue::unlisted(model)),
     }
 }

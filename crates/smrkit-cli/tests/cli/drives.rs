@@ -70,7 +70,11 @@ fn a_model_is_identified_by_its_string_and_in_what_tools_print() {
     let of = |key: &str| all.as_array().unwrap().iter().map(|disk| disk[key].clone()).collect::<Vec<_>>();
     assert_eq!(of("recording"), ["DM-SMR", "CMR", "unknown"]);
     assert_eq!(of("model"), ["WD40EFAX", "ST4000VN008", "WD40EFXX"]);
-    assert_eq!(all[2]["nearest"], "WD40EFAX");
+    assert!(all[2]["nearest"].is_null());
+    let mut blank = command();
+    blank.args(["drives", "identify", " "]);
+    finish(blank).says(2, &["no model is named"]);
+    assert!(smrkit("drives identify WDS500G2B0A").done().contains("solid-state"));
     fed("drives identify -", "Filesystem 1K-blocks\n").says(3, &["names no disk"]);
     let family: Value = serde_json::from_str(&smrkit("drives identify HC620 --json").done()).unwrap();
     assert_eq!((&family["recording"], &family["preset"]), (&"HM-SMR".into(), &"hc620".into()));
@@ -100,8 +104,24 @@ fn a_drive_is_taken_by_its_model_string() {
     let raw = |drive| outcome(drive)["runs"][0]["capacity"]["raw_sectors"].as_f64().unwrap();
     let share = raw("WD30EFAX") / raw("WD40EFAX");
     assert!((0.7499..0.7501).contains(&share), "{share}");
-    smrkit("run --drive WD40EFXX").says(2, &["no drive is called `WD40EFXX`", "did you mean `WD40EFAX`?"]);
+    smrkit("run --drive WD40EFXX").says(2, &["no drive is called `WD40EFXX`; Known:"]);
+    smrkit("run --drive WD41EFAX").says(2, &["did you mean `WD40EFAX`?"]);
+    smrkit("run --drive Canvio").says(2, &["did you mean `mq04abf100`?"]);
     smrkit("run --drive ST8000AS0022").says(2, &["host-aware", "can stand for it"]);
+}
+
+#[test]
+fn a_layer_that_no_such_product_has_is_noted() {
+    let notes = |drive: &str, layer: &str| {
+        let run = format!("run --drive {drive} --layer {layer} --workload random-write:count=20");
+        smrkit(&run).err.matches("is sold with no such layer").count()
+    };
+    assert_eq!((notes("wd40efrx", "drive-managed,rmw"), notes("hc620", "drive-managed")), (2, 1));
+    for (drive, layer) in
+        [("wd40efrx", "in-place"), ("hc620", "dm-zoned"), ("wd40efax", "drive-managed"), ("tiny", "rmw")]
+    {
+        assert_eq!(notes(drive, layer), 0, "{layer} on {drive}");
+    }
 }
 
 /// The folder of measured drives, where it is at hand.

@@ -29,7 +29,7 @@ fn a_layer_that_copes_passes_the_check() {
 fn unknown_names_exit_with_2_and_name_what_there_is() {
     smrkit("run --layer nope").says(2, &["no layer is called `nope`", "in-place", "rmw", "set-assoc"]);
     smrkit("run --layer set_assoc").says(2, &["did you mean `set-assoc`?"]);
-    smrkit("run --drive st500as0011").says(2, &["did you mean `st5000as0011`?", "the path of a drive file"]);
+    smrkit("run --drive cassuto-tabel1").says(2, &["did you mean `cassuto-table1`?", "the path of a drive file"]);
     smrkit("run --workload random-wrte").says(2, &["did you mean `random-write`?"]);
     smrkit("run --array rad5:disks=3").says(2, &["did you mean `raid5`?"]);
     smrkit("trace head x --format blkprase").says(2, &["did you mean `blkparse`?"]);

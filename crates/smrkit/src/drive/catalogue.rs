@@ -31,8 +31,10 @@ pub struct Model {
 pub enum Identified {
     /// A model of the catalogue, by the string that the text has for it.
     Known(String, Model),
-    /// What looks like a model string and is not in the catalogue.
+    /// A disk that is not in the catalogue.
     Unknown(String),
+    /// No hard disk.
+    SolidState(String),
 }
 
 /// Every model of the catalogue.
@@ -71,24 +73,118 @@ pub fn find(text: &str) -> Option<Model> {
 pub fn identify(text: &str) -> Vec<Identified> {
     let models: Vec<(Model, Vec<String>)> = models().map(|model| (model, pattern_words(model.name))).collect();
     let mut found: Vec<Identified> = Vec::new();
+    let mut column = None;
     for line in text.lines() {
         let line = line.to_ascii_uppercase();
-        let mut words = words(&line);
-        while let Some(first) = words.first() {
-            // Of names that begin alike ("Exos X24", "Exos X24 28TB") the longest is meant.
-            let known = models.iter().filter(|(_, pattern)| begins_with(&words, pattern)).max_by_key(|(_, p)| p.len());
-            let (disk, taken) = match known {
-                Some((model, pattern)) => {
-                    (Some(Identified::Known(words[..pattern.len()].join(" "), *model)), pattern.len())
-                }
-                None if looks_like_a_model(first) => (Some(Identified::Unknown(first.to_string())), 1),
-                None => (None, 1),
-            };
-            found.extend(disk.filter(|disk| !found.contains(disk)));
-            words.drain(..taken);
+        let mut own = models_in(&line, &models);
+        if own.is_empty() {
+            // A disk that none of the catalogue's names and beginnings fits is found by what stands around it.
+            own.extend(disk_by_context(&line, &mut column));
+        }
+        if line.contains("SOLID STATE DEVICE")
+            && let Some(Identified::Unknown(name)) = found.pop_if(|disk| matches!(disk, Identified::Unknown(_)))
+        {
+            found.push(Identified::SolidState(name));
+        }
+        for disk in own {
+            if !found.contains(&disk) {
+                found.push(disk);
+            }
         }
     }
     found
+}
+
+/// The models of a line in capitals: those of the catalogue, and words that are built like them.
+fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
+    // A row of the catalogue itself, brackets and all.
+    let pattern = |model: &Model| model.name.contains('[') && line.contains(&model.name.to_ascii_uppercase());
+    if let Some((model, _)) = models.iter().find(|(model, _)| pattern(model)) {
+        return vec![Identified::Known(model.name.to_string(), *model)];
+    }
+    let mut found = Vec::new();
+    let mut words = words(line);
+    while let Some(first) = words.first() {
+        // Of names that begin alike ("Exos X24", "Exos X24 28TB") the longest is meant.
+        let known = models.iter().filter(|(_, pattern)| begins_with(&words, pattern)).max_by_key(|(_, p)| p.len());
+        let taken = match known {
+            Some((model, pattern)) => {
+                found.push(Identified::Known(words[..pattern.len()].join(" "), *model));
+                pattern.len()
+            }
+            None => {
+                found.extend(looks_like_a_model(first).then(|| Identified::Unknown(first.to_string())));
+                1
+            }
+        };
+        words.drain(..taken);
+    }
+    found
+}
+
+/// A disk that the catalogue does not have.
+pub fn unlisted(name: &str) -> Identified {
+    let words = name.to_ascii_uppercase();
+    let is_solid = |word: &&str| {
+        // Western Digital, Crucial, Samsung, Kingston: what their SSDs begin with, before a digit.
+        let begins =
+            |start: &str| word.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        word.contains("SSD") || word.contains("NVME") || ["WDS", "CT", "MZ", "SA", "SKC", "SNV"].into_iter().any(begins)
+    };
+    match self::words(&words).iter().any(is_solid) {
+        true => Identified::SolidState(name.trim().to_string()),
+        false => Identified::Unknown(name.trim().to_string()),
+    }
+}
+
+/// The disk that a tool's line in capitals names, whatever it is called. `column` is where `lsblk` has the models, by its header.
+fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
+    let of = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
+    let columns = words(line);
+    if columns.first() == Some(&"NAME") {
+        *column = line.find(" MODEL").map(|at| {
+            let next = line[at + 6..].find(char::is_alphanumeric);
+            (at + 1, next.map_or(usize::MAX, |next| at + 6 + next))
+        });
+        return None;
+    }
+    if let Some((key, value)) = line.split_once(':')
+        && ["DEVICE MODEL", "MODEL NUMBER", "PRODUCT"].contains(&key.trim())
+    {
+        return Some(of(value, false));
+    }
+    let mut by_id = line.split_whitespace().filter_map(|word| {
+        let name = word.rsplit('/').next()?;
+        let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
+        // The serial number comes last. Without one it is no model, but a number of the device's.
+        let (model, _) = name.rsplit_once('_')?;
+        Some(of(&model.replace('_', " "), bus == "NVME"))
+    });
+    if let Some(disk) = by_id.next() {
+        return Some(disk);
+    }
+    let device = columns.first().filter(|word| is_device(word))?;
+    let name = match *column {
+        // A number that is aligned to the right may begin before its column does.
+        Some((from, to)) => {
+            let cell: String = line.chars().take(to).skip(from).collect();
+            let is_cut = cell.ends_with(|c: char| !c.is_whitespace()) && line.chars().count() > to;
+            if is_cut { cell.rsplit_once(' ').map_or("", |(model, _)| model).to_string() } else { cell }
+        }
+        None => line.split_once(*device)?.1.to_string(),
+    };
+    let has = |word: &str, kind: fn(char) -> bool| word.contains(kind);
+    let is_name = |word: &&str| {
+        word.contains("SSD") || word.len() >= 6 && has(word, char::is_alphabetic) && has(word, char::is_numeric)
+    };
+    let is_named = if column.is_some() { !name.trim().is_empty() } else { words(&name).iter().any(is_name) };
+    is_named.then(|| of(&name, device.starts_with("NVME")))
+}
+
+/// True of Linux's names of whole disks, in capitals.
+fn is_device(word: &str) -> bool {
+    word.strip_prefix("SD").is_some_and(|rest| rest.chars().all(char::is_alphabetic))
+        || word.starts_with("NVME") && !word.contains('P')
 }
 
 /// The words of a text, without what is between them.
@@ -132,22 +228,40 @@ fn matches(pattern: &str, word: &str) -> bool {
 /// True if a word in capitals is built as vendors build model strings.
 fn looks_like_a_model(word: &str) -> bool {
     /// What model strings begin with, and whether a digit follows.
-    const BEGINNINGS: [&str; 14] =
-        ["ST", "WD", "WUH7", "WUS7", "WSH7", "HUH7", "HUS7", "HSH7", "HMS5", "HDS7", "HTS", "MQ0", "MG", "DT0"];
+    const BEGINNINGS: [&str; 18] = [
+        "ST", "WD", "WUH7", "WUS7", "WSH7", "HUH7", "HUS7", "HSH7", "HMS5", "HDS7", "HDN7", "HDT7", "HUA7", "HTS",
+        "HTE", "MQ0", "MG", "DT0",
+    ];
     let follows = |beginning: &&str| {
         word.strip_prefix(beginning).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_toshiba = word.starts_with("HDW") && word.chars().skip(4).take(3).all(|c| c.is_ascii_digit());
-    word.len() >= 7 && digits >= 2 && digits < word.len() && (is_toshiba || BEGINNINGS.iter().any(follows))
+    // The O of WD4OEFAX is a zero misread.
+    let enough = if word.starts_with("WD") { 1 } else { 2 };
+    word.len() >= 7 && digits >= enough && digits < word.len() && (is_toshiba || BEGINNINGS.iter().any(follows))
 }
 
-/// The model of the catalogue whose name is nearest to a mistyped one. Its recording tells nothing of that of `name`: disks that
-/// differ in one letter record in different ways.
+/// The model of the catalogue that is nearest to one that it does not have: of the same letters and the same size, if all of those record
+/// alike. Anything else could record in another way: WD40EFAX and WD40EFRX do, and so do WD60EFAX and WD80EFAX.
 pub fn nearest_model(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
     let own = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
-    nearest(own, models().map(|model| model.name))
+    let family: Vec<Model> = models().filter(|model| is_of_family(own, model.name)).collect();
+    let alike = family.windows(2).all(|pair| pair[0].recording == pair[1].recording);
+    nearest(own, family.iter().filter(|_| alike).map(|model| model.name))
+}
+
+/// True if two models have the same letters, and the same first number but for its last digit: that tells generations of a size apart.
+fn is_of_family(name: &str, other: &str) -> bool {
+    let letters = |name: &str| -> String { name.chars().filter(|c| !c.is_ascii_digit()).collect() };
+    let size = |name: &str| -> String {
+        let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let mut size: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        size.pop();
+        size
+    };
+    letters(name) == letters(other) && size(name) == size(other)
 }
 
 /// How a disk records, in words.
@@ -163,13 +277,16 @@ pub fn recording_in_words(recording: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
     use crate::drive::{DRIVES, Drive};
 
     fn known(text: &str) -> Vec<&'static str> {
         let name = |disk| match disk {
             Identified::Known(_, model) => model.name,
-            Identified::Unknown(word) => panic!("{word} of {text}"),
+            other => panic!("{other:?} of {text}"),
         };
         identify(text).into_iter().map(name).collect()
     }
@@ -252,17 +369,71 @@ mod tests {
             known("NAME MODEL\nsda  ST4000VN008-2DR166\nsdb  ST4000VN008-2DR166\nsdc  HDWD240UZSVA"),
             ["ST4000VN008", "HDWD240"]
         );
-        assert_eq!(known("no disk here: md127, nvme-Samsung_SSD_970_EVO_500GB"), [""; 0]);
+        assert_eq!(known("no disk here: md127, wwn-0x5000c500a1b2c3d4\nsda 8:0 0 3.6T 0 disk"), [""; 0]);
+    }
+
+    #[test]
+    fn every_disk_of_a_text_is_named() {
+        let unknown = |name: &str| Identified::Unknown(name.to_string());
+        let solid = |name: &str| Identified::SolidState(name.to_string());
+        let lsblk = "\
+NAME    MODEL                     SIZE SERIAL
+sda     HGST HDN724040ALE640      3.6T PK1334PEKL4E2S
+├─sda1                            3.6T
+sdb     WDC WD4OEFAX-68JH4N0      3.6T WD-WX12D9034567
+sdc     Samsung SSD 870 EVO 1TB 931.5G S5Y2NJ0R123456
+sdd     CT500MX500SSD1          465.8G 2018E29E0C5C
+sde     SAMSUNG HD103SJ         931.5G S246J9DZ500001
+nvme0n1 KXG60ZNV512G TOSHIBA    476.9G 797F71JEFTYP";
+        let own = [
+            unknown("HDN724040ALE640"),
+            unknown("WD4OEFAX"),
+            solid("SAMSUNG SSD 870 EVO 1TB"),
+            solid("CT500MX500SSD1"),
+            unknown("SAMSUNG HD103SJ"),
+            solid("KXG60ZNV512G TOSHIBA"),
+        ];
+        assert_eq!(identify(lsblk), own);
+        assert_eq!(
+            identify("sda  WDC WDS500G2B0A-00SM50\nsdb  SAMSUNG HD103SJ"),
+            [solid("WDC WDS500G2B0A-00SM50"), own[4].clone()]
+        );
+        let zpool = "\
+        NAME                                       STATE     READ WRITE CKSUM
+          ata-HGST_HDN724040ALE640_PK1334PEKL4E2S  ONLINE       0     0     0
+          ata-Samsung_SSD_870_EVO_1TB_S5Y2NJ0R     ONLINE       0     0     0
+          nvme-KXG60ZNV512G_TOSHIBA_797F71JEFTYP   ONLINE       0     0     0
+          ata-SAMSUNG_HD103SJ_S246J9DZ500001-part1 ONLINE       0     0     0";
+        assert_eq!(identify(zpool), [0, 2, 5, 4].map(|at: usize| own[at].clone()));
+        let smartctl = "Device Model:     KINGSTONE 240G\nSerial Number:    5002\nRotation Rate:    Solid State Device";
+        assert_eq!(identify(smartctl), [solid("KINGSTONE 240G")]);
+    }
+
+    /// Rows that stand for several models are found by those models and as they stand in the table.
+    #[test]
+    fn a_row_of_the_catalogue_is_found_as_it_stands() {
+        for model in models() {
+            assert_eq!(find(model.name), Some(model), "{}", model.name);
+        }
     }
 
     #[test]
     fn no_model_passes_for_another() {
-        for (name, near) in
-            [("WD40EFXX", "WD40EFAX"), ("ST8000DM009", "ST8000DM004"), ("wdc wd61efax-68sh", "WD60EFAX")]
-        {
+        for (name, near) in [
+            ("WD61EFAX", Some("WD60EFAX")),
+            ("wdc wd61efax-68sh", Some("WD60EFAX")),
+            // Those of one letter's difference record in both ways.
+            ("WD40EFXX", None),
+            ("ST8000DM009", None),
+            // Disks that exist, and that the catalogue does not have.
+            ("WUH722626ALE604", None),
+            ("ST4000NM0035", None),
+            ("WD80EMAZ", None),
+            ("WD30EZRX", None),
+        ] {
             assert_eq!(find(name), None);
             assert!(matches!(&identify(name)[..], [Identified::Unknown(word)] if name.to_uppercase().contains(word)));
-            assert_eq!(nearest_model(name), Some(near), "{name}");
+            assert_eq!(nearest_model(name), near, "{name}");
         }
         // Two disks are no model, and neither is a part of one.
         assert_eq!(find("WD40EFAX WD40EFRX"), None);
@@ -270,5 +441,25 @@ mod tests {
             (find("WD40EFA"), find("ST8000DM0045"), find("DT02ABA400V").unwrap().name),
             (None, None, "DT02ABA400V")
         );
+    }
+    /// Whoever mistypes a model must not be shown one that records in another way.
+    #[test]
+    fn a_mistyped_model_is_never_compared_with_one_of_another_recording() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let letters: Vec<char> = ('0'..='9').chain('A'..='Z').collect();
+        for model in models() {
+            let name = example(&model);
+            for _ in 0..10 {
+                let mut mistyped: Vec<char> = name.chars().collect();
+                let at = random.random_range(0..mistyped.len());
+                mistyped[at] = letters[random.random_range(0..letters.len())];
+                let mistyped: String = mistyped.into_iter().collect();
+                let Some(near) = find(&mistyped).is_none().then(|| nearest_model(&mistyped)).flatten() else {
+                    continue;
+                };
+                let near = models().find(|own| own.name == near).unwrap();
+                assert_eq!(near.recording, model.recording, "{mistyped} of {name}: {near:?}");
+            }
+        }
     }
 }

@@ -156,7 +156,13 @@ impl Drive {
         }
         let Some(model) = catalogue::find(text) else {
             let names = DRIVES.iter().map(|(name, _)| *name);
-            let near = nearest(text, names.clone()).or_else(|| catalogue::nearest_model(text));
+            // Of model strings, those that differ in a letter may record in another way.
+            let near = match catalogue::identify(text).is_empty() {
+                // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
+                true if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
+                true => nearest(text, names.clone()),
+                false => catalogue::nearest_model(text),
+            };
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let list = names.collect::<Vec<_>>().join(", ");
             return Err(Error::Usage(format!(

@@ -25,6 +25,11 @@ impl Identify {
     pub fn execute(self) -> anyhow::Result<Done> {
         let disks = match self.model.as_str() {
             "-" => from_standard_input()?,
+            blank if blank.trim().is_empty() => {
+                return Err(
+                    Error::Usage("no model is named: give what stands on the disk, such as WD40EFAX".into()).into()
+                );
+            }
             model => one(model),
         };
         match (self.json, disks.as_slice()) {
@@ -40,7 +45,7 @@ impl Identify {
 fn one(model: &str) -> Vec<Identified> {
     match catalogue::identify(model) {
         none if none.is_empty() => {
-            vec![of_family(model).unwrap_or_else(|| Identified::Unknown(model.to_string()))]
+            vec![of_family(model).unwrap_or_else(|| catalogue::unlisted(model))]
         }
         found => found,
     }
@@ -85,9 +90,9 @@ fn as_json(disk: &Identified) -> Value {
             "family": model.family,
             "nearest": null,
         }),
-        Identified::Unknown(name) => json!({
+        Identified::Unknown(name) | Identified::SolidState(name) => json!({
             "model": name,
-            "recording": "unknown",
+            "recording": if matches!(disk, Identified::Unknown(_)) { "unknown" } else { "none" },
             "basis": null,
             "source": null,
             "preset": null,
