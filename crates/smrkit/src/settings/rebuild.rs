@@ -164,7 +164,9 @@ impl RebuildSpec {
     /// Reads the text form.
     pub fn parse(text: &str) -> Result<RebuildSpec, Error> {
         let text = TextPiece::whole("rebuild", text);
-        let (task, keys) = match text.split_once(':') {
+        let named =
+            text.split_once(':').or_else(|| text.split_once(',').filter(|(task, _)| TASKS.contains(&task.text)));
+        let (task, keys) = match named {
             Some(parts) => parts,
             None if TASKS.contains(&text.text) => (text, text.slice(0, 0)),
             None if !text.text.is_empty() && !text.text.contains('=') => {

@@ -10,11 +10,15 @@ use super::records::CommandTimes;
 use crate::layer::{BASELINE, LAYERS, ZoneViolations};
 use crate::quantity::Bytes;
 use crate::record;
+use crate::settings::rebuild::Task;
 use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Requests completed late by a conventional disk at this share of the elapsed time show that it can't keep up.
 const OVERLOAD_SHARE: f64 = 0.05;
+
+/// Layer of a dynamic mapping.
+const DYNAMIC: &str = "log";
 
 /// A rate below this share of the rate before is said to have fallen.
 const SLOWER: f64 = 0.9;
@@ -163,6 +167,22 @@ fn state(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// Sentence on the state of the disk that a rebuild writes to, where it decides: a dynamic mapping writes wherever there is room, and
+/// knows of room only what was never written or was trimmed.
+fn new_member(outcome: &Outcome) -> &'static str {
+    let is_dynamic = |one: &Outcome| one.layer == DYNAMIC;
+    match outcome.rebuild.as_ref().map(|rebuild| rebuild.spec.task) {
+        Some(Task::Rebuild { used, .. }) if is_dynamic(outcome) || outcome.members.iter().any(is_dynamic) => match used
+        {
+            true => " The new disk had been filled before and never trimmed.",
+            false => {
+                " The new disk had never been written, or was trimmed: one that was filled before can take many times as long (new=full)."
+            }
+        },
+        _ => "",
+    }
+}
+
 /// The requests that a host-managed disk would have refused.
 fn violations(outcome: &Outcome) -> String {
     let ZoneViolations { all, to_full_zones, first } = outcome.layer_stats.violations();
@@ -207,7 +227,8 @@ impl Told {
     pub fn of(outcome: &Outcome) -> Told {
         let verdict = &outcome.verdict;
         if outcome.requests == 0 {
-            return Told { course: "No request was counted.".into(), ..Told::default() };
+            let state = new_member(outcome).trim().into();
+            return Told { course: "No request was counted.".into(), state, ..Told::default() };
         }
         let mut more = scaling(outcome).unwrap_or_default();
         if verdict.baseline_overloaded {
@@ -232,7 +253,7 @@ impl Told {
         Told {
             course: course(outcome),
             compared: in_all(outcome).trim().into(),
-            state: state(outcome).into(),
+            state: state(outcome).to_string() + new_member(outcome),
             longest: format!("The longest request takes {}{}", Nanos(verdict.longest_stall_ns), stalls(outcome)),
             more: more.trim().into(),
         }

@@ -34,6 +34,14 @@ fn one_byte_a_second_may_be_written_in_larger_units() {
 }
 
 #[test]
+fn keys_follow_a_task_behind_a_colon_or_a_comma() {
+    for (one, same) in [("resilver:new=full", "resilver,new=full"), ("scrub:read=4Ki", "scrub, read=4Ki")] {
+        assert_eq!(RebuildSpec::parse(one).unwrap(), RebuildSpec::parse(same).unwrap());
+    }
+    assert!(RebuildSpec::parse("scrap,read=4Ki").is_err());
+}
+
+#[test]
 fn mistakes_come_with_their_remedy() {
     for (text, part) in [
         ("disc=1", "did you mean `disk`"),

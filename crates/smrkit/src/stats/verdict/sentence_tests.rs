@@ -181,6 +181,19 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
 }
 
 #[test]
+fn a_rebuild_says_what_the_new_disk_held_where_that_decides() {
+    let told = |layer: &str, spec: &str| {
+        let rebuild = Rebuild { spec: spec.parse().unwrap(), ..Rebuild::default() };
+        Told::of(&Outcome { layer: layer.into(), rebuild: Some(rebuild), ..base() }).state
+    };
+    assert!(told("log", "resilver").contains("had never been written, or was trimmed: one that was filled before"));
+    assert!(told("log", "resilver,new=full").contains("had been filled before"));
+    for (layer, spec) in [("log", "scrub"), ("drive-managed", "resilver"), (BASELINE, "resilver,new=full")] {
+        assert!(!told(layer, spec).contains("new disk"), "{layer}, {spec}");
+    }
+}
+
+#[test]
 fn a_scaled_size_is_a_sentence_of_its_own() {
     let scaled = |array: bool, cache_sectors| {
         let mut one = if array { changed(&[ARRAY]) } else { base() };
