@@ -94,14 +94,20 @@ def flushed(offsets: list[int], size: int) -> pl.DataFrame:
     return pl.DataFrame({"op": ["write", "flush"] * count, "lba": lba, "sectors": [size // 512, 0] * count, "time_ns": [0] * 2 * count})
 
 
+def chunks_of(study: Study, mib: int, drive: str = "st8000as0002") -> dict[str, Any]:
+    """60 GiB in chunks at random, with a flush after each."""
+    drawn, size = random.Random(study.seed), mib * 2**20
+    offsets = [drawn.randrange(8 * 10**12 // size) * size for _ in range(60 * GIB // size)]
+    return full(drive, AS_SOLD, "") | {"workload": None, "requests": flushed(offsets, size)}
+
+
 def chunks(study: Study) -> None:
     study.section("st8000as0002: random chunks")
     measured = {int(mib): row for mib, row in study.numbers["chunks"].items()}
 
     def write(mib: int) -> pl.DataFrame:
-        drawn, size = random.Random(study.seed), mib * 2**20
-        offsets = [drawn.randrange(8 * 10**12 // size) * size for _ in range(60 * GIB // size)]
-        run = study.run(full("st8000as0002", AS_SOLD, "") | {"workload": None, "requests": flushed(offsets, size), "latencies": True})
+        size = mib * 2**20
+        run = study.run(chunks_of(study, mib) | {"latencies": True})
         ends = pl.DataFrame(run.latencies).filter(pl.col("op") == "flush")["end_ns"]
         # As the source has it: the rate of each write by itself, and an exponential mean.
         rate = mib * 1e9 / ends.diff().fill_null(ends[0])
@@ -133,6 +139,17 @@ def chunks(study: Study) -> None:
     study.figure("st8000as0002", draw)
 
 
+def durable_chunks(study: Study) -> None:
+    study.section("st8000as0002: chunks as durable commands")
+    sizes = (2, 8, 32, 128, 256, 512, 1024)
+    *durable, flushed_after = study.runs([*(chunks_of(study, mib, "st8000as0002" + DURABLE) for mib in sizes), chunks_of(study, 1024)])
+    fall = lambda run: float("nan") if run.verdict.cache_full_at_s is None else run.verdict.before_bytes / GIB
+    for mib, run in zip(sizes, durable):
+        told = mib > 64
+        study.row("{mib} MiB, until the fall", fall(run), paper="around 32" if told else None, comparable=told, mib=mib)
+    study.row("1024 MiB, a flush after each, until the fall", fall(flushed_after))
+
+
 def streams(study: Study) -> None:
     study.section("st8000as0002: streams")
     stream = lambda layer: full("st8000as0002", layer, "sequential-write:size=1Mi,count=102400")
@@ -156,6 +173,8 @@ def small_writes(study: Study) -> None:
     study.row("Canvio, until the fall", 3 * before(canvio))
     study.row("Canvio, from then on", after(canvio))
     study.row("Canvio, longest wait", (canvio.verdict.longest_stall_ns or 0) / 1e9)
+    asked = ("--drive", "mq04abf100", "--workload", "random-write:size=4Ki,count=150k", "--depth", "1", "--json", "-")
+    study.row("Canvio, rest until it has recovered", 3 * study.command("advise", *asked)["budget"]["rest_s"] / 3600)
 
     def draw(figure: Any) -> None:
         for ax, run, drive, (fall, first, then) in zip(
@@ -278,5 +297,5 @@ def zoned_xfs(study: Study) -> None:
 
 
 def study(study: Study) -> None:
-    for part in (described, host_managed, chunks, streams, small_writes, burst, trimmed, filled_once, rebuilds, zoned_xfs):
+    for part in (described, host_managed, chunks, durable_chunks, streams, small_writes, burst, trimmed, filled_once, rebuilds, zoned_xfs):
         part(study)
