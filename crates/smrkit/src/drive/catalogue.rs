@@ -248,8 +248,12 @@ pub fn nearest_model(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
     let own = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
     let family: Vec<Model> = models().filter(|model| is_of_family(own, model.name)).collect();
-    let alike = family.windows(2).all(|pair| pair[0].recording == pair[1].recording);
-    nearest(own, family.iter().filter(|_| alike).map(|model| model.name))
+    let near = nearest(own, family.iter().map(|model| model.name))?;
+    let distance = strsim::levenshtein(own, near);
+    // A mistyped letter may be one of another family's: ST1000DM048 of ST1000LM048.
+    let is_as_near = |model: &Model| strsim::levenshtein(own, model.name) <= distance;
+    let mut rivals = models().filter(is_as_near).chain(family.iter().copied());
+    rivals.all(|model| model.recording == family[0].recording).then_some(near)
 }
 
 /// True if two models have the same letters, and the same first number but for its last digit: that tells generations of a size apart.
