@@ -496,6 +496,8 @@ fn a_budget_is_told_beside_what_is_asked() {
         words::budget(&Advice { budget: Some(never), ..amount(1.0, 60e9) }).unwrap(),
         "How much: it takes requests of 1.05 MB at 70 MB/s, and did not fall behind within what was simulated."
     );
+    let unknown = Budget { at_once_bytes_per_s: 0.0, ..never };
+    assert_eq!(words::budget(&Advice { budget: Some(unknown), ..amount(1.0, 60e9) }), None);
 }
 
 /// A load at its own times, 1 MB/s, on a drive whose 99th percentile is this many times the conventional one's.

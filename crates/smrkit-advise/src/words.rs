@@ -688,6 +688,10 @@ pub fn budget(advice: &Advice) -> Option<String> {
         return None;
     }
     let Some((at_once, after)) = at_once_bytes.zip(after_bytes_per_s) else {
+        // Nothing was told apart from the drive's rate in all.
+        if at_once_bytes_per_s == 0.0 {
+            return None;
+        }
         return Some(format!(
             "How much: it takes requests of {} at {}, and did not fall behind within what was simulated.",
             format::bytes(request_bytes),

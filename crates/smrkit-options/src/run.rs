@@ -39,7 +39,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prefill", "rebuild"])]
     pub from_state: Option<PathBuf>,
     /// The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a
-    /// drive or a layer change that.
+    /// drive or a layer change that; the drive is then as large as that of the log, or larger by what the recording needs.
     #[arg(long, value_name = "LOG", conflicts_with_all = ["rebuild", "from_state"])]
     pub like: Option<PathBuf>,
     /// The demand.
@@ -138,7 +138,11 @@ impl RunOptions {
                     .set
                     .splice(0..0, own.set.iter().map(|(key, value)| format!("{}.{key}={value}", system.layers[0])));
             }
-            system.capacity = system.capacity.or(own.capacity_sectors.map(AskedCapacity::Sectors));
+            // A shingled layer offers less of the platters than the recorded one: the drive grows until the recording fits, and no further, since
+            // the size of its cache decides what comes out.
+            if let (None | Some(AskedCapacity::Auto), Some(sectors)) = (system.capacity, own.capacity_sectors) {
+                system.capacity = Some(AskedCapacity::AtLeast(sectors));
+            }
             if let (true, Some(name)) = (system.drives.is_empty(), own.drive) {
                 if let Some(text) = served.run.drive_files.get(&name) {
                     system.given.insert(name.clone(), Drive::parse(name.as_ref(), text)?);

@@ -67,7 +67,7 @@ class RunArguments(Arguments, total=False):
     from_state: Path
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path
-    """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that"""
+    """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that; the drive is then as large as that of the log, or larger by what the recording needs"""
     edit: str
     """Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split"""
     check: bool

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::device::address::ArrayLayout;
 use crate::device::level::Level;
 use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
-use crate::drive::Drive;
+use crate::drive::{DRIVES, Drive};
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::saved::SavedState;
@@ -271,13 +271,20 @@ impl Systems {
         matches!(self.spec, SystemSpec::Array(_))
     }
 
-    /// The system of a record: every drive with its layer, its size and its parameters.
+    /// The system of a record: every drive with its layer, its size and its parameters. Errors: a drive file whose text is not in the record.
+    /// Its path may name anything, and whoever wrote the record may be anybody.
     pub(super) fn recorded(record: &RunRecord) -> Result<Systems, Error> {
         let (used_sectors, window) = (record.used_sectors.clone(), record.window_ns.map(Nanos));
         let asked = System { rebuild: record.rebuild, used_sectors, window, ..System::default() };
         let load = |name: &str| match record.drive_files.get(name) {
             Some(text) => Drive::parse(name.as_ref(), text),
-            None => Drive::load(name),
+            // Behind the name of a drive that comes with smrkit may stand an end of a range, as @KEY=low.
+            None if !name.contains('/') && DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) => {
+                Drive::load(name)
+            }
+            None => {
+                Err(Error::Usage(format!("the drive `{name}` does not come with smrkit, and its text is missing here")))
+            }
         };
         Systems::from_spec(SystemSpec::parse(&record.system)?, &asked, load)
     }
@@ -342,8 +349,9 @@ impl Systems {
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let all = |size| choices.iter().map(|choice| self.run(choice, size)).collect::<Result<Vec<_>, _>>();
         let own = DriveSize::for_capacity(self.asked.capacity);
-        let Some(needed) = needed.filter(|_| own == DriveSize::Platters(1)) else { return all(own) };
-        let sized = |times: u64| match all(DriveSize::Platters(times)) {
+        let is_sized = !matches!(self.asked.capacity, Some(AskedCapacity::Sectors(_)));
+        let Some(needed) = needed.filter(|_| is_sized) else { return all(own) };
+        let sized = |times: u64| match all(own.times(times)) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
                 Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
@@ -351,12 +359,13 @@ impl Systems {
             Err(error) if matches!(error.cause(), Error::Impossible(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let (times, mut runs) = match fewest(self.least_platters(choices, needed), sized)? {
+        let least = if own == DriveSize::Platters(1) { self.least_platters(choices, needed) } else { 1 };
+        let (times, mut runs) = match fewest(least, sized)? {
             Some(found) => found,
             // Where the drives themselves are impossible, that is what has to be said.
             None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.name(), needed))),
         };
-        if times > 1 {
+        if times > 1 && own == DriveSize::Platters(1) {
             for (run, own) in runs.iter_mut().zip(all(own)?) {
                 run.scaled = scaled(times, needed, own.raw_sectors());
             }
@@ -558,6 +567,8 @@ pub enum AskedCapacity {
     Auto,
     /// A number of sectors.
     Sectors(u64),
+    /// This number of sectors, or as few more as a trace needs: what a recording of a drive of this size is run on.
+    AtLeast(u64),
 }
 
 impl FromStr for AskedCapacity {
@@ -583,8 +594,16 @@ impl DriveSize {
     /// The size that is not `auto`'s to choose; the drive's own for `auto`.
     pub fn for_capacity(capacity: Option<AskedCapacity>) -> DriveSize {
         match capacity {
-            Some(AskedCapacity::Sectors(sectors)) => DriveSize::Sectors(sectors),
+            Some(AskedCapacity::Sectors(sectors) | AskedCapacity::AtLeast(sectors)) => DriveSize::Sectors(sectors),
             Some(AskedCapacity::Auto) | None => DriveSize::Platters(1),
+        }
+    }
+
+    /// The size that is tried after `times - 1` smaller ones.
+    fn times(self, times: u64) -> DriveSize {
+        match self {
+            DriveSize::Platters(platters) => DriveSize::Platters(platters * times),
+            DriveSize::Sectors(sectors) => DriveSize::Sectors(sectors.saturating_add((times - 1) * STEP_SECTORS)),
         }
     }
 
@@ -597,6 +616,9 @@ impl DriveSize {
         }
     }
 }
+
+/// Step from one size to the next where a drive's size is not a multiple of its platters: 1 MiB (assumption).
+const STEP_SECTORS: u64 = 2048;
 
 /// Times more platters than which none are tried: from the smallest drive to the largest there can be.
 const PLATTERS_MAX: u64 = 1 << 40;
