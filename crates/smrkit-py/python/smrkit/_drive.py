@@ -6,12 +6,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from smrkit._errors import Error
+
+DETACH_SECONDS = 5.0
+"""Time in which whoever uses an attached drive lets it go (assumption)."""
 
 
 class Drive:
@@ -23,60 +27,87 @@ class Drive:
     ...     print(d.stats["latency_ns"]["write"]["p99"])
     """
 
-    uri: str
-    """Address of the drive, as NBD clients take it."""
     path: Path
     """The image; with ``attach`` the loop device, or without root the file, that stands for the drive."""
 
     def __init__(self, create: list[str], serve: list[str], attach: bool, log: Path | None) -> None:
         self._create, self._serve, self._attach = create, serve, attach
         self.log = log
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._uri = ""
         self._server: subprocess.Popen[str] | None = None
 
+    @property
+    def uri(self) -> str:
+        """Address of the drive, as NBD clients take it."""
+        if self._attach:
+            raise Error("an attached drive has no address: use its path, or leave out attach")
+        return self._uri
+
     def __enter__(self) -> "Drive":
-        self._folder = tempfile.TemporaryDirectory(prefix="smrkit-")
+        self._folder = Path(tempfile.mkdtemp(prefix="smrkit-"))
         try:
-            self._image = Path(self._folder.name) / "drive.img"
+            self._image = self._folder / "drive.img"
             _smrkit("create", str(self._image), *self._create)
             if self._attach:
                 self.path = Path(_smrkit("attach", str(self._image), *self._serve).strip())
+                self._process = int(self.stats["process"])
             else:
                 self._start()
         except BaseException:
-            self._folder.cleanup()
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise
         return self
 
     def _start(self) -> None:
-        socket = Path(self._folder.name) / "s" if self._folder else Path()
-        words = [_command(), "serve", str(self._image), "--listen", f"unix:{socket}", *self._serve]
+        words = [_command(), "serve", str(self._image), "--listen", f"unix:{self._folder / 's'}", *self._serve]
         self._errors = tempfile.TemporaryFile("w+")
         self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         assert self._server.stdout is not None
-        self.uri = self._server.stdout.readline().strip()
+        self._uri = self._server.stdout.readline().strip()
         self.path = self._image
-        if not self.uri:
-            self._server.wait()
-            self._server.stdout.close()
-            self._errors.seek(0)
-            raise Error(self._errors.read().strip())
+        if not self._uri:
+            raise Error(self._end(self._server))
+
+    def _end(self, server: "subprocess.Popen[str]") -> str:
+        """Waits for the end of the server; what it said of errors."""
+        server.wait()
+        if server.stdout is not None:
+            server.stdout.close()
+        self._errors.seek(0)
+        said = self._errors.read().strip()
+        self._errors.close()
+        return said
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._server is None:
+        if self._server is None:
+            problem = self._detach()
+        else:
+            died = self._server.poll()
+            self._server.send_signal(signal.SIGTERM)
+            said = self._end(self._server)
+            problem = "" if died is None else f"the drive's server ended early ({died}): {said}"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if problem:
+            raise Error(problem) from error
+
+    def _detach(self) -> str:
+        """Takes the device away; the problem if its server was gone. While somebody uses the device, the image must stay."""
+        problem = "" if Path(f"/proc/{self._process}").exists() else "the drive's server ended early"
+        until = time.monotonic() + DETACH_SECONDS
+        while True:
+            try:
                 _smrkit("detach", str(self._image))
-            else:
-                self._server.send_signal(signal.SIGTERM)
-                self._server.wait()
-                if self._server.stdout is not None:
-                    self._server.stdout.close()
-                self._errors.close()
-        finally:
-            if self._folder is not None:
-                self._folder.cleanup()
+                return problem
+            except Error as refused:
+                if problem:
+                    return problem
+                if time.monotonic() > until:
+                    raise Error(
+                        f"{refused}; then run smrkit detach {self._image}, and remove {self._folder}"
+                    ) from refused
+            time.sleep(0.1)
 
     def inject(self, *fault: str | int) -> None:
         """Injects a fault, in the words of ``smrkit inject``: ``d.inject("slow", "8s")``."""
