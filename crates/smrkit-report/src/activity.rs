@@ -66,9 +66,13 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     // Per second of the drive's time.
     let seconds = (since("served_ns") as f64 / 1e9).max(1e-9);
     let host = |key: &str| format!("{} ({})", Bytes(since(key)), rate(since(key) as f64 / seconds));
+    let array = report["array"].as_str().map_or_else(String::new, |array| format!("{array}, "));
+    for fault in report["faults"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        latencies += &format!("injected: {fault}\n");
+    }
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
-        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",
+        "{} of {array}{} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",
         Bytes(number("export_bytes")),
         word("drive"),
         word("layer"),

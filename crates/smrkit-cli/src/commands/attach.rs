@@ -1,7 +1,9 @@
 //! `smrkit attach` and `smrkit detach`: a drive in an image as a file and a loop device, served in the background.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -62,6 +64,12 @@ impl Attach {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
+            let file = place(&image, "mnt")?.join("disk");
+            if file.exists() {
+                let problem =
+                    format!("attached already, as {}: use that, or detach it (smrkit detach)", shown(&file).display());
+                return Err(Error::input(&image, problem).into());
+            }
             invocation::start_daemon("attach", invocation::arguments("attach"), &run_directory::log(&image)?)?;
             print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
             return Ok(Done::All);
@@ -98,14 +106,30 @@ impl Attach {
         };
         let held = attached.clone();
         let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        let _socket = listen(image, &controller, let_go.clone())?;
-        let stop = controller.clone();
-        signals::handle(move || match let_go() {
-            Ok(()) => stop.send(ControlRequest::Stop),
-            Err(error) => eprintln!("smrkit: {error}"),
+        let _socket = listen(image, &controller, let_go)?;
+        let held = || attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), held().is_hurried.clone());
+        let mut is_first = true;
+        signals::handle(move || {
+            // While detach waits for who uses the device, nobody has mounted it. The second signal ends all the same.
+            let is_taken = watched.try_lock().is_ok_and(|attached| attached.is_taken());
+            match std::mem::take(&mut is_first) {
+                true if is_taken => eprintln!(
+                    "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
+                ),
+                // Requests fail from now on, so that whoever uses the device ends soon.
+                true => stop.send(ControlRequest::Stop),
+                false => {
+                    is_hurried.store(true, Ordering::Relaxed);
+                    stop.send(ControlRequest::Stop);
+                    // Stopped once more, it gives what has begun no time.
+                    stop.send(ControlRequest::Stop);
+                }
+            }
         })?;
-        self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
+        self.tell_ready(&held())?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
+        held().end();
         print_report(&report);
         finish(metrics, &report);
         closed?;
@@ -135,7 +159,11 @@ fn shown(file: &Path) -> PathBuf {
 
 impl Detach {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let image = image::canonical(&self.image)?;
+        // A drive whose image is gone goes by its name.
+        let image = match self.image.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(&self.image)?,
+            _ => image::canonical(&self.image)?,
+        };
         let mut client = match ControlClient::connect(&image) {
             // What a killed process has left is taken away.
             Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),

@@ -92,10 +92,17 @@ impl Create {
         let state = self.state.as_deref().map(prepared).transpose()?;
         let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
         let text = text(&image);
+        if image.system.drives().iter().any(|drive| drive.layer.name == "set-assoc") {
+            eprintln!(
+                "smrkit: set-assoc keeps the map of its persistent cache in memory: a power cut takes what is there, flushed or not"
+            );
+        }
         if let Some(state) = state {
-            let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs)?;
-            drive.prepare(&state)?;
-            drive.close()?;
+            let prepared = ServedDrive::open(image, None, Queue::Fcfs).and_then(|(mut drive, _)| {
+                drive.prepare(&state)?;
+                drive.close()
+            });
+            prepared.inspect_err(|_| image::remove(&self.image))?;
         }
         print(text)?;
         Ok(Done::All)

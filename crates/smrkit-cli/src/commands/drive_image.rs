@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Queue;
 use smrkit_live::block::drive::ServedDrive;
@@ -16,6 +17,16 @@ use crate::output::{print, print_json};
 
 /// Keys of a server's report that df prints.
 const TOLD: [&str; 8] = ["image", "layer", "drive", "array", "export_bytes", "raw_bytes", "cache_bytes", "process"];
+
+/// The server of an image, or the process of a mount.
+pub fn connect(image: &Path) -> anyhow::Result<ControlClient> {
+    ControlClient::connect(image).map_err(|error| match error {
+        MountError::NotMounted(path) if !path.is_dir() => {
+            Error::input(path, "not being served: start smrkit serve first").into()
+        }
+        error => anyhow::Error::from(error),
+    })
+}
 
 /// Prints the drive's size, and the room that its image takes up. While it is served, its server tells them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smrkit::error::Error;
 use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::image;
-use smrkit_live::mount::MountError;
-use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::control::ControlCommand;
 
+use super::drive_image::connect;
 use crate::exit::Done;
 
 const EXAMPLES: &str = "\
@@ -46,11 +45,7 @@ impl Inject {
     pub fn execute(self) -> anyhow::Result<Done> {
         let fault = self.fault.join(" ");
         fault.parse::<InjectedFault>()?;
-        let mut client = ControlClient::connect(&image::canonical(&self.image)?).map_err(|error| match error {
-            MountError::NotMounted(path) => Error::input(path, "not being served: start smrkit serve first").into(),
-            error => anyhow::Error::from(error),
-        })?;
-        client.ask(ControlCommand::Inject { fault })?;
+        connect(&image::canonical(&self.image)?)?.ask(ControlCommand::Inject { fault })?;
         Ok(Done::All)
     }
 }

@@ -34,7 +34,8 @@ impl Snapshot {
         let pairs = [(&self.image, &self.copy), (&state_path(&image.path), &state_path(&self.copy))]
             .map(|(from, to)| (from.clone(), to.clone()));
         if let Some((_, taken)) = pairs.iter().find(|(_, to)| to.symlink_metadata().is_ok()) {
-            return Err(LiveError::Exists(taken.clone()).into());
+            let remedy = "something is there already: give the copy another name, or remove it";
+            return Err(LiveError::image(taken, remedy).into());
         }
         for (from, to) in &pairs {
             let mut copy = Command::new("cp");

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 use smrkit_live::mount;
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
 
 use crate::exit::Done;
 
@@ -23,7 +25,16 @@ pub struct Sync {
 
 impl Sync {
     pub fn execute(self) -> anyhow::Result<Done> {
-        mount::sync(&mount::canonical(&self.mount_point)?)?;
+        let point = mount::canonical(&self.mount_point)?;
+        let synced = mount::sync(&point);
+        // The system says of it that there was an error, and no more.
+        if synced.is_err()
+            && let Ok(report) = ControlClient::connect(&point).and_then(|mut client| client.ask(ControlCommand::Report))
+            && report["flush_failed"] == true
+        {
+            bail!("a flush failed: nothing is acknowledged any more (smrkit umount names what is unsaved)");
+        }
+        synced?;
         Ok(Done::All)
     }
 }

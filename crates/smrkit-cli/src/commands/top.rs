@@ -8,9 +8,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 use smrkit::quantity;
-use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::control::ControlCommand;
 use smrkit_live::mount::{self, MountError};
 
+use super::drive_image::connect;
 use crate::exit::Done;
 use crate::output::{print, print_json};
 use smrkit_report::{activity, metrics};
@@ -48,7 +49,7 @@ impl Top {
     pub fn execute(self) -> anyhow::Result<Done> {
         let interval = Duration::from_nanos(quantity::parse_duration(&self.interval)?.0);
         let interval = interval.max(Duration::from_millis(100));
-        let mut client = ControlClient::connect(&mount::canonical(&self.mount_point)?)?;
+        let mut client = connect(&mount::canonical(&self.mount_point)?)?;
         let mut report = client.ask(ControlCommand::Report)?;
         if self.json {
             print_json(&report)?;

@@ -94,9 +94,10 @@ fn what_cannot_be_served_is_refused_with_a_remedy() {
     let foreign = scratch.file("foreign", vec![7; 4000]);
     smrkit(&format!("serve {foreign}")).says(3, &["multiple of 512"]);
     let missing = scratch.path("missing");
-    for command in ["serve MISSING", "inject MISSING timeout", "attach MISSING", "detach MISSING"] {
+    for command in ["serve MISSING", "inject MISSING timeout", "attach MISSING"] {
         smrkit(&command.replace("MISSING", &missing)).says(3, &["there is no such image", "smrkit create"]);
     }
+    smrkit(&format!("detach {missing}")).says(3, &["not attached"]);
     let image = scratch.path("i");
     smrkit(&format!("create {image} --layer nonsense")).says(2, &["nonsense"]);
     smrkit(&format!("create {image} --layer log --set log.spare_percent=5,9")).says(2, &["one value"]);
@@ -298,10 +299,14 @@ fn metrics_are_what_prometheus_reads_in_a_file_and_at_a_socket() {
     }
     // Over HTTP, and by the command.
     let (mut server, _) = serve_with(&image, &socket, &["--metrics", &format!("unix:{scraped}")]);
-    let mut client = UnixStream::connect(&scraped).unwrap();
-    client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    // Whoever comes first and stays mute keeps nobody waiting.
+    let mut first = UnixStream::connect(&scraped).unwrap();
     let mut reply = String::new();
-    client.read_to_string(&mut reply).unwrap();
+    for client in [&mut UnixStream::connect(&scraped).unwrap(), &mut first] {
+        reply.clear();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        client.read_to_string(&mut reply).unwrap();
+    }
     let (head, text) = reply.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"), "{head}");
     assert!(samples(text).keys().eq(found.keys()), "{text}");
@@ -332,7 +337,8 @@ fn a_snapshot_begins_where_its_drive_was() {
     smrkit(&format!("create {image} --drive st5000as0011 --layer drive-managed --capacity 4GB --state nearly-full"))
         .done();
     smrkit(&format!("snapshot {image} {copy}")).done();
-    smrkit(&format!("snapshot {image} {copy}")).says(3, &["copy.img"]);
+    smrkit(&format!("snapshot {image} {copy}")).says(3, &["copy.img", "another name"]);
+    smrkit(&format!("top {image}")).says(3, &["not being served"]);
     let (mut server, _) = serve(&copy, &socket);
     let gauges = smrkit(&format!("top --prometheus {copy}")).done();
     let fill = gauges.lines().find_map(|line| line.strip_prefix("smrkit_drive_cache_fill_ratio{image=")).unwrap();
@@ -363,4 +369,61 @@ fn a_log_runs_the_drive_that_was_served_and_others() {
     assert_eq!(runs("--layer drive-managed")["runs"][0]["layer"], "drive-managed");
     let head = smrkit(&format!("trace head {log}")).done();
     assert!(head.contains("flush"), "{head}");
+}
+
+/// A shingled layer offers less than the conventional disk that was recorded, and a drive of another size has another cache.
+#[test]
+fn a_recording_runs_on_a_drive_that_is_hardly_larger_than_its_own() {
+    let scratch = Scratch::new();
+    let (image, log) = (image(&scratch, "in-place"), scratch.path("drive.log"));
+    let mut recorded = command();
+    recorded.args(["serve", &image, "--pace", "none", "--log", &log, "--", "true"]);
+    finish(recorded).done();
+    let last = std::fs::metadata(&image).unwrap().len() / 512 - 8;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let events = text.strip_suffix("closed\n").unwrap();
+    std::fs::write(&log, format!("{events}write {last} 8 10 20 30\nclosed\n")).unwrap();
+    let bytes = |options: &str| {
+        let ran = smrkit(&format!("run --like {log} --layer drive-managed {options} --json -")).done();
+        serde_json::from_str::<serde_json::Value>(&ran).unwrap()["runs"][0]["capacity"]["raw_sectors"].as_u64().unwrap()
+            * 512
+    };
+    let size = bytes("--capacity auto");
+    assert!((1_000_000_000..1_500_000_000).contains(&size), "{size}");
+    assert_eq!(bytes(""), size);
+    smrkit(&format!("run --like {log} --layer drive-managed --capacity 1GB")).says(3, &["--capacity auto"]);
+}
+
+/// Whoever wrote a log may name any file in it.
+#[test]
+fn a_log_opens_no_file_that_it_names() {
+    let scratch = Scratch::new();
+    let (image, log) = (image(&scratch, "log"), scratch.path("drive.log"));
+    let mut recorded = command();
+    recorded.args(["serve", &image, "--pace", "none", "--log", &log, "--", "true"]);
+    finish(recorded).done();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let named = scratch.file("drive.toml", "no drive");
+    std::fs::write(&log, text.replacen("drive=st5000as0011", &format!("drive={named}"), 1)).unwrap();
+    smrkit(&format!("run --like {log}")).says(2, &["drive.toml` does not come with smrkit"]);
+}
+
+#[test]
+fn a_drive_that_loses_flushed_data_is_made_with_a_word_of_it() {
+    let scratch = Scratch::new();
+    let image = scratch.path("disk.img");
+    let region = "--set set-assoc.region_sectors=4096";
+    let made = smrkit(&format!("create {image} --drive st5000as0011 --layer set-assoc {region} --capacity 1GB"));
+    assert!(made.code == 0 && made.err.contains("a power cut takes what is there, flushed or not"), "{}", made.err);
+}
+
+#[test]
+fn a_drive_that_cannot_be_prepared_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let image = scratch.path("disk.img");
+    let asked = format!(
+        "create {image} --drive st5000as0011 --layer rmw --set rmw.region_sectors=4096 --capacity 1GB --state full"
+    );
+    smrkit(&asked).says(4, &["layer rmw", "leave --state out"]);
+    assert!(!std::path::Path::new(&image).exists() && !std::path::Path::new(&format!("{image}.smr")).exists());
 }

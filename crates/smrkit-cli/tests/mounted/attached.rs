@@ -85,9 +85,13 @@ impl Attached {
     }
 
     pub(super) fn kill_server(&self) {
+        kill(self.process());
+    }
+
+    fn process(&self) -> u32 {
         let report = self.bench.smrkit(&["top", "--json", &self.bench.path("drive.img")]).done();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        kill(report["process"].as_u64().unwrap() as u32);
+        report["process"].as_u64().unwrap() as u32
     }
 
     /// Loop devices on this drive; its own counts where the file is gone, too, of which the kernel then knows the name alone.
@@ -196,6 +200,28 @@ fn what_a_killed_attach_has_left_is_taken_away() {
     assert_eq!(attached.loops(), 1);
     attached.detach().done();
     assert_eq!(attached.loops(), 0);
+}
+
+/// What is mounted is kept at the first signal; at the second it loses its device, and the image is closed.
+#[test]
+fn a_second_signal_ends_a_drive_that_is_mounted() {
+    let Some(attached) = Attached::new("in-place") else { return };
+    if !EXT4.is_here() {
+        return;
+    }
+    attached.make(&EXT4);
+    attached.mount("ext4");
+    let process = attached.process();
+    let signal = |name: &str| Command::new("kill").args([name, &process.to_string()]).status().unwrap();
+    let image = attached.bench.path("drive.img");
+    signal("-TERM");
+    let served = attached.bench.smrkit(&["df", &image]).done();
+    assert!(served.contains("serves it"), "{served}");
+    signal("-INT");
+    wait_until("the server's end", || !Path::new(&format!("/proc/{process}")).exists());
+    attached.umount();
+    let closed = attached.bench.smrkit(&["df", &image]).done();
+    assert!(!closed.contains("not closed cleanly"), "{closed}");
 }
 
 #[test]

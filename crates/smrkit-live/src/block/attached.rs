@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -36,6 +38,8 @@ pub struct Attached {
     directory: PathBuf,
     device: Option<PathBuf>,
     session: Option<BackgroundSession>,
+    /// True once nobody waits any more until the loop device is closed.
+    pub is_hurried: Arc<AtomicBool>,
 }
 
 impl Attached {
@@ -49,7 +53,8 @@ impl Attached {
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let session = Session::new(file, directory, &config)?.spawn()?;
-        let mut attached = Attached { directory: directory.into(), device: None, session: Some(session) };
+        let mut attached =
+            Attached { directory: directory.into(), device: None, session: Some(session), is_hurried: Arc::default() };
         if geteuid().is_root() {
             attached.device = Some(loop_device(&attached.file())?);
         }
@@ -68,19 +73,34 @@ impl Attached {
 
     /// Takes device and file away. Errors: somebody still uses them.
     pub fn detach(&mut self) -> Result<(), String> {
-        if let Some(device) = self.device.as_ref().filter(|device| is_taken(device)) {
-            let device = device.display();
+        if self.is_taken() {
+            let device = self.device().unwrap_or(&self.directory).display();
             return Err(format!("{device} is in use: unmount what is on it, or take it out of its array"));
         }
         if let Some(device) = self.device.take() {
-            free(&device, &self.file()).map_err(|error| error.to_string())?;
+            free(&device, &self.file(), &self.is_hurried).map_err(|error| error.to_string())?;
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// True if anybody has mounted or otherwise taken the loop device.
+    pub fn is_taken(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| is_taken(device))
+    }
+
+    /// Takes device and file away, whoever uses them: the server has ended, and requests fail. A loop device that is mounted goes when
+    /// that ends.
+    pub fn end(&mut self) {
+        if let Some(device) = self.device.take() {
+            // What can't be freed now, the next detach frees.
+            let _ = free(&device, &self.file(), &self.is_hurried);
         }
         drop(self.session.take());
         // Where a request hangs, its file is busy: the mount would stay behind, dead. Mostly it is gone.
         let _ = point::unmount(&self.directory, Unmount::Detach);
         // What is not empty is not ours.
         let _ = fs::remove_dir(&self.directory);
-        Ok(())
     }
 }
 
@@ -91,7 +111,7 @@ pub fn clear(directory: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     for device in loop_devices(&directory.join(NAME))? {
-        free(&device, &directory.join(NAME))?;
+        free(&device, &directory.join(NAME), &AtomicBool::new(false))?;
     }
     point::unmount(directory, Unmount::Detach).map_err(io::Error::other)?;
     fs::remove_dir(directory)?;
@@ -108,11 +128,12 @@ fn is_taken(device: &Path) -> bool {
 }
 
 /// Frees a loop device on `file`. The kernel does so when the last one who has it open closes it, and whoever looks through all
-/// disks may have: it is gone when this returns, unless somebody has mounted it or keeps it open for long.
-fn free(device: &Path, file: &Path) -> io::Result<()> {
+/// disks may have: it is gone when this returns, unless somebody has mounted it or keeps it open for long, or this `is_hurried`.
+fn free(device: &Path, file: &Path, is_hurried: &AtomicBool) -> io::Result<()> {
     told(Program::new("losetup").arg("-d").arg(device))?;
     let end = Instant::now() + LETS_GO;
-    while loop_devices(file)?.iter().any(|found| found == device) && !is_taken(device) && Instant::now() < end {
+    let is_over = || is_hurried.load(Ordering::Relaxed) || is_taken(device) || Instant::now() >= end;
+    while loop_devices(file)?.iter().any(|found| found == device) && !is_over() {
         sleep(Duration::from_millis(5));
     }
     Ok(())

@@ -91,10 +91,18 @@ impl AimedFault {
             };
             let op = AimedFault::OPS.into_iter().find(|op| op.name() == word);
             match (op, word.split_once('=')) {
+                (Some(_), _) if fault.op.is_some() && !corrupts => {
+                    let problem = "one operation at most: inject a fault for each, or leave it out for all";
+                    return Err(Error::Usage(format!("'{text}': {problem}")));
+                }
                 (Some(op), _) if !corrupts => fault.op = Some(op),
                 (_, Some(("lba", range))) => {
                     let (first, end) = range.split_once("..").ok_or_else(wrong)?;
                     (fault.first, fault.end) = (parse_count(first)?, parse_count(end)?);
+                    if fault.first >= fault.end {
+                        let problem = "no sector is in that range: the end comes after the last one";
+                        return Err(Error::Usage(format!("'{text}': {problem}")));
+                    }
                 }
                 (_, Some(("count", count))) => fault.count = parse_count(count)?,
                 (_, Some(("every", every))) => fault.every = parse_count(every)?.max(1),
@@ -364,6 +372,8 @@ mod tests {
             ("idle", "the duration is missing: idle TIME"),
             ("clear 1", "clear takes nothing more"),
             ("fail reads", "`reads` is none of read, write"),
+            ("fail read write", "one operation at most"),
+            ("fail lba=8..8", "no sector is in that range"),
             ("fail lba=8", "`lba=8` is none of"),
             ("fail probability=2", "`probability=2` is none of"),
             ("corrupt write", "`write` is none of"),

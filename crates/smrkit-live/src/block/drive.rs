@@ -11,6 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -839,13 +840,24 @@ impl ServedDrive {
     /// nothing.
     pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
         let system = self.image.system.clone();
-        let prepared = match state {
-            PreparedState::NearlyFull => self.model.fill_cache(self.image.sectors(), 0.95, 0).map_err(Error::from),
-            PreparedState::Full => self.model.fill_cache(self.image.sectors(), 1.0, 0).map_err(Error::from),
-            PreparedState::Cleaning => self.model.fill_cache(self.image.sectors(), 1.0, 1000).map_err(Error::from),
-            PreparedState::Saved(saved) => self.model.restore_saved(saved, &system),
+        let (share, more) = match state {
+            PreparedState::NearlyFull => (0.95, 0),
+            PreparedState::Full => (1.0, 0),
+            PreparedState::Cleaning => (1.0, 1000),
+            PreparedState::Saved(saved) => {
+                let restored = self.model.restore_saved(saved, &system);
+                return restored.map_err(|error| LiveError::image(&self.image.path, error.to_string()));
+            }
         };
-        prepared.map_err(|error| LiveError::image(&self.image.path, error.to_string()))
+        match self.model.fill_cache(self.image.sectors(), share, more).map_err(Error::from) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let layer = system.drives()[0].layer.name;
+                let message = format!("layer {layer} has no persistent cache and no log to fill: leave --state out");
+                Err(LiveError::impossible(message))
+            }
+            Err(error) => Err(LiveError::image(&self.image.path, error.to_string())),
+        }
     }
 
     /// Checks the layers' maps. Nothing is under way.
@@ -926,6 +938,34 @@ impl ServedDrive {
     pub fn flush_events(&mut self) {
         self.write_events();
         self.events.flush();
+    }
+
+    /// The injected faults that are still to come, in the words of `smrkit inject`.
+    pub fn faults(&self) -> Vec<String> {
+        let aimed = self.aimed.iter().filter(|(fault, _, failed)| *failed < fault.count);
+        let mut faults: Vec<String> = aimed.map(|(fault, ..)| fault.to_string()).collect();
+        if self.slow_by > Nanos::ZERO {
+            faults.push(InjectedFault::Slow(self.slow_by).to_string());
+        }
+        if self.is_silent {
+            faults.push(InjectedFault::Timeout.to_string());
+        }
+        if self.model.will_lose_power() {
+            faults.push(InjectedFault::PowerCut(self.cut_seed).to_string());
+        }
+        faults
+    }
+
+    /// The moment by which what has gathered of the log is to be written out.
+    pub fn log_due(&self) -> Option<Instant> {
+        self.events.log_due()
+    }
+
+    /// Writes out what has gathered of the log once it is due.
+    pub fn write_due_log(&mut self) {
+        if self.log_due().is_some_and(|due| due <= Instant::now()) {
+            self.events.flush();
+        }
     }
 
     /// Begins the log anew, with the state that the drive has then, once it was moved away.

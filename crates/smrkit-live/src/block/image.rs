@@ -15,19 +15,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom};
+use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::data::{checksum, write_zeros};
 use smrkit::device::level::Level;
-use smrkit::device::spec::{DriveSpec, SystemSpec};
 use smrkit::drive::DRIVES;
 use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
-use smrkit::experiment::system::DEFAULT_DRIVE;
 use smrkit::layer::{BASELINE, HOST_MANAGED_DISK};
 use smrkit::medium::interference::Interference;
 use smrkit::settings::Settings;
@@ -38,6 +36,7 @@ use super::control::{WakingReceiver, WakingSender, waking_channel};
 use super::log::LogEvent;
 use crate::error::LiveError;
 use crate::exclusive;
+use crate::mount::control::path_value;
 
 const VERSION: u32 = 1;
 /// The first bytes of a state file, so that nothing else is taken for one.
@@ -49,6 +48,9 @@ const EXPORT_SECTORS: u64 = 8;
 /// Blocks of an image that its fingerprint looks at, and the bytes of each (assumption).
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 4096;
+
+/// The attribute of an image that holds the random number that it was made with.
+const NUMBER: &str = "user.smrkit.image";
 
 /// Bytes of an image: a file, a block device, or in tests something that remembers its writes.
 pub trait Storage: Send + Sync {
@@ -66,7 +68,12 @@ pub trait Storage: Send + Sync {
 
 impl Storage for File {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.read_exact_at(bytes, offset)
+        self.read_exact_at(bytes, offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), "the image has become shorter than the drive: somebody has cut it off")
+            }
+            _ => error,
+        })
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -199,9 +206,12 @@ struct StateHead {
     checksum: u32,
 }
 
-/// How an image is known again: where it lies, or else by some of what is in it, which a copy has too.
+/// How an image is known again: by the number that it was made with, where it still has that; else where it lies, or else by some of what
+/// is in it, which a copy has too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
+    /// Two new images are all zeros, and only this tells them apart.
+    number: Option<String>,
     bytes: u64,
     device: u64,
     inode: u64,
@@ -220,10 +230,17 @@ impl Identity {
         }
         let is_device = found.file_type().is_block_device();
         let (device, inode) = if is_device { (found.rdev(), 0) } else { (found.dev(), found.ino()) };
-        Ok(Identity { bytes, device, inode, fingerprint: checksum(&sample) })
+        let mut number = [0; 16];
+        // A block device has no attributes, nor do some file systems; nor has a copy, as cp makes it.
+        let number = rustix::fs::fgetxattr(file, NUMBER, &mut number).ok().map(|bytes| number[..bytes].to_vec());
+        let number = number.and_then(|number| String::from_utf8(number).ok());
+        Ok(Identity { number, bytes, device, inode, fingerprint: checksum(&sample) })
     }
 
     fn is_of(&self, image: &Identity) -> bool {
+        if let (Some(own), Some(number)) = (&self.number, &image.number) {
+            return own == number && self.bytes == image.bytes;
+        }
         let is_there = (self.device, self.inode) == (image.device, image.inode);
         self.bytes == image.bytes && (is_there || self.fingerprint == image.fingerprint)
     }
@@ -276,10 +293,8 @@ pub fn state_path(image: &Path) -> PathBuf {
     name.into()
 }
 
-/// The drive or the array of `record`. Refuses a layer that breaks the drive's law of shingling or needs a host that knows zones, and
-/// a drive file that is named by its path.
+/// The drive or the array of `record`. Refuses a layer that breaks the drive's law of shingling or needs a host that knows zones.
 pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
-    SystemSpec::parse(&record.system)?.drives().iter().try_for_each(|drive| refuse_path(drive, record))?;
     let system = record::planned(record, Settings::default())?.system().clone();
     if system.array().is_some_and(|array| array.level == Level::Dedicated) {
         let remedy =
@@ -291,19 +306,6 @@ pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
         return Err(Error::Impossible(remedy.into()));
     }
     system.with_drives(&held_by_its_layer)
-}
-
-/// Refuses a drive whose text is not in the record: the path of a file may name anything, and whoever wrote it may be anybody.
-fn refuse_path(drive: &DriveSpec, record: &RunRecord) -> Result<(), Error> {
-    let name = drive.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
-    // Behind the name of a drive that comes with smrkit may stand an end of a range, as @KEY=low.
-    let is_built_in = DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) && !name.contains('/');
-    match is_built_in || record.drive_files.contains_key(name) {
-        true => Ok(()),
-        false => {
-            Err(Error::Usage(format!("the drive `{name}` does not come with smrkit, and its text is missing here")))
-        }
-    }
 }
 
 /// True if the drive leaves its zones to the host.
@@ -373,6 +375,9 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
         }
         _ => LiveError::io(path, error),
     });
+    let number = format!("{:016x}", RandomState::new().hash_one(0));
+    // Where the file system has no attributes, the image is known by what is in it.
+    let _ = rustix::fs::fsetxattr(&file, NUMBER, number.as_bytes(), XattrFlags::empty());
     let image = made.and_then(|()| {
         let mut image = DriveImage::new(path, file, bytes, system, run)?;
         image.state_file = Some(StateFile { path: state, own, out: None });
@@ -384,6 +389,11 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
             let _ = fs::remove_file(path);
         }
     })
+}
+
+/// Removes an image that was made for nothing, and its state.
+pub fn remove(path: &Path) {
+    [path.into(), state_path(path)].iter().for_each(|file| drop(fs::remove_file(file)));
 }
 
 fn flags(flags: OFlags) -> i32 {
@@ -592,7 +602,7 @@ impl DriveImage {
         let capacities = drives.iter().filter_map(|run| (run.layer.capacity)(&run.drive, &run.parameters).ok());
         let (raw, cache) = capacities.fold((0, 0), |sum, one| (sum.0 + one.raw_sectors, sum.1 + one.cache_sectors));
         let mut described = json!({
-            "image": self.path,
+            "image": path_value(&self.path),
             "layer": all(&|drive| drive.layer.name.into()),
             "drive": all(&|drive| drive.drive.name.clone()),
             "export_bytes": self.bytes,
@@ -687,6 +697,6 @@ mod tests {
         file.read(65_536, &mut bytes).unwrap();
         assert!(bytes[..4103] == [0; 4103] && bytes[4103..] == [1; 4089]);
         assert_eq!(file.data_from(0, 1 << 20).unwrap().unwrap().start, 69_632);
-        assert!(file.read((1 << 20) - 1, &mut bytes).is_err(), "beyond its end");
+        assert!(file.read((1 << 20) - 1, &mut bytes).unwrap_err().to_string().contains("has cut it off"));
     }
 }

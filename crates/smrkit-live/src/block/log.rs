@@ -55,6 +55,8 @@ struct LogHead {
 const VERSION: u32 = 1;
 /// Bytes of a state in one line (assumption).
 const STATE_BYTES: usize = 16 << 10;
+/// Time for which a line may stay in the log's buffer (assumption).
+const LOG_DELAY: Duration = Duration::from_secs(1);
 /// Time between looks at whether a log was moved away (assumption).
 const MOVED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The latest moment of a log: 292 years, half of what a number holds, so that durations can be added.
@@ -283,11 +285,13 @@ pub(super) struct Events {
     /// In order; those with a tag are under way.
     held: VecDeque<(Option<u64>, LogEvent)>,
     looked: Instant,
+    /// When the first line was added that is still in the log's buffer.
+    unwritten_since: Option<Instant>,
 }
 
 impl Events {
     pub fn new(log: Option<LogWriter>) -> Events {
-        Events { log, lines: Vec::new(), held: VecDeque::new(), looked: Instant::now() }
+        Events { log, lines: Vec::new(), held: VecDeque::new(), looked: Instant::now(), unwritten_since: None }
     }
 
     /// True if the log was moved away, so that it is to begin anew.
@@ -357,13 +361,21 @@ impl Events {
 
     /// Adds what concerns the log alone.
     pub fn write_to_log(&mut self, event: &LogEvent) {
-        if let Some(Err(error)) = self.log.as_mut().map(|out| out.add(event)) {
+        let Some(out) = &mut self.log else { return };
+        self.unwritten_since.get_or_insert_with(Instant::now);
+        if let Err(error) = out.add(event) {
             self.give_up(&error);
         }
     }
 
+    /// The moment by which what has gathered for the log is to be written out, so that a server that is killed leaves a log.
+    pub fn log_due(&self) -> Option<Instant> {
+        Some(self.unwritten_since? + LOG_DELAY)
+    }
+
     /// Writes out what has gathered for the log.
     pub fn flush(&mut self) {
+        self.unwritten_since = None;
         if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
             self.give_up(&error);
         }
@@ -371,7 +383,7 @@ impl Events {
 
     fn give_up(&mut self, error: &dyn fmt::Display) {
         log(&format!("the log ends here: {error}"));
-        self.log = None;
+        (self.log, self.unwritten_since) = (None, None);
     }
 }
 

@@ -22,9 +22,11 @@ use super::pace::timespec;
 /// Time between writes of the file: scrapers come every 15 s by default (assumption).
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Time that a scraper has to say what it wants, and to take it (assumption).
-const SCRAPE: Duration = Duration::from_secs(2);
+const SCRAPE: Duration = Duration::from_secs(10);
 /// Time between looks at whether the server has ended.
 const LOOK: Duration = Duration::from_millis(100);
+/// Scrapers at a time: where one more comes, the one that has been there for longest goes (assumption).
+const SCRAPERS_MAX: usize = 16;
 /// Bytes of a scraper's request at most.
 const REQUEST_BYTES: usize = 8192;
 /// The first bytes of a file of metrics, so that nothing else is replaced.
@@ -100,12 +102,27 @@ impl Metrics {
                 }
             }
             (None, Some(listener)) => {
+                let mut scrapers: Vec<Scraper> = Vec::new();
                 while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                    let mut files = [PollFd::new(&listener, PollFlags::IN)];
+                    let clients = scrapers.iter().map(|scraper| PollFd::new(&scraper.client, PollFlags::IN));
+                    let mut files: Vec<PollFd> = clients.chain([PollFd::new(&listener, PollFlags::IN)]).collect();
                     let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
-                    // One at a time, between looks at whether the server has ended. A client that goes or stays mute gets nothing.
+                    let ready: Vec<bool> = files.iter().map(|file| !file.revents().is_empty()).collect();
+                    let mut is_ready = ready.into_iter();
+                    // A client that goes or stays mute gets nothing.
+                    scrapers.retain_mut(|scraper| match is_ready.next() {
+                        Some(true) => scraper.receive(&report).unwrap_or(false),
+                        _ => Instant::now() < scraper.until,
+                    });
                     match listener.accept() {
-                        Ok(client) => drop(client.map(|client| answer(client, &report))),
+                        Ok(Some(client)) => {
+                            if scrapers.len() == SCRAPERS_MAX {
+                                scrapers.remove(0);
+                            }
+                            let until = Instant::now() + SCRAPE;
+                            scrapers.push(Scraper { client, request: Vec::new(), until });
+                        }
+                        Ok(None) => {}
                         Err(_) => thread::sleep(LOOK),
                     }
                 }
@@ -164,18 +181,29 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((File::create_new(&new)?, new))
 }
 
-/// Answers one scraper.
-fn answer(mut client: File, report: &dyn Fn() -> Option<String>) -> io::Result<()> {
-    let until = Instant::now() + SCRAPE;
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_BYTES {
-        wait(&client, PollFlags::IN, until)?;
+/// A client of the metrics, what it has sent, and until when it may.
+struct Scraper {
+    client: File,
+    request: Vec<u8>,
+    until: Instant,
+}
+
+impl Scraper {
+    /// Takes in what the client has sent, and answers once that is a request. False if it went or was answered.
+    fn receive(&mut self, report: &dyn Fn() -> Option<String>) -> io::Result<bool> {
         let mut bytes = [0; 1024];
-        match client.read(&mut bytes)? {
-            0 => return Ok(()),
-            count => request.extend_from_slice(&bytes[..count]),
+        let count = self.client.read(&mut bytes)?;
+        self.request.extend_from_slice(&bytes[..count]);
+        if self.request.windows(4).any(|end| end == b"\r\n\r\n") || self.request.len() >= REQUEST_BYTES {
+            answer(&self.client, &self.request, self.until, report)?;
+            return Ok(false);
         }
+        Ok(count > 0)
     }
+}
+
+/// Answers one scraper.
+fn answer(mut client: &File, request: &[u8], until: Instant, report: &dyn Fn() -> Option<String>) -> io::Result<()> {
     let (status, text) = match report() {
         _ if !request.starts_with(b"GET ") => ("405 Method Not Allowed", String::new()),
         Some(text) => ("200 OK", text),
@@ -188,16 +216,16 @@ fn answer(mut client: File, report: &dyn Fn() -> Option<String>) -> io::Result<(
     let reply = head + &text;
     let mut sent = 0;
     while sent < reply.len() {
-        wait(&client, PollFlags::OUT, until)?;
+        wait(client, until)?;
         sent += client.write(&reply.as_bytes()[sent..])?;
     }
     Ok(())
 }
 
-/// Waits until the client has said or taken something. Errors: it has not.
-fn wait(client: &File, what: PollFlags, until: Instant) -> io::Result<()> {
+/// Waits until the client takes something. Errors: it does not.
+fn wait(client: &File, until: Instant) -> io::Result<()> {
     let left = until.saturating_duration_since(Instant::now());
-    match rustix::event::poll(&mut [PollFd::new(client, what)], Some(&timespec(left)))? {
+    match rustix::event::poll(&mut [PollFd::new(client, PollFlags::OUT)], Some(&timespec(left)))? {
         0 => Err(io::ErrorKind::TimedOut.into()),
         _ => Ok(()),
     }

@@ -28,6 +28,9 @@ use smrkit::units::{Lba, Nanos};
 
 /// Writes in which a cache does not become fuller, after which it is as full as it ever is (assumption).
 const STEADY_WRITES: u64 = 20_000;
+/// Lengths of the writes that fill a log once, 1 MiB, and of those that then use up its free room, 64 KiB (assumptions).
+const PREFILL_SECTORS: u64 = 2048;
+const LOG_WRITE_SECTORS: u64 = 128;
 
 /// Sectors of a new member of an array that are rebuilt at a time: 1 MiB (assumption).
 const REBUILD_SECTORS: u64 = 2048;
@@ -359,29 +362,46 @@ impl Model {
         if any && self.will_lose_power() { Err(power_cut()) } else { Ok(any) }
     }
 
-    /// Writes 4 KiB at random places until the persistent cache is filled to this share, or to as much as it ever is; then `more` writes.
-    /// Errors: there is no such cache.
-    pub fn fill_cache(&mut self, sectors: u64, share: f64, more: u64) -> DiskResult {
-        let mut random = Pcg64Mcg::seed_from_u64(1);
-        let mut write = |model: &mut Model| {
-            let request = Request::new(Op::Write, Lba(random.random_range(0..sectors / 8) * 8), 8);
+    /// Writes at random places until the persistent cache is filled to this share, or to as much as it ever is; then `more` writes. A log
+    /// has all of its sectors written first, and uses up this share of the room that it then has before it must clean. False if the
+    /// layer has neither.
+    pub fn fill_cache(&mut self, sectors: u64, share: f64, more: u64) -> DiskResult<bool> {
+        let write = |model: &mut Model, lba: u64, sectors: u64| {
+            let request = Request::new(Op::Write, Lba(lba), sectors as u32);
             model.submit(0, &request, model.now, Nanos::ZERO)?;
             model.drain()
         };
-        let fill = |model: &Model| model.device.gauges().cache_fill;
+        let is_log = self.room_before_cleaning().is_some();
+        if is_log {
+            let mut pieces = (0..sectors).step_by(PREFILL_SECTORS as usize);
+            pieces.try_for_each(|lba| write(self, lba, PREFILL_SECTORS.min(sectors - lba)))?;
+        }
+        let room = self.room_before_cleaning();
+        let fill = |model: &Model| match (model.room_before_cleaning(), room) {
+            (Some(left), Some(room)) => Some(1.0 - left as f64 / room.max(1) as f64),
+            _ => model.device.gauges().cache_fill,
+        };
+        // The map of a log that is filled by small writes would be as large as that of a worn drive.
+        let length = if is_log { LOG_WRITE_SECTORS.min(sectors) } else { 8 };
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let mut write_any = |model: &mut Model| write(model, random.random_range(0..sectors / length) * length, length);
         let (mut most, mut since) = (0.0, 0);
         loop {
-            let Some(now) = fill(self) else {
-                return Err(Box::new(Fault::Inconsistent("the layer has no persistent cache to fill".into())));
-            };
+            let Some(now) = fill(self) else { return Ok(false) };
             if now >= share || since == STEADY_WRITES {
                 break;
             }
             since = if now > most { 0 } else { since + 1 };
             most = f64::max(most, now);
-            write(self)?;
+            write_any(self)?;
         }
-        (0..more).try_for_each(|_| write(self))
+        (0..more).try_for_each(|_| write_any(self))?;
+        Ok(true)
+    }
+
+    /// Sectors that can be written before the layers must clean; `None` where one of them keeps no log.
+    fn room_before_cleaning(&self) -> Option<u64> {
+        self.drives().iter().map(|drive| drive.layer.room_before_cleaning()).sum()
     }
 
     /// Takes over a state that a run has saved.

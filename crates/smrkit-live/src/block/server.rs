@@ -29,6 +29,8 @@ use crate::mount::control::{EndClient, joined};
 const EXTENTS_MAX: usize = 1 << 16;
 /// Clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
+/// Time after which a client that is mute in its handshake makes room where all places are taken and another client waits (assumption).
+const CROWDED: Duration = Duration::from_millis(500);
 /// Bytes that all clients together may have the server hold: beyond it they wait. Four of the longest commands (assumption).
 const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
 /// Buffers that are kept for later use, and how long they may be.
@@ -256,7 +258,8 @@ impl DriveServer {
         let has_more = self.has_more_work || !is_deaf && !is_short && self.clients.has_more();
         // A client that stays mute ends.
         let mute = self.clients.connections.values().filter_map(|client| client.mute_until(is_short));
-        let by = self.stops_by.into_iter().chain(mute).min();
+        let place = self.clients.place_from().filter(|from| *from > Instant::now());
+        let by = self.stops_by.into_iter().chain(mute).chain(self.drive.log_due()).chain(place).min();
         let by = by.map(|by| by.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { by };
         let waited = match &self.clock {
@@ -344,6 +347,7 @@ impl DriveServer {
             "power_cuts": self.drive.power_cuts,
             "missing_members": self.drive.model.missing_members(),
             "zone_violations": self.drive.zone_violations,
+            "faults": self.drive.faults(),
             "has_failed": self.drive.failure.is_some(),
             "failure": self.drive.failure,
         });
@@ -422,6 +426,7 @@ impl DriveServer {
         }
         self.reply_ended();
         self.drive.rotate_log();
+        self.drive.write_due_log();
     }
 
     /// Lets the drive's time go on to `now`, and begins what may be begun then.
@@ -517,10 +522,22 @@ impl Clients {
         self.connections.values().map(Connection::held_bytes).sum()
     }
 
+    /// When there is a place for a new client: now, or once one has been mute in its handshake for too long.
+    fn place_from(&self) -> Option<Instant> {
+        match self.connections.len() < CLIENTS_MAX {
+            true => Some(Instant::now()),
+            false => longest_mute(&self.connections).map(|(_, since)| since + CROWDED),
+        }
+    }
+
     /// Adds what to wait for to `files`: new clients, then each client, from which nothing is read where `is_busy`.
     fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>, is_busy: bool) {
         match &self.frontend {
-            Frontend::Nbd(listener) => files.push(PollFd::new(listener, PollFlags::IN)),
+            Frontend::Nbd(listener) => {
+                // Where there is no place, clients wait in the backlog of the socket.
+                let has_place = self.place_from().is_some_and(|from| from <= Instant::now());
+                files.push(PollFd::new(listener, if has_place { PollFlags::IN } else { PollFlags::empty() }));
+            }
             Frontend::Ublk(device) => device.wait_for(files),
             Frontend::File(requests) => files.push(PollFd::new(requests, PollFlags::IN)),
         }
@@ -553,14 +570,19 @@ impl Clients {
                 client.was_not_heard();
             }
         }
-        while !accepts.is_empty()
-            && let Ok(Some(stream)) = listener.accept()
-        {
-            // One too many finds its connection closed.
-            if self.connections.len() < CLIENTS_MAX {
-                self.connections.insert(self.next, Connection::new(stream));
-                self.next += 1;
+        while !accepts.is_empty() {
+            // Those that have just hung up are forgotten later, but take no place any more.
+            let is_full = self.connections.values().filter(|client| !client.is_over()).count() >= CLIENTS_MAX;
+            let mute = longest_mute(&self.connections).filter(|(_, since)| since.elapsed() >= CROWDED);
+            if is_full && mute.is_none() {
+                break;
             }
+            let Ok(Some(stream)) = listener.accept() else { break };
+            if let Some(client) = mute.filter(|_| is_full).and_then(|(mute, _)| self.connections.get_mut(&mute)) {
+                client.end();
+            }
+            self.connections.insert(self.next, Connection::new(stream));
+            self.next += 1;
         }
     }
 
@@ -625,6 +647,12 @@ impl Clients {
         self.pool.truncate(POOL_BUFFERS);
         broken
     }
+}
+
+/// Of the clients in their handshakes the one that has been mute for longest, and since when.
+fn longest_mute(connections: &BTreeMap<u64, Connection>) -> Option<(u64, Instant)> {
+    let mute = connections.iter().filter_map(|(number, client)| Some((*number, client.greets_since()?)));
+    mute.min_by_key(|(_, since)| *since)
 }
 
 #[cfg(test)]

@@ -49,6 +49,10 @@ pub fn log(mount_point: &Path) -> Result<PathBuf, MountError> {
 
 fn own(path: PathBuf) -> Result<PathBuf, MountError> {
     let wrong = |reason: String| MountError::RunDirectory { path: path.clone(), reason };
+    if path.is_relative() {
+        // Each process would look for it in another place.
+        return Err(wrong("it is relative: give an absolute path".to_string()));
+    }
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&path) {
         return Err(wrong(error.to_string()));
     }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
 use smrkit_live::block::control::{ControlRequest, InjectedFault};
-use smrkit_live::block::drive::PreparedState;
+use smrkit_live::block::drive::{Command, CommandKind, PreparedState};
 use smrkit_live::block::image::{DriveImage, state_path};
 use smrkit_live::block::log::replay;
 use smrkit_live::block::pace::Pace;
+use smrkit_live::error::LiveError;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, READ, TRIM, WRITE};
@@ -46,6 +47,7 @@ fn the_commands_that_are_meant_fail_and_no_others() {
     assert_eq!(fails("fail probability=0", &[read, write]), [false; 2]);
     let half = fails("fail read probability=0.5", &[read; 200]).into_iter().filter(|&fails| fails).count();
     assert!((60..140).contains(&half), "{half} of 200");
+    assert_eq!(served.report()["faults"], serde_json::json!(["fail read probability=0.5"]));
 }
 
 #[test]
@@ -118,8 +120,31 @@ fn a_drive_begins_with_a_cache_in_use() {
     check_image(&path);
     let folder = TempDir::new().unwrap();
     let mut drive = open_drive(&image(folder.path(), "in-place"));
-    let refused = drive.prepare(&PreparedState::Full).unwrap_err().to_string();
-    assert!(refused.contains("no persistent cache"), "{refused}");
+    let refused = drive.prepare(&PreparedState::Full).unwrap_err();
+    assert!(matches!(refused, LiveError::Impossible(_)), "{refused}");
+    assert!(refused.to_string().contains("in-place has no persistent cache and no log to fill"), "{refused}");
+}
+
+/// A log cleans once its free room is used up: no sooner, and then at every write.
+#[test]
+fn a_log_begins_before_at_and_behind_the_point_where_it_cleans() {
+    let cleaned = |state: &PreparedState, writes: u64| {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), "log");
+        let mut drive = open_drive(&path);
+        drive.prepare(state).unwrap();
+        let before = drive.cleaning_time();
+        for at in 0..writes {
+            drive.serve(Command::new(CommandKind::Write, at * 1_048_576, 65_536, vec![1; 65_536]));
+        }
+        let cleaning = (before, drive.cleaning_time().since(before));
+        drive.close().unwrap();
+        check_image(&path);
+        cleaning
+    };
+    assert_eq!(cleaned(&PreparedState::NearlyFull, 1).1, Nanos::ZERO);
+    let (before, at_once) = cleaned(&PreparedState::Full, 200);
+    assert!(at_once > Nanos::ZERO && cleaned(&PreparedState::Cleaning, 0).0 > before);
 }
 
 #[test]

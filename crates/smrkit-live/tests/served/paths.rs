@@ -1,7 +1,9 @@
 //! Files that are already there where a server wants to put its own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,10 @@ use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive}
 use smrkit_live::block::image::{self, DriveImage, state_path, system_of};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::server::Listener;
+use smrkit_live::mount::control::value_path;
 use tempfile::TempDir;
 
-use super::{image as made, open_drive, open_image};
+use super::{ServeOptions, Served, image as made, open_drive, open_image};
 
 /// What is at a path: its kind, inode, length, and the first bytes of a file.
 fn seen(path: &Path) -> (fs::FileType, u64, u64, Vec<u8>) {
@@ -60,6 +63,32 @@ fn a_drive_file_that_a_head_names_by_its_path_is_not_opened() {
     fs::remove_file(&file).unwrap();
     run.system = run.system.split(",capacity").next().unwrap().to_string();
     system_of(&run).unwrap();
+}
+
+/// New images are all zeros: only the numbers that they were made with tell them apart.
+#[test]
+fn the_state_of_another_image_of_this_size_is_refused() {
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let [own, other] = [0, 1].map(|at| made(folders[at].path(), "log"));
+    let mut number = [0; 64];
+    if rustix::fs::getxattr(&own, "user.smrkit.image", &mut number).is_err() {
+        println!("skipped: no attributes of users here");
+        return;
+    }
+    fs::copy(state_path(&other), state_path(&own)).unwrap();
+    let refused = DriveImage::open(&own, |_| Ok(None)).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("belongs to another image"), "{refused}");
+}
+
+#[test]
+fn an_image_may_have_any_name() {
+    let folder = TempDir::new().unwrap();
+    let made = made(folder.path(), "log");
+    let path = folder.path().join(OsStr::from_bytes(b"e\xff.img"));
+    fs::rename(state_path(&made), state_path(&path)).unwrap();
+    fs::rename(made, &path).unwrap();
+    let report = Served::open(&path, ServeOptions::default(), None).stop();
+    assert_eq!(value_path(&report["image"]), Some(path));
 }
 
 /// `cp` keeps neither inode nor times: the copy is known by what is in it.

@@ -259,6 +259,21 @@ fn an_arrays_log_that_was_cut_off_is_replayed_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_log_is_written_while_nobody_asks_for_anything() {
+    let folder = TempDir::new().unwrap();
+    let (path, log) = (image(folder.path(), "log"), folder.path().join("log"));
+    let served = Served::open(&path, ServeOptions::default(), Some(&log));
+    let mut client = Client::new(&served.socket);
+    load(&mut client, &mut rand_pcg::Pcg64Mcg::seed_from_u64(4), 1);
+    // As a kill would leave it. That it is never written fails; how soon it is, is not asked.
+    let written = || std::fs::read_to_string(&log).unwrap().contains("\nwrite ");
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        written()
+    }));
+}
+
+#[test]
 fn a_log_that_is_moved_away_begins_anew() {
     let folder = TempDir::new().unwrap();
     let (path, log, moved) = (image(folder.path(), "s-block"), folder.path().join("log"), folder.path().join("moved"));

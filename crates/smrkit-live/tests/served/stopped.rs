@@ -104,6 +104,25 @@ fn clients_hold_no_more_memory_together_than_one_may() {
     drop(greedy);
 }
 
+#[test]
+fn a_client_waits_for_a_place_until_another_hangs_up() {
+    let served = Served::new("in-place");
+    let mut idle: Vec<Client> = (0..64).map(|_| Client::new(&served.socket)).collect();
+    let mut waiting = client::connect(&served.socket);
+    waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert!(waiting.read(&mut [0]).is_err(), "it is neither greeted nor closed");
+    drop(idle.pop());
+    waiting.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    waiting.read_exact(&mut [0; 18]).unwrap();
+}
+
+#[test]
+fn handshakes_that_stay_mute_shut_nobody_out() {
+    let served = Served::new("in-place");
+    let _mute: Vec<_> = (0..64).map(|_| client::connect(&served.socket)).collect();
+    Client::new(&served.socket).write(0, &[1; 512]);
+}
+
 /// Ten seconds of the wall clock.
 #[test]
 fn a_handshake_that_stays_mute_ends() {

@@ -155,6 +155,11 @@ pub trait Layer: Send {
         Gauges::default()
     }
 
+    /// Sectors that a host can write before the layer must clean; `None` of a layer that keeps no log.
+    fn room_before_cleaning(&self) -> Option<u64> {
+        None
+    }
+
     /// The layer's own counters, by the names on its page.
     fn stats(&self) -> LayerStats {
         LayerStats::default()

@@ -138,9 +138,15 @@ impl Connection {
     /// When it ends if nothing more comes: where its handshake is not over, and where `memory_is_short` and it holds some that its client
     /// could free.
     pub fn mute_until(&self, memory_is_short: bool) -> Option<Instant> {
-        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        let greets = self.greets_since().is_some();
         let holds = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
         (!self.is_ended && (greets || memory_is_short && holds)).then(|| self.moved + MUTE)
+    }
+
+    /// When anything came last of a client whose handshake is not over.
+    pub fn greets_since(&self) -> Option<Instant> {
+        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        (!self.is_ended && greets).then_some(self.moved)
     }
 
     /// True if more can be read from its stream.

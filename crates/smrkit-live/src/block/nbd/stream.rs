@@ -12,6 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
+use rustix::process::geteuid;
 
 /// A socket that listens for clients; one of Unix that was made here is removed in the end.
 pub enum Listener {
@@ -30,6 +31,11 @@ impl Listener {
                 remove_dead_socket(path)?;
                 UnixListener::bind(path)
             }
+            // What the library says names no remedy.
+            io::ErrorKind::InvalidInput => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a socket's path has 107 bytes at most: give a shorter one (unix:PATH)",
+            )),
             _ => Err(error),
         });
         rustix::process::umask(before);
@@ -140,8 +146,12 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 /// Removes the socket of a server that is gone. `connect` refuses regular files with the same error as dead sockets, so the type
 /// has to be looked at first.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        let problem = "a file that is no socket is there: give another path for the socket, or remove it";
+    let found = fs::symlink_metadata(path)?;
+    let is_socket = found.file_type().is_socket();
+    // Root could remove another user's, but nobody has asked root to.
+    if !is_socket || found.uid() != geteuid().as_raw() {
+        let what = if is_socket { "another user's socket" } else { "a file that is no socket" };
+        let problem = format!("{what} is there: give another path for the socket, or remove it");
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
     match UnixStream::connect(path) {
@@ -171,5 +181,13 @@ mod tests {
         drop(other);
         drop(Listener::unix(&path).unwrap());
         assert!(!path.exists());
+        drop(UnixListener::bind(&path).unwrap());
+        // Only root can make it another user's.
+        if std::os::unix::fs::lchown(&path, Some(65_534), None).is_ok() {
+            assert!(Listener::unix(&path).is_err_and(|error| error.to_string().contains("another user's socket")));
+            assert!(path.exists());
+        }
+        let long = folder.path().join("s".repeat(120));
+        assert!(Listener::unix(&long).is_err_and(|error| error.to_string().contains("give a shorter one")));
     }
 }

@@ -44,11 +44,16 @@ impl Log {
     /// True if a segment has to be cleaned before the next request: few are free, and one can be gained.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
-        let (longest, free) = (self.segments.longest, self.segments.free_sectors);
+        self.segments.free_sectors < self.clean_below_sectors() && self.segments.closed.dead >= self.segments.longest
+    }
+
+    /// Free sectors below which cleaning is due.
+    #[inline]
+    pub(super) fn clean_below_sectors(&self) -> u64 {
+        let longest = self.segments.longest;
         let unused = self.capacity.host_sectors.saturating_sub(self.segments.live_sectors);
         let low = (self.rules.low_space * unused as f64) as u64;
-        let wanted = self.rules.reserve * longest + low.max(self.rules.clean_below * longest);
-        free < wanted && self.segments.closed.dead >= longest
+        self.rules.reserve * longest + low.max(self.rules.clean_below * longest)
     }
 
     /// True if a segment is worth cleaning in idle time.

@@ -744,6 +744,12 @@ impl Layer for Log {
         Gauges { cache_fill: None, others }
     }
 
+    fn room_before_cleaning(&self) -> Option<u64> {
+        // Cleaning is due once the next segment is taken of fewer.
+        let spare = self.segments.free_sectors.checked_sub(self.clean_below_sectors());
+        Some(spare.map_or(0, |spare| spare + self.segments.room(0)))
+    }
+
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
         let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.moved_sectors)];
