@@ -12,6 +12,7 @@ use std::sync::Arc;
 use common::{cloudphysics, cpu_seconds};
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::counts::RequestRow;
+use smrkit_trace::RowTimes;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::parquet::{Meta, ParquetReader, ParquetWriter};
 use smrkit_trace::rows::{Row, Rows};
@@ -48,7 +49,7 @@ fn main() {
 }
 
 fn write(path: &Path, requests: &[Request]) {
-    let mut writer = ParquetWriter::create(path, &Meta::default()).expect("create");
+    let mut writer = ParquetWriter::create(path, &Meta::default(), None).expect("create");
     for batch in requests.chunks(4096) {
         writer.write(batch).expect("write");
     }
@@ -83,7 +84,7 @@ fn write_rows(path: &Path, requests: &[Request]) {
 }
 
 fn read(path: &Path) -> usize {
-    let mut reader = ParquetReader::open(path).expect("open");
+    let mut reader = ParquetReader::open(path, RowTimes::Clock).expect("open");
     let (mut batch, mut rows, mut ends) = (Vec::new(), 0, 0_u64);
     while reader.fill_next(&mut batch).expect("read") {
         rows += batch.len();

@@ -108,8 +108,13 @@ impl Trace {
         if !is_file {
             return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
         }
-        check_times(options.times == RowTimes::Clock, "parquet", path)?;
-        let reader = Box::new(ParquetReader::open(path)?);
+        let reader = Box::new(ParquetReader::open(path, options.times)?);
+        let has_times = match options.times {
+            RowTimes::Clock => true,
+            RowTimes::Think => reader.has_think_times,
+            _ => false,
+        };
+        check_times(has_times, "parquet", path)?;
         Ok(Trace { format: "parquet", reader: Reader::Parquet(reader, options.sha256) })
     }
 
@@ -123,7 +128,10 @@ impl Trace {
 
     /// True if the trace says how long its host paused after each request. To be asked before the first row is read.
     pub fn has_think_times(&mut self) -> bool {
-        let Reader::Stream(_, rows) = &mut self.reader else { return false };
+        let rows = match &mut self.reader {
+            Reader::Stream(_, rows) => rows,
+            Reader::Parquet(reader, _) => return reader.has_think_times,
+        };
         let has = rows.choose_times(RowTimes::Think);
         rows.choose_times(RowTimes::Clock);
         has
@@ -175,7 +183,7 @@ impl Source for Trace {
     fn outstanding(&self) -> &[u16] {
         match &self.reader {
             Reader::Stream(feed, _) => &feed.outstanding,
-            Reader::Parquet(..) => &[],
+            Reader::Parquet(reader, _) => reader.outstanding(),
         }
     }
 
@@ -439,7 +447,7 @@ mod tests {
         let path = folder.path().join("trace.parquet");
         let counted = |times: &[u64]| {
             let row = |time: &u64| Request { time: Nanos(*time), ..Request::new(Op::Read, Lba(8), 8) };
-            let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+            let mut writer = ParquetWriter::create(&path, &Meta::default(), None).unwrap();
             writer.write(&times.iter().map(row).collect::<Vec<_>>()).unwrap();
             writer.finish().unwrap();
             let options = OpenOptions { sha256: false, ..OpenOptions::default() };

@@ -12,7 +12,7 @@ use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::output::TargetFile;
 use smrkit_trace::parquet::{self, Converter};
-use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
+use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
@@ -177,12 +177,19 @@ impl Convert {
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
-        if reader.has_think_times() && !style::is_quiet() {
-            let trace = self.input.trace.display();
-            eprintln!("smrkit: warning: its think times are left out: --arrival closed needs {trace} itself");
+        let mut closed = None;
+        if reader.has_think_times() {
+            // Edited or sorted, requests are no longer those that their host waited for; standard input can't be read twice.
+            if self.edit.is_none() && !self.sort && self.input.trace.as_os_str() != "-" {
+                let options = OpenOptions { times: RowTimes::Think, ..self.input.options() };
+                closed = Some(Reader::open(&self.input.trace, &options)?);
+            } else if !style::is_quiet() {
+                eprintln!("smrkit: warning: its think times are left out: --arrival closed needs the original");
+            }
         }
         let opening = interrupt.opening_outputs(&paths);
-        let mut converter = Converter::create(&self.output, reader.format)?;
+        let closed = closed.as_mut().map(|trace| trace as &mut dyn Source);
+        let mut converter = Converter::create(&self.output, reader.format, closed)?;
         drop(opening);
         let is_edited = self.edit.is_some();
         let edit = self.edit.unwrap_or_default();

@@ -50,7 +50,13 @@ fn convert_writes_parquet_and_never_over_its_source() {
     smrkit(&format!("trace convert {trace} {converted}")).done();
     assert!(std::fs::read(&converted).unwrap().starts_with(b"PAR1"));
     let thinking = testdata("disksim-measured.txt");
-    smrkit(&format!("trace convert {thinking} {converted}")).says(0, &["its think times are left out"]);
+    smrkit(&format!("trace convert {thinking} {converted} --sort")).says(0, &["its think times are left out"]);
+    smrkit(&format!("trace convert {thinking} {converted}")).done();
+    let time = |trace: &str| {
+        outcome(&format!("-q --drive tiny --layer vguard --fold --arrival closed --trace {trace}"))["elapsed_ns"]
+            .clone()
+    };
+    assert_eq!(time(&converted), time(&thinking), "a closed loop has the same pauses");
     let bad = scratch.file("bad.csv", "128166372003061629,hm,1,Read,8192,4096,58000\nx\n");
     smrkit(&format!("trace convert {bad} {}", scratch.path("bad.parquet"))).failed(3);
     assert!(!scratch.names().contains(&"bad.parquet".to_string()), "no half file is left");

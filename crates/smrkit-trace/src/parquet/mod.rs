@@ -10,7 +10,9 @@ pub mod table;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ProjectionMask;
@@ -22,8 +24,9 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::Nanos;
 
-use self::requests::{NoRequest, ROWS, TIMES, append};
+use self::requests::{NoRequest, ROWS, TIMES, append, numbers as whole_numbers};
 use self::table::{Column, GROUP_ROWS, TableWriter, batch, guarded, numbers};
+use crate::reader::RowTimes;
 use crate::row::Volume;
 
 /// The version of the format that is written; readers refuse later ones.
@@ -48,6 +51,46 @@ const COLUMNS: [Column<Request>; 5] = [
     ("sectors", |rows| numbers::<UInt32Type, _>(rows, |row| row.sectors)),
     ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.volume)),
 ];
+
+/// When a request would come if those before it took no time, and how many its host had outstanding then.
+type Pause = (Nanos, u16);
+
+const THINK: &str = "think_ns";
+const OUTSTANDING: &str = "outstanding";
+const PAUSES: [Column<Pause>; 2] = [
+    (THINK, |rows| numbers::<UInt64Type, _>(rows, |row| row.0.0)),
+    (OUTSTANDING, |rows| numbers::<UInt16Type, _>(rows, |row| row.1)),
+];
+
+/// What a closed loop needs beside the requests: one pause for each.
+struct Pauses {
+    /// Those of [`PAUSES`] that the source knows.
+    columns: &'static [Column<Pause>],
+    all: Vec<Pause>,
+}
+
+impl Pauses {
+    /// Reads them from a trace that was opened by its think times.
+    fn of(closed: &mut dyn Source) -> Result<Pauses, Error> {
+        let (mut batch, mut all, mut columns) = (Vec::new(), Vec::new(), &PAUSES[..1]);
+        while closed.fill_next(&mut batch)? {
+            let mut outstanding = closed.outstanding().iter().copied();
+            if outstanding.len() > 0 {
+                columns = &PAUSES;
+            }
+            all.extend(batch.iter().map(|request| (request.time, outstanding.next().unwrap_or(0))));
+        }
+        Ok(Pauses { columns, all })
+    }
+
+    /// Puts the columns of the requests from `first` on beside the others.
+    fn beside(&self, requests: &RecordBatch, first: usize) -> RecordBatch {
+        let own = batch(self.columns, &self.all[first..][..requests.num_rows()]);
+        let fields = Schema::try_merge([requests.schema(), own.schema()].map(|schema| schema.as_ref().clone()));
+        let arrays = requests.columns().iter().chain(own.columns()).cloned().collect();
+        RecordBatch::try_new(Arc::new(fields.expect("other names")), arrays).expect("a pause for each request")
+    }
+}
 
 pub(crate) const KEY_FORMAT: &str = "smrkit.format";
 pub(crate) const KEY_VERSION: &str = "smrkit.version";
@@ -105,8 +148,8 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     }))
 }
 
-/// The column of times with its unit, and the places of the columns of requests.
-fn places(schema: &Schema) -> Result<((&'static str, u64), Vec<usize>), String> {
+/// The column of times with its unit, and the places of the columns of requests; for a closed loop those of its pauses.
+fn places(schema: &Schema, is_closed: bool) -> Result<((&'static str, u64), Vec<usize>), String> {
     let find = |name: &str| {
         let (at, field) = schema.column_with_name(name)?;
         let is_word = matches!(field.data_type(), DataType::Utf8 | DataType::Binary) && name == "op";
@@ -121,8 +164,14 @@ fn places(schema: &Schema) -> Result<((&'static str, u64), Vec<usize>), String> 
         )
     };
     let time = TIMES.iter().rev().find(|(name, _)| find(name).is_some());
-    let time = *time.ok_or_else(|| missing("a time"))?;
-    let wanted = [time.0, "op", "lba", "sectors"].into_iter().chain(names.contains(&"volume").then_some("volume"));
+    let mut time = *time.ok_or_else(|| missing("a time"))?;
+    let mut optional = vec!["volume"];
+    if is_closed {
+        time = (THINK, 1);
+        optional.push(OUTSTANDING);
+    }
+    let present = optional.into_iter().filter(|name| names.contains(name));
+    let wanted = [time.0, "op", "lba", "sectors"].into_iter().chain(present);
     let places = wanted.map(|name| find(name).ok_or_else(|| missing(name))).collect::<Result<_, _>>()?;
     Ok((time, places))
 }
@@ -145,11 +194,16 @@ pub struct ParquetReader {
     /// Rows were mended or left out when the trace was written, so only those out of order are noted.
     pub(crate) notes: TraceNotes,
     pub(crate) first_out_of_order: Option<u64>,
+    /// Requests outstanding before each of the last batch; empty where that is not known.
+    outstanding: Vec<u16>,
+    /// True if it has think times.
+    pub(crate) has_think_times: bool,
 }
 
 impl ParquetReader {
-    /// Opens a trace and checks its footer.
-    pub fn open(path: &Path) -> Result<ParquetReader, Error> {
+    /// Opens a trace and checks its footer. Requests get the times that are asked for, if it has them: its own, or with `Think` those of a
+    /// closed loop.
+    pub fn open(path: &Path, times: RowTimes) -> Result<ParquetReader, Error> {
         let failed = |error| Error::reading(path, error);
         let bad = |message: String| Error::input(path, message);
         let (file, mut head) = (File::open(path).map_err(failed)?, Vec::new());
@@ -161,7 +215,9 @@ impl ParquetReader {
         let table = table::open(file).map_err(cut)?;
         let metadata = table.metadata();
         let own = meta(metadata).map_err(bad)?;
-        let (time, places) = places(table.schema()).map_err(bad)?;
+        let has_think_times = table.schema().column_with_name(THINK).is_some();
+        let is_closed = has_think_times && times == RowTimes::Think;
+        let (time, places) = places(table.schema(), is_closed).map_err(bad)?;
         if cfg!(target_family = "wasm") && has_zstd(metadata) {
             let message = "its columns are packed with zstd, which can't be unpacked in a browser: write it with snappy, \
                            or give the trace that it was made from";
@@ -184,6 +240,8 @@ impl ParquetReader {
             last: Nanos::ZERO,
             notes: TraceNotes::default(),
             first_out_of_order: None,
+            outstanding: Vec::new(),
+            has_think_times,
         })
     }
 
@@ -210,6 +268,10 @@ impl Source for ParquetReader {
             Some(row) => self.bad(row, &format!("the row {what}")),
             None => self.bad(0, &what),
         })?;
+        if let Some(column) = rows.column_by_name(OUTSTANDING) {
+            let counts = whole_numbers(column).map_err(|what| self.bad(0, &format!("column {OUTSTANDING} {what}")))?;
+            self.outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
+        }
         if self.is_foreign {
             let last = batch.iter().map(|request| request.volume).max().unwrap_or(0);
             let named = self.meta.volumes.len() as u64..=u64::from(last);
@@ -226,6 +288,10 @@ impl Source for ParquetReader {
         Ok(())
     }
 
+    fn outstanding(&self) -> &[u16] {
+        &self.outstanding
+    }
+
     fn progress(&self) -> Progress {
         Progress { done: self.rows_done, total: Some(self.rows) }
     }
@@ -240,19 +306,25 @@ pub struct ParquetWriter {
     group: Vec<Request>,
     rows: u64,
     volumes_used: usize,
+    /// If the trace has think times.
+    pauses: Option<Pauses>,
 }
 
 impl ParquetWriter {
-    /// Starts the trace that will become `path`.
-    pub fn create(path: &Path, meta: &Meta) -> Result<ParquetWriter, Error> {
+    /// Starts the trace that will become `path`. With `closed`, the same requests by their think times, these are kept beside the times.
+    pub fn create(path: &Path, meta: &Meta, closed: Option<&mut dyn Source>) -> Result<ParquetWriter, Error> {
+        let pauses = closed.map(Pauses::of).transpose()?;
+        let none = batch(&COLUMNS, &[]);
+        let schema = pauses.as_ref().map_or(none.schema(), |pauses| pauses.beside(&none, 0).schema());
         // Opened at once, so that a path that can't be written is known before the work.
         Ok(ParquetWriter {
             path: path.to_path_buf(),
             meta: meta.clone(),
-            table: TableWriter::create(path, batch(&COLUMNS, &[]).schema())?,
+            table: TableWriter::create(path, schema)?,
             group: Vec::new(),
             rows: 0,
             volumes_used: 0,
+            pauses,
         })
     }
 
@@ -286,7 +358,9 @@ impl ParquetWriter {
         let Some(used) = self.group.iter().map(|request| usize::from(request.volume) + 1).max() else { return Ok(()) };
         self.volumes_used = self.volumes_used.max(used);
         check(&self.group).map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
-        self.table.write_group(&batch(&COLUMNS, &self.group))?;
+        let group = batch(&COLUMNS, &self.group);
+        let group = self.pauses.as_ref().map_or(group.clone(), |pauses| pauses.beside(&group, self.rows as usize));
+        self.table.write_group(&group)?;
         self.rows += self.group.len() as u64;
         self.group.clear();
         Ok(())
@@ -347,10 +421,10 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Starts the trace that will become `output`, from one of the format `source_format`.
-    pub fn create(output: &Path, source_format: &str) -> Result<Converter, Error> {
+    /// Starts the trace that will become `output`, from one of the format `source_format`; `closed` as for [`ParquetWriter::create`].
+    pub fn create(output: &Path, source_format: &str, closed: Option<&mut dyn Source>) -> Result<Converter, Error> {
         let meta = Meta { source_format: source_format.into(), ..Meta::default() };
-        let writer = ParquetWriter::create(output, &meta)?;
+        let writer = ParquetWriter::create(output, &meta, closed)?;
         Ok(Converter { meta, writer })
     }
 

@@ -6,19 +6,20 @@ use sha2::{Digest, Sha256};
 
 use super::table::GROUP_ROWS;
 use super::*;
+use crate::reader::RowTimes;
 use crate::{OpenOptions, Trace};
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
 use smrkit::units::{Lba, Nanos};
 
 fn write(path: &Path, requests: &[Request]) -> Result<(), Error> {
-    let mut writer = ParquetWriter::create(path, &Meta::default())?;
+    let mut writer = ParquetWriter::create(path, &Meta::default(), None)?;
     requests.chunks(1000).try_for_each(|batch| writer.write(batch))?;
     writer.finish()
 }
 
 fn read(path: &Path) -> Result<Vec<Request>, Error> {
-    let (mut reader, mut batch, mut all) = (ParquetReader::open(path)?, Vec::new(), Vec::new());
+    let (mut reader, mut batch, mut all) = (ParquetReader::open(path, RowTimes::Clock)?, Vec::new(), Vec::new());
     loop {
         reader.fill(&mut batch)?;
         if batch.is_empty() {
@@ -130,13 +131,13 @@ fn the_file_says_where_it_came_from() {
         source_sha256: Some("00ff".to_string()),
         volumes: vec![volume(7, "a host, \"quoted\""), volume(u64::MAX, "")],
     };
-    let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+    let mut writer = ParquetWriter::create(&path, &Meta::default(), None).unwrap();
     writer.write(&[Request { volume: 2, ..Request::new(Op::Write, Lba(9), 1) }]).unwrap();
     writer.set_meta(&meta);
     writer.finish().unwrap();
     // The request used a volume that the table lacked: it was given a line.
     meta.volumes.push(volume(2, ""));
-    let reader = ParquetReader::open(&path).unwrap();
+    let reader = ParquetReader::open(&path, RowTimes::Clock).unwrap();
     assert_eq!(reader.meta, meta);
     assert_eq!(reader.rows, 1);
 }
@@ -160,7 +161,7 @@ fn an_unfinished_file_leaves_the_old_one_alone_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     fs::write(&path, "old").unwrap();
-    let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+    let mut writer = ParquetWriter::create(&path, &Meta::default(), None).unwrap();
     writer.write(&made_up(2 * GROUP_ROWS as u64)).unwrap();
     drop(writer);
     assert_eq!(fs::read(&path).unwrap(), b"old");
@@ -394,4 +395,24 @@ fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
     foreign(&path, "optional int64 time_us; optional int64 lba; optional int64 sectors;", &[(Some(0), "", 8, 8)]);
     let error = read(&path).unwrap_err().to_string();
     assert!(error.contains("op is not among its columns (time_us, lba, sectors)"), "{error}");
+}
+
+#[test]
+fn think_times_of_a_served_log_are_kept_for_a_closed_loop() {
+    let log = "{\"smrkit_log\":1}\nwrite 0 8 10 10 40\nread 64 8 20 40 60\nflush 0 0 70 70 95\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let open = |times| Trace::from_bytes("log", log, &OpenOptions { times, ..OpenOptions::default() }).unwrap();
+    let mut converter = Converter::create(&path, "smrkit-log", Some(&mut open(RowTimes::Think))).unwrap();
+    converter.copy(&mut open(RowTimes::Clock)).unwrap();
+    converter.finish(&[], None).unwrap();
+    for times in [RowTimes::Clock, RowTimes::Think] {
+        let (mut log, mut batch) = (open(times), Vec::new());
+        let (mut parquet, mut kept) = (ParquetReader::open(&path, times).unwrap(), Vec::new());
+        log.fill(&mut batch).unwrap();
+        parquet.fill(&mut kept).unwrap();
+        assert_eq!(kept, batch, "{times:?}");
+        let outstanding: &[u16] = if times == RowTimes::Think { &[0, 1, 0] } else { &[] };
+        assert_eq!(parquet.outstanding(), outstanding);
+    }
 }
