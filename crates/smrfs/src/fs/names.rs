@@ -253,7 +253,7 @@ impl FileSystem {
         match file {
             Ok(file) => Ok(Victim { attr, file }),
             // What makes no sense can be removed; its space comes back with the next scan.
-            Err(FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_)) => Ok(Victim { attr, file: None }),
+            Err(error) if is_damage(&error) => Ok(Victim { attr, file: None }),
             Err(error) => {
                 self.store.forget(attr.id, 1);
                 Err(error)
@@ -296,6 +296,11 @@ impl FileSystem {
     }
 }
 
+/// True if the map of a file makes no sense.
+fn is_damage(error: &FsError) -> bool {
+    matches!(error, FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_))
+}
+
 /// A node that is about to lose a name. Its `lookup` is to be given back.
 struct Victim {
     attr: Attr,
@@ -313,7 +318,12 @@ impl FileSystem {
         if attr.kind != Kind::File {
             return Ok(attr);
         }
-        let (size, granules, times) = match self.files.known(attr.id, &self.data)? {
+        let known = match self.files.known(attr.id, &self.data) {
+            // A damaged map costs the data alone: the file is seen, moved and removed as others are, and can't be opened.
+            Err(error) if is_damage(&error) => return Ok(Attr { size: 0, blocks: 0, ..attr }),
+            known => known?,
+        };
+        let (size, granules, times) = match known {
             Ok(file) => {
                 let state = file.look();
                 (state.size, state.map.granules() + state.promises.unplaced(), state.times)

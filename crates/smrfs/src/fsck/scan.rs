@@ -109,7 +109,9 @@ impl Scan {
         };
         let reason = error.fault.to_string();
         match error.fault {
-            SealFault::Damaged => findings.add(Problem::BadMap { file: file.0, reason }),
+            SealFault::Damaged => {
+                findings.add(Problem::BadMap { file: file.0, reason: "its checksum does not match".into() });
+            }
             SealFault::Forged => findings.add(Problem::ForgedMap { file: file.0, reason }),
             SealFault::Version(_) => {
                 self.blind = true;

@@ -100,6 +100,8 @@ fn tell(made: Copy, as_json: bool) -> anyhow::Result<Done> {
         let (image, meta) = (path_value(&image), path_value(&meta));
         json!({"image": image, "meta": meta, "damaged_maps": damage.maps, "damaged_data": damage.data})
     };
-    print_as(as_json, record, || format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?;
+    let is_whole = damage.maps.is_empty() && damage.data.is_empty();
+    let state = if is_whole { "that is whole" } else { "that is damaged as it was" };
+    print_as(as_json, record, || format!("{} and {} are a volume {state}\n", image.display(), meta.display()))?;
     Ok(Done::All)
 }

@@ -12,7 +12,7 @@ use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::error::{DeviceResult, FsError};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::Problem;
-use smrfs::meta::{Kind, Maps, NewNode};
+use smrfs::meta::{Kind, Maps, NewNode, RenameMode};
 use smrfs::testing::shingled::History;
 use smrfs::units::{GRANULE_BYTES, Granule, HostJournal, NodeId, Span};
 use smrkit::tally::Cause;
@@ -227,7 +227,10 @@ fn with_files(folder: &Path, model: Model, ends_well: bool) -> [Vec<u8>; 3] {
 }
 
 fn corrupt(fs: &FileSystem, name: &str) -> bool {
-    matches!(fs.lookup(fs.root(), name.as_bytes()), Err(FsError::Corrupt(_) | FsError::Seal(_)))
+    // It is there, as large as is known, and can't be opened.
+    let attr = fs.lookup(fs.root(), name.as_bytes()).unwrap();
+    let opened = fs.open(attr.id, false, false);
+    attr.size == 0 && matches!(opened, Err(FsError::Corrupt(_) | FsError::Seal(_)))
 }
 
 #[test]
@@ -258,6 +261,8 @@ fn one_damaged_map_costs_its_file_and_not_the_volume() {
         drop(Volume::open(&copy.at.image, &how).unwrap());
         let (_volume, fs) = open(folder);
         assert!(whole(&fs) && corrupt(&fs, "b"));
+        fs.rename((fs.root(), b"b"), (fs.root(), b"moved"), RenameMode::NoReplace).unwrap();
+        fs.rename((fs.root(), b"moved"), (fs.root(), b"b"), RenameMode::NoReplace).unwrap();
         // Others are written, and where the place is known, the data stays for a repair.
         let id = fs.lookup(fs.root(), b"a").unwrap().id;
         fs.write(id, 0, Data::Bytes(&[9; 50_000])).unwrap();
