@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{CommandTimes, Outcome};
+use smrkit::stats::timeline::Phase;
 use smrkit::stats::verdict;
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::stretches::{Figures, P99_ERROR};
 
@@ -59,6 +60,9 @@ pub struct Trajectory {
     pub rate_before_bytes_per_s: f64,
     /// Host bytes a second from it on; null if it never came.
     pub rate_after_bytes_per_s: Option<f64>,
+    /// Slow and fast phases of that; none where it is steady.
+    #[serde(skip)]
+    pub phases: Vec<Phase>,
     /// Mean latency.
     pub mean_ns: u64,
     /// The latency that 99 % don't exceed.
@@ -118,6 +122,9 @@ impl Trajectory {
             cache_full_after_bytes: verdict.cache_full_at_s.map(until),
             rate_before_bytes_per_s: verdict.rate_before_bytes_per_s,
             rate_after_bytes_per_s: verdict.rate_after_bytes_per_s,
+            phases: verdict
+                .cache_full_at_s
+                .map_or_else(Vec::new, |at_s| outcome.timeline.phases_from(Nanos::from_secs(at_s))),
             mean_ns: outcome.latency_ns.all.mean,
             p99_ns: outcome.latency_ns.all.p99,
             longest_stall_ns: outcome.latency_ns.all.max,
@@ -175,6 +182,7 @@ impl Trajectory {
         self.cache_full_at_s = Some(at_s);
         self.cache_full_after_bytes = Some((self.rate_before_bytes_per_s * at_s) as u64);
         self.rate_after_bytes_per_s = Some(later.lasting_bytes_per_s());
+        self.phases.clone_from(&later.phases);
         self.longest_stall_ns = self.longest_stall_ns.max(later.longest_stall_ns);
         self.longest_read_ns = self.longest_read_ns.max(later.longest_read_ns);
         self.longest_write_ns = self.longest_write_ns.max(later.longest_write_ns);

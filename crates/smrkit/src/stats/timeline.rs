@@ -14,6 +14,25 @@ pub const WINDOWS_MAX: usize = 1024;
 /// The first length of a window.
 pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
 
+/// Parts of a run that are compared to find its phases, at most, and at least for there to be any.
+const PARTS: (usize, usize) = (64, 8);
+/// Requests in such a part, so that chance makes no phase, and how many times as long as its longest request it is: a rate within that is none.
+const PART_REQUESTS: usize = 8;
+const PART_WAITS: u64 = 4;
+/// A fast phase begins where the rate exceeds the mean, and ends where it is less than that by this factor. Fast ones are at least so many times
+/// as fast as slow ones; what differs by less is told by the mean.
+const ENDS: f64 = 1.5;
+const UNSTEADY: f64 = 3.0;
+
+/// A part of a run in which its rate is high, or low.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// How long it lasts.
+    pub time: Nanos,
+    /// Host bytes per second.
+    pub bytes_per_s: f64,
+}
+
 record! {
     /// The course of time, in equal windows from the beginning of counting.
     pub struct Timeline {
@@ -44,6 +63,57 @@ impl Timeline {
         let window = |ns: u64| (ns / self.window_ns.max(1)) as usize;
         let windows = self.longest_ns.iter().take(window(to) + 1).skip(window(from));
         windows.copied().max().unwrap_or(0)
+    }
+
+    /// The phases from a moment on, slow and fast ones in turn; none where the rate is steady, or too little came to tell.
+    pub fn phases_from(&self, from: Nanos) -> Vec<Phase> {
+        let window_ns = self.window_ns.max(1);
+        let first = (from.0 / window_ns) as usize + 1;
+        let bytes: Vec<u64> = self.read_bytes.iter().zip(&self.written_bytes).skip(first).map(|(r, w)| r + w).collect();
+        let requests: u64 = self.requests.iter().skip(first).sum();
+        let longest_ns = self.longest_ns.iter().skip(first).copied().max().unwrap_or(0);
+        let wait_windows = PART_WAITS * longest_ns / window_ns + 1;
+        let most = PARTS.0.min(requests as usize / PART_REQUESTS).max(1);
+        let length = bytes.len().div_ceil(most).max(wait_windows as usize);
+        // What is left at the end is too short to be a part.
+        let parts: Vec<f64> = bytes.chunks_exact(length).map(|part| part.iter().sum::<u64>() as f64).collect();
+        let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;
+        if parts.len() < PARTS.1 {
+            return Vec::new();
+        }
+        let mut is_fast = parts[0] > mean;
+        // Bytes and parts of each phase.
+        let mut phases = vec![(0.0, 0)];
+        for bytes in parts {
+            let was_fast = is_fast;
+            is_fast = bytes > if was_fast { mean / ENDS } else { mean };
+            if is_fast != was_fast && phases[phases.len() - 1].1 > 0 {
+                phases.push((0.0, 0));
+            }
+            let last = phases.len() - 1;
+            phases[last] = (phases[last].0 + bytes, phases[last].1 + 1);
+        }
+        let time = |parts: usize| Nanos((parts * length) as u64 * window_ns);
+        let phase =
+            |&(bytes, parts): &(f64, usize)| Phase { time: time(parts), bytes_per_s: bytes / time(parts).as_secs() };
+        let phases: Vec<Phase> = phases.iter().map(phase).collect();
+        let is_unsteady = |(one, other): (Phase, Phase)| {
+            one.bytes_per_s.max(other.bytes_per_s) >= UNSTEADY * one.bytes_per_s.min(other.bytes_per_s)
+        };
+        if Phase::of_turns(&phases).is_some_and(is_unsteady) { phases } else { Vec::new() }
+    }
+}
+
+impl Phase {
+    /// Of phases by turns the first and the second kind, each with its mean rate and time; `None` where there is but one.
+    pub fn of_turns(phases: &[Phase]) -> Option<(Phase, Phase)> {
+        let mean = |nth: usize| {
+            let own = || phases.iter().skip(nth).step_by(2);
+            let time: Nanos = own().map(|phase| phase.time).sum();
+            let bytes: f64 = own().map(|phase| phase.bytes_per_s * phase.time.as_secs()).sum();
+            Phase { time: Nanos(time.0 / own().count().max(1) as u64), bytes_per_s: bytes / time.as_secs() }
+        };
+        (phases.len() > 1).then(|| (mean(0), mean(1)))
     }
 }
 
@@ -218,6 +288,34 @@ mod tests {
         let mut first = TimelineBuilder::fixed(Nanos(10));
         first.turn(Nanos(20), &fill(0.3));
         assert_eq!(first.finish(&fill(0.4)).cache_fill, [0.3, 0.3], "at the first turn what is shown now");
+    }
+
+    /// The phases of windows of a second, each with this many requests of 1,000 bytes.
+    fn phases(requests: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+        let requests: Vec<u64> = requests.collect();
+        let written_bytes: Vec<u64> = requests.iter().map(|count| 1000 * count).collect();
+        let read_bytes = vec![0; requests.len()];
+        let timeline =
+            Timeline { window_ns: 1_000_000_000, read_bytes, written_bytes, requests, ..Timeline::default() };
+        let phases = timeline.phases_from(Nanos::from_secs(9.5));
+        phases.iter().map(|phase| (phase.time.0 / 1_000_000_000, phase.bytes_per_s.round() as u64)).collect()
+    }
+
+    #[test]
+    fn a_rate_that_changes_for_long_makes_phases() {
+        let steady = (0..650).map(|at| 100 + at % 7 * 10);
+        assert_eq!(phases(steady), []);
+        // The ten seconds before the moment are fast, and count for nothing.
+        let two = (0..650).map(|at| if (10..490).contains(&at) { 10 } else { 1000 });
+        assert_eq!(phases(two), [(480, 10_000), (160, 1_000_000)]);
+        // Each turn takes 100 s.
+        let turns = (0..650).map(|at| if at < 10 || (at - 10) % 100 < 80 { 10 } else { 1000 });
+        let found = phases(turns);
+        assert_eq!((found.len(), found[0], found[1]), (13, (80, 10_000), (20, 1_000_000)));
+        // Of turns much shorter than what is told apart the mean is told, and of a few requests nothing.
+        assert_eq!(phases((0..650).map(|at| if at % 4 < 3 { 1 } else { 1000 })), []);
+        assert_eq!(phases((0..650).map(|at| u64::from(at % 30 == 0))), []);
+        assert_eq!(phases((0..12).map(|at| at * 100)), []);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod sentence_tests;
 use super::latency::Latencies;
 use super::outcome::Outcome;
 use super::records::CommandTimes;
+use super::timeline::Phase;
 use crate::layer::{BASELINE, LAYERS, ZoneViolations};
 use crate::quantity::Bytes;
 use crate::record;
@@ -303,10 +304,17 @@ fn course(outcome: &Outcome) -> String {
     // The rate of a moment says little.
     let at_start = at_s == 0.0 || at_s < 1.0 && Nanos::from_secs(100.0 * at_s).0 < outcome.elapsed_ns;
     let start = if at_s == 0.0 { "from the start" } else { "almost from the start" };
-    let rates = format!("{} before, {} from then on", rate(before), rate(after));
-    match (cleans, after < SLOWER * before) {
+    let phases = outcome.timeline.phases_from(when);
+    let by_phase = by_phase(&phases, rate, |seconds| Nanos::from_secs(seconds).to_string());
+    let rates = match &by_phase {
+        Some(phases) => format!("{} before, then {phases}", rate(before)),
+        None => format!("{} before, {} from then on", rate(before), rate(after)),
+    };
+    // A mean over turns may be as high as the rate before, and yet there are hours of next to nothing in it.
+    let slowest = phases.iter().map(|phase| phase.bytes_per_s).fold(after, f64::min);
+    match (cleans, slowest < SLOWER * before) {
         _ if at_start && open => format!("{first} wait for {work} {start}; {mean}."),
-        _ if at_start => format!("{first} wait for {work} {start}: {}.", rate(after)),
+        _ if at_start => format!("{first} wait for {work} {start}: {}.", by_phase.unwrap_or_else(|| rate(after))),
         _ if open => format!("From {when} on {who} wait for {work}; {mean}."),
         (true, true) => format!("Fast until {when}, then {who} wait for {work}: {rates}."),
         (true, false) => {
@@ -315,6 +323,16 @@ fn course(outcome: &Outcome) -> String {
         }
         (false, _) => format!("From {when} on {who} wait for {work}: {rates}."),
     }
+}
+
+/// Rates that change for long in words, the phases one by one if there are few; `None` where the rate is steady.
+pub fn by_phase(phases: &[Phase], rate: impl Fn(f64) -> String, time: impl Fn(f64) -> String) -> Option<String> {
+    let told = |phase: &Phase| format!("{} for {}", rate(phase.bytes_per_s), time(phase.time.as_secs()));
+    let (one, other) = Phase::of_turns(phases)?;
+    Some(match phases.len() {
+        2 | 3 => phases.iter().map(told).collect::<Vec<_>>().join(", then "),
+        _ => format!("by turns {} and {}, on average", told(&one), told(&other)),
+    })
 }
 
 /// Sentence on the whole, where a closed loop makes the elapsed time the disk's own.

@@ -77,6 +77,34 @@ fn the_course_is_told_by_what_waits_and_since_when() {
 }
 
 #[test]
+fn rates_that_change_for_long_are_told_one_by_one() {
+    let phase = |seconds: f64, bytes_per_s: f64| Phase { time: Nanos::from_secs(seconds), bytes_per_s };
+    let (slow, fast) = (phase(7200.0, 8e4), phase(480.0, 27e6));
+    let told =
+        |phases: &[Phase]| by_phase(phases, rate, |seconds| Nanos::from_secs(seconds).to_string()).unwrap_or_default();
+    assert_eq!(told(&[]), "");
+    assert_eq!(told(&[slow]), "");
+    assert_eq!(told(&[slow, fast]), "80.0 kB/s for 2.0 h, then 27.0 MB/s for 480.0 s");
+    let short = phase(600.0, 8e4);
+    let three = "80.0 kB/s for 2.0 h, then 27.0 MB/s for 480.0 s, then 80.0 kB/s for 10.0 min";
+    assert_eq!(told(&[slow, fast, short]), three);
+    let turns = "by turns 80.0 kB/s for 2.0 h and 27.0 MB/s for 480.0 s, on average";
+    assert_eq!(told(&[slow, fast, slow, fast]), turns);
+    // As in the first minute, then a minute at 10 kB/s, and two as fast as before.
+    let written = |at: u64| if (600..1181).contains(&at) { 1000 } else { 100_000 };
+    let mut outcome = base();
+    outcome.timeline.window_ns = 100_000_000;
+    outcome.timeline.requests = vec![10; 2400];
+    outcome.timeline.read_bytes = vec![0; 2400];
+    outcome.timeline.written_bytes = (0..2400).map(written).collect();
+    outcome.verdict.rate_after_bytes_per_s = Some(1e6);
+    assert_eq!(
+        course(&outcome),
+        "Fast until 60.0 s, then requests wait for cleaning: 1.0 MB/s before, then 10.0 kB/s for 58.0 s, then 1.0 MB/s for 121.8 s."
+    );
+}
+
+#[test]
 fn the_whole_is_compared_where_the_disk_decides_the_time() {
     let cases: [(&[Change], &str); 10] = [
         (&[], " In all it takes 2 times as long as a conventional disk."),
