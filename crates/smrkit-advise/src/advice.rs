@@ -18,7 +18,7 @@ use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory}
 use crate::measured::{AskedWork, Known};
 use crate::trial::{self, Measured};
 use crate::uses::AskedUse;
-use crate::{LoadKind, Need, Question};
+use crate::{LoadKind, Need, Pair, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
 const SHORTEST_NS: u64 = 5_000_000_000;
@@ -43,7 +43,7 @@ pub struct Advice {
     pub asked_use: Option<String>,
     /// What it is in words.
     #[serde(skip)]
-    pub what: Option<&'static str>,
+    pub what: Option<String>,
     /// What was assumed of it.
     #[serde(skip)]
     pub assumed: Option<String>,
@@ -359,12 +359,7 @@ pub struct AdvisedDemand {
 
 impl Advice {
     /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
-    pub(crate) fn new(
-        question: &Question,
-        (own, usual): &(Measured, Measured),
-        present: Vec<Present>,
-        hardest: usize,
-    ) -> Advice {
+    pub(crate) fn new(question: &Question, (own, usual): &Pair, present: Vec<Present>, hardest: usize) -> Advice {
         let outcome = &own.outcome;
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
@@ -375,7 +370,7 @@ impl Advice {
             text: String::new(),
             actions: Vec::new(),
             asked_use: question.asked_use.as_ref().map(ToString::to_string),
-            what: question.asked_use.as_ref().map(|asked| asked.info.what),
+            what: question.asked_use.as_ref().map(AskedUse::what),
             assumed: question.asked_use.as_ref().and_then(AskedUse::assumed),
             is_even: question.loads[hardest].is_even,
             is_endless: question.loads[hardest].is_endless(),
@@ -472,7 +467,7 @@ impl Advice {
         let seconds = self.seconds(run);
         let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
         within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
-            || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(seconds)))
+            || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(run, seconds)))
             || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
             || buffer.is_some_and(|buffer| buffer.longest_ns(run) > buffer.bridges.0 || run.falls_behind)
     }
@@ -484,9 +479,12 @@ impl Advice {
         Some(budget.rest_s? * share.min(1.0))
     }
 
-    /// Seconds after which a load that takes `seconds` may come again, for ever: with the rest that it needs, or where that takes too long,
-    /// at the rate that the drive keeps up.
-    pub fn turn_s(&self, seconds: f64) -> f64 {
+    /// Seconds after which a load that takes `seconds` in a run may come again, for ever: with the rest that it needs, or where that takes too
+    /// long, at the rate that the drive keeps up. A conventional disk has nothing to clean.
+    fn turn_s(&self, run: &Trajectory, seconds: f64) -> f64 {
+        if !run.cleans {
+            return seconds;
+        }
         let lasting = self.budget.and_then(|budget| budget.for_ever_bytes_per_s).zip(self.whole_bytes);
         let without_rest = lasting.map(|(lasting, bytes)| seconds.max(bytes / lasting.max(1e-9)));
         let with_rest = self.rest_s().map(|rest_s| seconds + rest_s);

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
+use smrkit::experiment::demand::Demand;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
 use crate::comparison::share_until_full;
@@ -27,6 +29,8 @@ const FEWEST_REFILLING: u64 = 10_000;
 const FINE_RATE: f64 = 1.04;
 const ROUGH_RATE: f64 = 1.4;
 const FARTHEST: f64 = 256.0;
+/// A load with phases is kept up with if its last request is answered within this share of its time after it came (assumption).
+const LATE_SHARE: f64 = 0.05;
 
 /// What a drive takes of requests like those of the load, in bytes that these read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -74,6 +78,9 @@ impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
         let written_share = own.written_a_request() / request_bytes;
+        if !self.load.is_even && !own.is_repeatable() {
+            return Ok(None);
+        }
         let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
         let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
@@ -95,7 +102,7 @@ impl Search<'_, '_> {
             budget.at_once_bytes = Some(at_once as u64);
             match is_open {
                 true => budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9),
-                false => budget.after_bytes_per_s = Some(self.rate_from_full(full)?),
+                false => budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?),
             }
         }
         budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
@@ -105,7 +112,7 @@ impl Search<'_, '_> {
             (Some(full), _) => {
                 // What remains in a closed loop is a good guess.
                 let guess = budget.after_bytes_per_s.unwrap_or(budget.at_once_bytes_per_s) / request_bytes.max(1.0);
-                self.paced_rate(full, guess)?.map(|rate| rate * request_bytes)
+                self.paced_rate(full, own, guess)?.map(|rate| rate * request_bytes)
             }
             (None, _) => None,
         };
@@ -177,30 +184,58 @@ impl Search<'_, '_> {
                 None => (Arc::clone(&self.load.demand), time_scale / times),
             };
             let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
-            let served = match full {
-                Some(full) => trial.serve_until_decided(&demand, self.sectors, full, self.watch)?,
-                None => Trial { first: Some(own.asked), ..trial }.serve(&demand, self.sectors, false, self.watch)?,
-            };
+            let served = self.decided(&trial, &demand, full, own)?;
             bytes_per_s = served.trajectory.asked_bytes_per_s() / times;
-            Ok(keeps_up(&served))
+            Ok(self.keeps_up(&served))
         })?;
         Ok(times.map(|times| bytes_per_s * times))
     }
 
     /// Bytes a second that the load is served with as fast as it can, from a full cache on.
-    fn rate_from_full(&mut self, full: &Full) -> Result<f64, Error> {
+    fn rate_from_full(&mut self, full: &Full, own: &Measured) -> Result<f64, Error> {
         let trial = self.from(Some(&full.state), self.load.settings);
-        let served = trial.serve_enough(&self.load.demand, self.sectors, MOST_REQUESTS, false, self.watch)?;
+        let served = match self.load.is_even {
+            true => trial.serve_enough(&self.load.demand, self.sectors, MOST_REQUESTS, false, self.watch)?,
+            false => self.decided(&trial, &self.load.demand, None, own)?,
+        };
         Ok(served.trajectory.lasting_bytes_per_s())
     }
 
     /// Requests a second that the drive keeps up with its cache full, where they come one by one; `None` after an interrupt.
-    fn paced_rate(&mut self, full: &Full, guess: f64) -> Result<Option<f64>, Error> {
+    fn paced_rate(&mut self, full: &Full, own: &Measured, guess: f64) -> Result<Option<f64>, Error> {
         edge(guess, FINE_RATE, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
             let trial = self.at_pace(Some(&full.state), pace);
-            Ok(keeps_up(&trial.serve_until_decided(&self.load.demand, self.sectors, full, self.watch)?))
+            let served = self.decided(&trial, &self.load.demand, Some(full), own)?;
+            Ok(self.keeps_up(&served))
         })
+    }
+
+    /// Serves as much of the load as tells whether the drive keeps up with it: of one with phases all of it, since the first of them say
+    /// nothing of the others.
+    fn decided(
+        &mut self,
+        trial: &Trial,
+        demand: &Arc<dyn Demand>,
+        full: Option<&Full>,
+        own: &Measured,
+    ) -> Result<Measured, Error> {
+        match full.filter(|_| self.load.is_even) {
+            Some(full) => trial.serve_until_decided(demand, self.sectors, full, self.watch),
+            None => {
+                let all = Trial { first: Some(own.asked), ..trial.clone() };
+                all.serve(demand, self.sectors, false, self.watch)
+            }
+        }
+    }
+
+    /// Whether a drive keeps up with requests at times of their own; `None` after an interrupt. Where they come in phases, what waits in one may be
+    /// worked off in another, and only what still waits at the end tells.
+    fn keeps_up(&self, served: &Measured) -> Option<bool> {
+        let Outcome { elapsed_ns, arrivals_ns, .. } = served.outcome;
+        let late_ns = elapsed_ns.saturating_sub(arrivals_ns) as f64;
+        let keeps_up = if self.load.is_even { served.keeps_up() } else { late_ns <= LATE_SHARE * elapsed_ns as f64 };
+        (!served.outcome.interrupted).then_some(keeps_up)
     }
 
     /// Seconds of rest until a cache that is all but full is empty; `None` if that takes longer than any that is tried, or after an interrupt.
@@ -236,11 +271,6 @@ impl Search<'_, '_> {
         }
         Ok(Some(high))
     }
-}
-
-/// Whether a drive keeps up with requests at times of their own; `None` after an interrupt.
-fn keeps_up(served: &Measured) -> Option<bool> {
-    (!served.outcome.interrupted).then(|| served.keeps_up())
 }
 
 /// The largest value for which something holds that holds for smaller ones; `None` where that was not told.

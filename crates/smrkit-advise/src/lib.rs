@@ -201,16 +201,14 @@ pub fn advise(
 ) -> Result<Option<Advice>, Error> {
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
-    let Some(mut pairs) = as_it_is(question, sectors, false, monitor)? else { return Ok(None) };
+    let Some(mut pairs) = as_it_is(question, sectors, None, monitor)? else { return Ok(None) };
     // Who writes a zone of a host-managed disk again resets it before. A load that is refused for nothing else is judged on empty zones.
-    let refused = |pairs: &[(Measured, Measured)]| pairs.iter().any(|(own, _)| own.trajectory.refused > 0);
+    let refused = |pairs: &[Pair]| pairs.iter().any(|(own, _)| own.trajectory.refused > 0);
     let (mut question, mut refused_where_written) = (question, None);
     let on_empty = question.on_empty_disks();
     if question.assumes_written && refused(&pairs) {
-        let Some(others) = as_it_is(&on_empty, sectors, false, monitor)? else { return Ok(None) };
-        let most = |pairs: &[(Measured, Measured)]| {
-            pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max)
-        };
+        let Some(others) = as_it_is(&on_empty, sectors, None, monitor)? else { return Ok(None) };
+        let most = |pairs: &[Pair]| pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max);
         refused_where_written = Some(most(&pairs)).filter(|_| !refused(&others));
         if most(&others) < most(&pairs) {
             (question, pairs) = (&on_empty, others);
@@ -235,7 +233,7 @@ pub fn advise(
         advice.conclude();
     }
     if is_open && advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
-        let Some(pairs) = as_it_is(question, sectors, true, monitor)? else { return Ok(None) };
+        let Some(pairs) = as_it_is(question, sectors, Some(&pairs), monitor)? else { return Ok(None) };
         advice.trimmed = pairs.iter().zip(&question.loads).map(present_of).collect();
         let (own, usual) = &pairs[calm];
         let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
@@ -312,7 +310,7 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
             trial.with_what_remains(demand, sectors, served, watch).map_err(named)
         };
     }
-    match trial.serve_from_full(demand, sectors, &served, watch).map_err(named)? {
+    match trial.serve_from_full(load, sectors, &served, watch).map_err(named)? {
         Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
         _ if load.is_even && until_full <= MOST_FILLING as f64 => {
@@ -322,29 +320,36 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
     }
 }
 
-/// The system, as it is or with the disk trimmed that is written to, and conventional disks, under each load.
+/// The system and conventional disks in its place, under one load.
+type Pair = (Measured, Arc<Measured>);
+
+/// The system as it is and conventional disks, under each load; or with the disk trimmed that is written to, where `written` is as it is.
 fn as_it_is(
     question: &Question,
     sectors: u64,
-    is_trimmed: bool,
+    written: Option<&[Pair]>,
     monitor: &dyn Monitor,
-) -> Result<Option<Vec<(Measured, Measured)>>, Error> {
-    let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |_, load, mut watch| {
+) -> Result<Option<Vec<Pair>>, Error> {
+    let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |nth, load, mut watch| {
         let run = question.run.clone().with(load.settings);
-        let run = if is_trimmed { changes::trimmed(&run).unwrap_or(run) } else { run };
+        let run = if written.is_some() { changes::trimmed(&run).unwrap_or(run) } else { run };
         let usual = Trial::for_run(run.conventional()?);
         let own = serve(&Trial::for_run(run), load, sectors, &mut watch)?;
-        // Over the same requests.
+        // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
+        let known = written.map(|pairs| &pairs[nth]).filter(|(before, _)| before.asked == own.asked || !load.is_even);
+        if let Some((_, usual)) = known {
+            return Ok((own, Arc::clone(usual)));
+        }
         let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
         let served = usual.serve(&load.demand, sectors, false, &mut watch);
-        Ok((own, served.map_err(|error| usual.run.named(error))?))
+        Ok((own, Arc::new(served.map_err(|error| usual.run.named(error))?)))
     });
-    let is_whole = |(own, usual): &(Measured, Measured)| !own.outcome.interrupted && !usual.outcome.interrupted;
+    let is_whole = |(own, usual): &Pair| !own.outcome.interrupted && !usual.outcome.interrupted;
     let all = results.into_iter().map(|result| Ok(result?.filter(is_whole)));
     all.collect()
 }
 
-fn present_of(((own, conventional), load): (&(Measured, Measured), &Load)) -> Present {
+fn present_of(((own, conventional), load): (&Pair, &Load)) -> Present {
     Present {
         load: load.kind,
         depth: load.settings.depth,

@@ -15,6 +15,7 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::experiment::system::{AskedCapacity, DefaultLayers, System, Systems};
 use smrkit::interleave::SourcePlacement;
+use smrkit::quantity::parse_share;
 use smrkit::schema::Time;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::outcome::Scalar;
@@ -26,7 +27,7 @@ use smrkit_options::value::{count, value};
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
 use crate::sums::{self, Measured};
-use crate::uses::{AskedUse, Disk, Pace, USES, Use, Work};
+use crate::uses::{AskedUse, Disk, USES, Use, Work};
 use crate::{Hastened, Listener, Load, LoadKind, Need, Question, advise};
 
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
@@ -68,7 +69,7 @@ pub struct AdviseOptions {
     system: SystemOptions,
     /// What the disks are for: NAME or NAME:key=value,…, such as restic:bytes=60G or surveillance:cameras=8,rate=4Mbit.
     #[arg(long = "for", id = "use", value_name = "USE", value_parser = AskedUse::from_str, conflicts_with_all = ["trace", "workload", "rebuild"], help = uses_help())]
-    asked_use: Option<AskedUse>,
+    asked_use: Vec<AskedUse>,
     /// Work of the array: replace (of a disk, as its software does that), resilver (as ZFS does), scrub or key=value,….
     #[arg(long, value_name = "SPEC", value_parser = AskedRebuild::from_str, requires = "array")]
     rebuild: Option<AskedRebuild>,
@@ -116,7 +117,7 @@ impl FromStr for AskedRebuild {
 fn uses_help() -> String {
     let names: Vec<&str> = USES.iter().map(|one| one.name).collect();
     format!(
-        "What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: {}",
+        "What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: {}",
         names.join(", ")
     )
 }
@@ -130,6 +131,7 @@ pub struct AskedAdvice<'a> {
     placement: SourcePlacement,
     whole_disk_bytes: Option<u64>,
     source: LoadSource,
+    asked_use: Option<AskedUse>,
 }
 
 /// Where the load comes from.
@@ -165,7 +167,8 @@ impl AdviseOptions {
         let placement = self.demand.check_array(system.array.as_ref())?;
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
-        let (source, settings) = self.load(&system, &systems, has_table)?;
+        let asked_use = AskedUse::together(&self.asked_use, self.within)?;
+        let (source, settings) = self.load(asked_use.as_ref(), &system, &systems, has_table)?;
         let whole_disk_bytes = match has_table || system.rebuild.is_none() {
             true => None,
             false => self.whole_disk_bytes(&systems, settings)?,
@@ -174,13 +177,18 @@ impl AdviseOptions {
             system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
             systems = Systems::new(&system)?;
         }
-        Ok(AskedAdvice { options: self, settings, system, systems, placement, whole_disk_bytes, source })
+        Ok(AskedAdvice { options: self, settings, system, systems, placement, whole_disk_bytes, source, asked_use })
     }
 
     fn check(&self) -> Result<(), Error> {
         let arrival = self.conditions.arrival(self.demand.is_log());
-        self.demand.check(arrival)?;
-        let is_paced = self.asked_use.as_ref().is_some_and(|asked| matches!(asked.info.pace, Pace::Own(_)));
+        // What was measured becomes a workload, of which the size of the data has to be told.
+        match self.demand.span.is_some() && self.measured()?.is_some() {
+            true => DemandOptions { span: None, ..self.demand.clone() }.check(arrival)?,
+            false => self.demand.check(arrival)?,
+        }
+        let asked_use = AskedUse::together(&self.asked_use, self.within)?;
+        let is_paced = asked_use.is_some_and(|asked| asked.is_paced() && (!asked.is_spread() || self.every.is_some()));
         if (self.within.is_some() || self.every.is_some()) && (is_paced || arrival == Arrival::Trace) {
             return Err(Error::Usage(
                 "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
@@ -196,18 +204,28 @@ impl AdviseOptions {
 
     /// The work of the array's own, by the words that it was named in.
     fn rebuild_of(&self, array: Option<&ArraySpec>) -> Result<Option<RebuildSpec>, Error> {
-        let word = match (&self.asked_use, self.rebuild, array) {
+        let mut word = "scrub".to_string();
+        match (self.asked_use.first(), self.rebuild, array) {
             (Some(asked), _, None) if asked.info.work.is_of_array() => {
                 return Err(Error::Usage(format!(
                     "{asked} is work of an array: add {{array}} raidz1:disks=4, or another"
                 )));
             }
-            (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => "scrub",
-            (Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
-            | (None, Some(AskedRebuild::Replace), Some(array)) => match facts(array).software {
-                Software::Zfs => "resilver",
-                Software::Md => "rebuild",
-            },
+            (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => {}
+            (asked @ Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
+            | (asked @ None, Some(AskedRebuild::Replace), Some(array)) => {
+                let live = asked.and_then(AskedUse::live);
+                word = match (facts(array).software, live) {
+                    (Software::Zfs, Some(live)) => format!("resilver:live={}", parse_share(live)?),
+                    (Software::Zfs, None) => "resilver".into(),
+                    (Software::Md, None) => "rebuild".into(),
+                    (Software::Md, Some(_)) => {
+                        return Err(Error::Usage(
+                            "md rebuilds all of a disk, in use or not: leave {use} replace:live= out".into(),
+                        ));
+                    }
+                };
+            }
             (None, Some(AskedRebuild::Spec(spec, _)), array) => {
                 let facts = array.map(|array| ArrayFacts { rebuild: Some(spec), ..facts(array) });
                 let is_in_order =
@@ -220,13 +238,13 @@ impl AdviseOptions {
                 return Ok(Some(self.with_written(spec)));
             }
             _ => return Ok(None),
-        };
-        RebuildSpec::parse(word).map(|spec| Some(self.with_written(spec)))
+        }
+        RebuildSpec::parse(&word).map(|spec| Some(self.with_written(spec)))
     }
 
     /// True if nobody said whether the disk that is written to was written before.
     fn assumes_written(&self) -> bool {
-        match (self.rebuild, &self.asked_use) {
+        match (self.rebuild, self.asked_use.first()) {
             (Some(spec), _) => !matches!(spec, AskedRebuild::Spec(_, true)),
             (None, Some(AskedUse { info: Use { work: Work::Replace, .. }, .. })) => true,
             (None, _) => self.conditions.prefill.is_none(),
@@ -244,13 +262,20 @@ impl AdviseOptions {
     }
 
     /// The load, and how its requests come.
-    fn load(&self, system: &System, systems: &Systems, has_table: bool) -> Result<(LoadSource, Settings), Error> {
+    fn load(
+        &self,
+        asked_use: Option<&AskedUse>,
+        system: &System,
+        systems: &Systems,
+        has_table: bool,
+    ) -> Result<(LoadSource, Settings), Error> {
         let depth = |own: u32| self.depth.unwrap_or(own);
         let is_log = self.demand.is_log();
         let settings = |own: u32| self.conditions.settings(depth(own), is_log);
         let made = |workload, times, note| LoadSource::Made { workload, times, note };
-        let (source, settings) = match (&self.asked_use, &system.array) {
-            (_, Some(array)) if system.rebuild.is_some() && self.demand.count() == 0 && !has_table => {
+        let has_load = asked_use.is_some_and(AskedUse::has_load) || self.demand.count() > 0 || has_table;
+        let (source, settings) = match (asked_use, &system.array) {
+            (_, Some(array)) if system.rebuild.is_some() && !has_load => {
                 let light = LightUse::of(match system.rebuild.map(|spec| spec.order) {
                     Some(RebuildOrder::Scattered { .. }) => Software::Zfs,
                     _ => facts(array).software,
@@ -260,13 +285,12 @@ impl AdviseOptions {
             (Some(asked), _) => {
                 let run = systems.runs(&[Settings::default()], None)?.pop();
                 let disk = run.as_ref().map_or(Ok(Disk::default()), disk)?;
-                let (workload, times) = asked.workload(&disk).unwrap_or_default();
-                match asked.info.pace {
-                    Pace::AtOnce(own) => (made(workload, times, None), settings(own)),
-                    Pace::Own(_) => {
-                        (made(workload, times, None), Settings { arrival: Arrival::Trace, ..settings(DEPTH) })
-                    }
-                }
+                let (workload, times) = asked.workload(&disk)?.unwrap_or_default();
+                let settings = match asked.is_paced() {
+                    true => Settings { arrival: Arrival::Trace, ..settings(DEPTH) },
+                    false => settings(asked.depth()),
+                };
+                (made(workload, times, None), settings)
             }
             _ => match self.measured()? {
                 Some(Measured { workload, depth: None, note }) => {
@@ -345,8 +369,8 @@ impl AskedAdvice<'_> {
     /// The requests: the traces and workloads that were named, those of a use, or light use where there is nothing but a rebuild.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
         match &self.source {
-            LoadSource::Light(light) => generated(light.workload),
-            LoadSource::Made { workload, .. } => generated(workload),
+            LoadSource::Light(light) => generated(light.workload, None),
+            LoadSource::Made { workload, .. } => generated(workload, self.options.demand.span),
             LoadSource::Given => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
         }
     }
@@ -398,23 +422,28 @@ impl AskedAdvice<'_> {
             LoadSource::Made { times, note, .. } => (*times, note.clone()),
             _ => (1.0, None),
         };
-        let AdviseOptions { within, every, keep, ref asked_use, .. } = *self.options;
+        let AdviseOptions { within, every, keep, .. } = *self.options;
+        let span = self.options.demand.span;
+        let asked_use = self.asked_use.clone();
         let disk = disk(&run)?;
         let (mut buffer, mut hastened) = (None, None);
-        if let Some((asked, Pace::Own(bridges))) = asked_use.as_ref().map(|asked| (asked.clone(), asked.info.pace)) {
+        if let Some(asked) = asked_use.clone().filter(AskedUse::is_paced) {
             // Who says how long requests may take knows better.
-            buffer = bridges.filter(|_| keep.is_none());
+            buffer = asked.buffer().filter(|_| keep.is_none());
             hastened =
-                Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste).unwrap_or_default().0)) as Hastened);
+                Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste)?.unwrap_or_default().0, span))
+                    as Hastened);
         }
         let instead = match asked_use.as_ref().and_then(AskedUse::instead) {
-            Some((one, other)) => Some((one.name, generated(&other.workload(&disk).unwrap_or_default().0)?)),
+            Some((one, other)) => Some((one.name, generated(&other.workload(&disk)?.unwrap_or_default().0, span)?)),
             None => None,
         };
+        // What is spread over a time has no other need of it.
+        let within = within.filter(|_| !asked_use.as_ref().is_some_and(AskedUse::is_spread));
         let mut question = Question {
             run,
             loads,
-            asked_use: asked_use.clone(),
+            asked_use,
             hastened,
             instead,
             need: Need { within, every, keep, buffer },
@@ -433,9 +462,9 @@ impl AskedAdvice<'_> {
     }
 }
 
-/// The requests of a workload.
-fn generated(workload: &str) -> Result<Arc<dyn Demand>, Error> {
-    Ok(Arc::new(GeneratedDemand::from(Workload::parse(workload)?)))
+/// The requests of a workload, which takes so many bytes for the disk's size if that is given.
+fn generated(workload: &str, span: Option<u64>) -> Result<Arc<dyn Demand>, Error> {
+    Ok(Arc::new(GeneratedDemand { workload: Workload::parse(workload)?, span: span.map(|bytes| bytes / SECTOR_BYTES) }))
 }
 
 /// Workloads that do different things one after another.

@@ -89,6 +89,11 @@ fn cards(advice: &Advice) -> Vec<Card> {
     if advice.actions.is_empty() {
         what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()], ..Card::default() };
     }
+    let replaces = words::replaces(advice);
+    if !replaces.is_empty() {
+        what_to_do.text.push("To replace a disk, which stays in use until the new one is whole:".into());
+        what_to_do.commands.extend(replaces.iter().map(|command| command.to_string()));
+    }
     let assumed = advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"));
     vec![
         Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)], ..Card::default() },

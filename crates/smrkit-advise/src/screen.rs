@@ -124,6 +124,11 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
     }
+    let replaces = words::replaces(advice);
+    if !replaces.is_empty() {
+        out += "\nTo replace a disk, which stays in use until the new one is whole:\n";
+        out += &replaces.iter().map(|command| format!("  $ {command}\n")).collect::<String>();
+    }
     if let Some(budget) = words::budget(advice) {
         out += &format!("\n{}\n", wrapped("", &budget, width));
     }

@@ -30,6 +30,7 @@ const STREAM_BYTES: f64 = 131_072.0;
 /// Length of an interval where no time tells it (assumption).
 const INTERVAL_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
+const HOUR_S: f64 = 3600.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
 /// Requests that are made of the sums; of more, each interval is shortened (assumption).
@@ -49,8 +50,9 @@ struct Sums {
 /// Times of a report's lines, in whichever form they stand.
 #[derive(Default)]
 struct Clock {
-    before: Option<Time>,
     now: Option<Time>,
+    /// From the time before to this one; 0 if either is not known.
+    seconds: f64,
 }
 
 /// Seconds since midnight, or since another moment.
@@ -64,18 +66,19 @@ impl Clock {
     /// Takes the time of a line that has one: of the day, or a number alone on its line.
     fn read(&mut self, line: &str) {
         let time = clock_s(line).map(Time::OfDay).or_else(|| line.trim().parse().ok().map(Time::Since));
-        if time.is_some() && time != self.now {
-            (self.before, self.now) = (self.now, time);
-        }
-    }
-
-    /// From the time before to this one; 0 if either is not known.
-    fn seconds(&self) -> f64 {
-        match self.before.zip(self.now) {
-            Some((Time::OfDay(before), Time::OfDay(now))) => (now - before).rem_euclid(DAY_S),
-            Some((Time::Since(before), Time::Since(now))) => (now - before).max(0.0),
+        let Some(time) = time.filter(|_| time != self.now) else { return };
+        self.seconds = match (self.now.replace(time), time) {
+            (Some(Time::OfDay(before)), Time::OfDay(now)) => {
+                let seconds = (now - before).rem_euclid(DAY_S);
+                // Where clocks are set for summer or winter the interval is as long as the one before it.
+                let jump = seconds - self.seconds;
+                let is_set = |hour: f64| (jump - hour).abs() <= (self.seconds / 2.0).min(300.0);
+                let is_known = self.seconds > 0.0;
+                if is_known && (is_set(HOUR_S) || is_set(DAY_S - HOUR_S)) { self.seconds } else { seconds }
+            }
+            (Some(Time::Since(before)), Time::Since(now)) => (now - before).max(0.0),
             _ => 0.0,
-        }
+        };
     }
 }
 
@@ -100,8 +103,8 @@ pub fn read(path: &Path) -> Result<Option<Measured>, Error> {
 fn from_text(text: &str) -> Result<Option<Measured>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
-        () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", without_first(named_columns(text))),
-        () if holds_line(text, &["DEV", "tps"]) => ("sar", named_columns(text)),
+        () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", named_columns(text, true)),
+        () if holds_line(text, &["DEV", "tps"]) => ("sar", named_columns(text, false)),
         () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text)),
         () if text.starts_with("\"(PDH-CSV") => ("perfmon", perfmon(text)?),
         () if text.lines().find(|line| is_diskstats(line)).is_some() => ("diskstats", diskstats(text)?),
@@ -178,27 +181,47 @@ fn workload(sums: &[Sums]) -> (String, f64) {
     (phases.collect::<Vec<_>>().join(";"), factor)
 }
 
-/// The first report of iostat and zpool iostat holds means since the system was started, which are no interval's.
-fn without_first(mut devices: Devices) -> Devices {
-    for sums in devices.values_mut().filter(|sums| sums.len() > 1) {
-        sums.remove(0);
+/// Intervals of each device, and means since the system was started, which are no interval's: they stand in the first report of iostat and
+/// zpool iostat.
+#[derive(Default)]
+struct Reports {
+    intervals: Devices,
+    since_start: Devices,
+}
+
+impl Reports {
+    fn add(&mut self, device: &str, is_since_start: bool, sums: Sums) {
+        let devices = if is_since_start { &mut self.since_start } else { &mut self.intervals };
+        devices.entry(device.into()).or_default().push(sums);
     }
-    devices
+
+    /// What there is of intervals; where there is none, the means.
+    fn told(self) -> Devices {
+        if self.intervals.is_empty() { self.since_start } else { self.intervals }
+    }
 }
 
 fn number(text: &str) -> f64 {
     text.replace(',', ".").parse().unwrap_or(0.0)
 }
 
-/// Tables whose rows stand below a header of names: iostat and sar.
-fn named_columns(text: &str) -> Devices {
+/// Tables whose rows stand below a header of names: iostat's, which begin with means since the start, and sar's. A file may hold several recordings,
+/// each of which begins with the name of the system.
+fn named_columns(text: &str, begins_with_means: bool) -> Devices {
     let mut header: Vec<&str> = Vec::new();
-    let (mut devices, mut clock) = (Devices::new(), Clock::default());
+    let (mut reports, mut clock) = (Reports::default(), Clock::default());
+    // Tables of this recording.
+    let mut tables = 0;
     for line in text.lines().filter(|line| !line.starts_with("Average")) {
+        if ["Linux ", "FreeBSD "].iter().any(|name| line.starts_with(name)) {
+            (tables, clock) = (0, Clock::default());
+            continue;
+        }
         clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let place = |name: &str| header.iter().position(|known| known.trim_end_matches(':') == name);
         if words.is_empty() || words.iter().any(|word| ["Device", "DEV"].contains(&word.trim_end_matches(':'))) {
+            tables += u32::from(!words.is_empty());
             header = words;
         } else if words.len() == header.len()
             && let Some(device) = place("Device").or_else(|| place("DEV"))
@@ -211,16 +234,17 @@ fn named_columns(text: &str) -> Devices {
             let written = of(&[("wkB/s", 1024.0), ("wMB/s", 1_048_576.0), ("wsec/s", 512.0), ("wr_sec/s", 512.0)]);
             // sar does not tell requests apart: as many of each as its bytes.
             let (all, tps) = ((read + written).max(1.0), of(&[("tps", 1.0)]));
-            devices.entry(words[device].into()).or_default().push(Sums {
-                seconds: clock.seconds(),
+            let sums = Sums {
+                seconds: clock.seconds,
                 reads_per_s: of(&[("r/s", 1.0)]) + tps * read / all,
                 writes_per_s: of(&[("w/s", 1.0)]) + tps * written / all,
                 read_bytes_per_s: read,
                 written_bytes_per_s: written,
-            });
+            };
+            reports.add(words[device], begins_with_means && tables == 1, sums);
         }
     }
-    devices
+    reports.told()
 }
 
 /// A number with K, M, G or T for powers of 1024.
@@ -234,23 +258,30 @@ fn scaled(text: &str) -> Option<f64> {
 }
 
 fn zpool(text: &str) -> Devices {
-    let (mut devices, mut clock) = (Devices::new(), Clock::default());
+    let (mut reports, mut clock) = (Reports::default(), Clock::default());
+    // The first report ends where a name comes again: headers come with any report.
+    let (mut first, mut is_first) = (Vec::new(), true);
     for line in text.lines() {
         clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, _, _, rates @ ..] = words.as_slice() else { continue };
         let rates: Option<Vec<f64>> = rates.iter().map(|word| scaled(word)).collect();
         if let Some([reads, writes, read, written, ..]) = rates.as_deref() {
-            devices.entry((*name).into()).or_default().push(Sums {
-                seconds: clock.seconds(),
+            is_first &= !first.contains(name);
+            if is_first {
+                first.push(*name);
+            }
+            let sums = Sums {
+                seconds: clock.seconds,
                 reads_per_s: *reads,
                 writes_per_s: *writes,
                 read_bytes_per_s: *read,
                 written_bytes_per_s: *written,
-            });
+            };
+            reports.add(name, is_first, sums);
         }
     }
-    without_first(devices)
+    reports.told()
 }
 
 fn is_diskstats(line: &str) -> bool {
@@ -271,7 +302,7 @@ fn diskstats(text: &str) -> Result<Devices, String> {
         }
         let is = [3, 7, 5, 9].map(|at| number(words[at]));
         if let Some(was) = last.insert((*name).into(), is) {
-            let seconds = clock.seconds();
+            let seconds = clock.seconds;
             let rate = |at: usize| (is[at] - was[at]).max(0.0) / if seconds > 0.0 { seconds } else { INTERVAL_S };
             devices.entry((*name).into()).or_default().push(Sums {
                 seconds,
@@ -308,7 +339,7 @@ fn perfmon(text: &str) -> Result<Devices, String> {
     let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for row in lines.map(cells).filter(|row| row.len() == header.len()) {
         clock.read(&row[0]);
-        let seconds = clock.seconds();
+        let seconds = clock.seconds;
         let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
         for (value, column) in row.iter().zip(&columns) {
             let Some((disk, counter)) = column.as_ref().filter(|(disk, _)| disk != "_Total") else { continue };
@@ -521,6 +552,42 @@ mod tests {
         assert!(made(&day).note.contains("1 interval of 24 h"), "{}", made(&day).note);
         let sar = "12:00:01 AM  DEV  tps  rkB/s  wkB/s\n12:10:01 AM  sda  10.00  0.00  5120.00\n\n";
         assert!(made(sar).workload.contains("duration=600000ms"), "{}", made(sar).workload);
+    }
+
+    #[test]
+    fn means_since_the_start_are_left_out_wherever_they_stand() {
+        let header = "Device  r/s  w/s  rkB/s  wkB/s";
+        let row = |device: &str, writes: u32| format!("{device} 0.00 {writes}.00 0.00 {}.00\n", writes * 512);
+        let table = |rows: &[String]| format!("{header}\n{}\n", rows.concat());
+        let one = format!("Linux 6.1 (nas)\n\n{}{}", table(&[row("sda", 90)]), table(&[row("sda", 1)]));
+        // A disk that is plugged in later has no means.
+        let later = one.clone() + &table(&[row("sda", 1), row("sdb", 10)]);
+        assert!(made(&later).workload.contains("interval=100000000ns"), "{}", made(&later).workload);
+        let twice = made(&(one.clone() + &one));
+        assert!(twice.note.contains("2 intervals") && !twice.workload.contains("interval=11111111ns"), "{twice:?}");
+        // Means are better than nothing.
+        let means = format!("Linux 6.1 (nas)\n\n{}", table(&[row("sda", 90)]));
+        assert!(made(&means).workload.contains("interval=11111111ns"));
+        let zpool = "              capacity     operations     bandwidth\npool        alloc   free   read  write   read  write\n\
+                     tank        1.2T   2.4T      0     99      0    99M\ntank        1.2T   2.4T      0      1      0   512K\n\
+                     usb         1.2T   2.4T      0     10      0     5M\n";
+        assert!(made(zpool).note.contains("usb over 1 interval"), "{}", made(zpool).note);
+    }
+
+    #[test]
+    fn clocks_that_are_set_make_no_interval_longer() {
+        let header = "Device  r/s  w/s  rkB/s  wkB/s";
+        let report = |time: &str| format!("{time}\n{header}\nsda 20.00 10.00 160.00 5120.00\n\n");
+        for times in [
+            ["10/25/26 02:58:00", "10/25/26 02:59:00", "10/25/26 02:00:00", "10/25/26 02:01:00"],
+            ["03/29/26 01:58:00", "03/29/26 01:59:00", "03/29/26 03:00:00", "03/29/26 03:01:00"],
+        ] {
+            let made = made(&times.map(report).concat());
+            assert!(made.note.contains("3 intervals of 60 s"), "{}", made.note);
+        }
+        // Two hours without a report are that long.
+        let gap = ["01:58:00", "01:59:00", "03:59:00", "04:00:00"].map(report).concat();
+        assert!(made(&gap).workload.contains("duration=7200000ms"), "{}", made(&gap).workload);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
+use crate::Load;
 use crate::comparison::{self, Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
 
@@ -35,8 +36,9 @@ const MOST_JOINED: u64 = 8 * MOST_FILLING;
 /// hides nothing any more then (assumptions).
 const ENOUGH_OPEN: u64 = 40_000;
 const ENOUGH_WRITTEN: u64 = 512 << 20;
-/// Requests that are served at most from a full cache on.
+/// Requests that are served at most from a full cache on, and of a load with phases, of which no part tells of the rest.
 const MOST_FROM_FULL: u64 = 8 * ENOUGH_OPEN;
+const MOST_OF_PHASES: u64 = 4 * MOST_FROM_FULL;
 /// Requests that come at times of their own are later and later if they are late by more than this share of a second more each second
 /// (assumption).
 const LATE: f64 = 0.015;
@@ -221,15 +223,19 @@ impl Trial {
     /// or more until those that wait are more and more, or are not. `None` if they don't fill it, or after an interrupt.
     pub fn serve_from_full(
         &self,
-        demand: &Arc<dyn Demand>,
+        load: &Load,
         sectors: u64,
         measured: &Measured,
         watch: &mut RunWatch,
     ) -> Result<Option<Measured>, Error> {
         let times = measured.times_until_full().unwrap_or(1.0);
-        let Some(full) = self.filled_after(demand, sectors, measured, watch)? else { return Ok(None) };
+        let Some(full) = self.filled_after(&load.demand, sectors, measured, watch)? else { return Ok(None) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, &full, watch)?;
+        let trial = Trial { run, ..self.clone() };
+        let mut later = match load.is_even {
+            true => trial.serve_until_decided(&load.demand, sectors, &full, watch)?,
+            false => Trial { first: Some(measured.asked), ..trial }.serve(&load.demand, sectors, true, watch)?,
+        };
         later.trajectory.full_after_s = Some(measured.outcome.elapsed_ns as f64 / 1e9 * times);
         // It was full from the beginning on, and this is what comes then.
         later.trajectory.full_in_s = None;
@@ -270,8 +276,8 @@ impl Trial {
         Ok(measured)
     }
 
-    /// Serves requests from a full cache on: as many as fill it twice, or more, until it is clear whether ever more of them wait. Some caches are
-    /// cleaned in turns, and take everything while they fill up again.
+    /// Serves requests of a load that is the same throughout, from a full cache on: as many as fill it twice, or more, until it is clear whether
+    /// ever more of them wait. Some caches are cleaned in turns, and take everything while they fill up again.
     pub fn serve_until_decided(
         &self,
         demand: &Arc<dyn Demand>,
@@ -572,6 +578,11 @@ impl Measured {
         let again_ns = refilled_ns.unwrap_or(0).max(self.outcome.elapsed_ns / 2);
         let has_caught_up = self.stretches.shortest_ns_from(again_ns).is_some_and(|shortest| shortest < CAUGHT_UP_NS);
         has_caught_up || refilled_ns.is_some() && !self.is_later_and_later()
+    }
+
+    /// True if all of its requests are few enough to be served again and again.
+    pub fn is_repeatable(&self) -> bool {
+        self.asked <= MOST_OF_PHASES
     }
 
     /// True if half of the run or more came after its cache was full again, or if that was full all the time.

@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 use smrkit::error::Error;
 use smrkit::names::known;
-use smrkit::quantity::{exact_bytes, parse_bytes, parse_count};
-use smrkit::units::Nanos;
+use smrkit::quantity::{exact_bytes, parse_bytes, parse_count, parse_duration, parse_share};
+use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::workload::Workload;
+use smrkit_report::format;
 
 use crate::Buffer;
 
@@ -33,7 +35,7 @@ pub struct Use {
 pub enum Pace {
     /// As fast as the disk takes them, this many outstanding: an amount that has to be done.
     AtOnce(u32),
-    /// At times of their own, day in, day out; perhaps with a buffer that bridges waits.
+    /// At times of their own, day in, day out; perhaps with a buffer that bridges waits, for as long as the key `buffer` says.
     Own(Option<Buffer>),
 }
 
@@ -71,6 +73,8 @@ pub struct Values<'a> {
     asked: &'a AskedUse,
     /// How many times as often as was asked for what makes its load comes.
     haste: f64,
+    /// How long a load without an end is looked at, if another one decides that.
+    lasts: Option<Nanos>,
 }
 
 /// A use as it was asked for; `Display` gives its text.
@@ -80,11 +84,15 @@ pub struct AskedUse {
     pub info: &'static Use,
     /// The values that were given.
     given: Vec<(&'static str, String)>,
+    /// Others of the same disk at the same time.
+    beside: Vec<AskedUse>,
+    /// The time over which amounts are spread that are moved beside a load at times of its own.
+    spread_over: Option<Nanos>,
 }
 
 impl Values<'_> {
     fn text(&self, key: &str) -> &str {
-        let AskedUse { info, given } = self.asked;
+        let AskedUse { info, given, .. } = self.asked;
         let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("", |(_, default, _)| *default);
         given.iter().find(|(name, _)| *name == key).map_or_else(default, |(_, value)| value)
     }
@@ -96,6 +104,10 @@ impl Values<'_> {
 
     fn bytes(&self, key: &str) -> u64 {
         parse_bytes(self.text(key)).expect("checked by AskedUse")
+    }
+
+    fn time(&self, key: &str) -> Nanos {
+        parse_duration(self.text(key)).expect("checked by AskedUse")
     }
 
     /// Bytes a second of the load.
@@ -110,26 +122,128 @@ impl Values<'_> {
 
     /// The end of a load without one, after so many hours: with less to do it takes longer until as much is done.
     fn lasting(&self, hours: f64) -> String {
-        format!("duration={}", seconds(hours * 3600.0 / self.haste.min(1.0)))
+        let lasts_s = self.lasts.map_or(hours * 3600.0, Nanos::as_secs);
+        format!("duration={}", seconds(lasts_s / self.haste.min(1.0)))
     }
 }
 
 impl AskedUse {
+    /// Uses of one disk at the same time; `None` of none. An amount beside a load at times of its own is spread over `within`.
+    pub fn together(all: &[AskedUse], within: Option<Nanos>) -> Result<Option<AskedUse>, Error> {
+        let Some((first, beside)) = all.split_first() else { return Ok(None) };
+        let first = AskedUse { beside: beside.to_vec(), ..first.clone() };
+        if let Some(work) = beside.iter().find(|asked| asked.info.work.is_of_array()) {
+            return Err(Error::Usage(format!("name {} first, then what is done beside it", work.info.name)));
+        }
+        let amount =
+            first.all().find(|asked| matches!(asked.info.pace, Pace::AtOnce(_)) && !asked.info.work.is_of_array());
+        let Some(amount) = amount.filter(|_| first.is_paced()) else { return Ok(Some(first)) };
+        let Some(within) = within else {
+            let (amount, name) = (amount.info.what, amount.info.name);
+            return Err(Error::Usage(format!(
+                "{amount} takes all that the disk has left: say how long it may take, as in {{use}} {name} {{within}} 8h"
+            )));
+        };
+        Ok(Some(AskedUse { spread_over: Some(within), ..first }))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &AskedUse> {
+        std::iter::once(self).chain(&self.beside)
+    }
+
+    /// True if any of its requests come at times of their own.
+    pub fn is_paced(&self) -> bool {
+        self.all().any(|asked| matches!(asked.info.pace, Pace::Own(_)))
+    }
+
+    /// True of an amount that has to be done beside a load at times of its own.
+    pub fn is_spread(&self) -> bool {
+        self.spread_over.is_some()
+    }
+
+    /// True of more than work of an array's own.
+    pub fn has_load(&self) -> bool {
+        self.all().any(|asked| !asked.info.work.is_of_array())
+    }
+
+    /// Commands outstanding, of what is done as fast as the disk takes it.
+    pub fn depth(&self) -> u32 {
+        let depths =
+            self.all().filter_map(|asked| if let Pace::AtOnce(depth) = asked.info.pace { Some(depth) } else { None });
+        depths.max().unwrap_or(1)
+    }
+
+    /// The first buffer that bridges waits.
+    pub fn buffer(&self) -> Option<Buffer> {
+        self.all().find_map(|asked| match asked.info.pace {
+            Pace::Own(Some(buffer)) => Some(Buffer { bridges: asked.values(1.0).time("buffer"), ..buffer }),
+            _ => None,
+        })
+    }
+
+    /// The share of a disk that is in use, where an array replaces one.
+    pub fn live(&self) -> Option<&str> {
+        self.given.iter().find(|(key, _)| *key == "live").map(|(_, value)| value.as_str())
+    }
+
+    /// What is done, in words.
+    pub fn what(&self) -> String {
+        format::list(self.all().map(|asked| asked.info.what.to_string()).collect())
+    }
+
+    fn values(&self, haste: f64) -> Values<'_> {
+        Values { asked: self, haste, lasts: None }
+    }
+
     /// The workload, and how many times as much has to be done; `None` for what an array does by itself.
-    pub fn workload(&self, disk: &Disk) -> Option<(String, f64)> {
+    pub fn workload(&self, disk: &Disk) -> Result<Option<(String, f64)>, Error> {
         self.hastened(disk, 1.0)
     }
 
     /// The same with `haste` times the load at times of its own. What does not depend on how much there is to do stays: commits every
     /// 5 s, and the areas of the disk.
-    pub fn hastened(&self, disk: &Disk, haste: f64) -> Option<(String, f64)> {
-        let values = Values { asked: self, haste };
-        match self.info.work {
-            Work::Workload(made) => Some((made(&values), 1.0)),
-            Work::OnDisk(made) => Some(made(&values, disk)),
-            Work::Replace | Work::Scrub => None,
+    pub fn hastened(&self, disk: &Disk, haste: f64) -> Result<Option<(String, f64)>, Error> {
+        let mut made = Vec::new();
+        for asked in self.all() {
+            let values = Values { lasts: self.spread_over, ..asked.values(haste) };
+            let (text, times) = match asked.info.work {
+                Work::Workload(work) => (work(&values), 1.0),
+                Work::OnDisk(work) => work(&values, disk),
+                Work::Replace | Work::Scrub => continue,
+            };
+            let name = asked.info.name;
+            if times != 1.0 && !self.beside.is_empty() {
+                return Err(Error::Usage(format!("{name} works on all of the disk: ask for it alone")));
+            }
+            let is_amount = matches!(asked.info.pace, Pace::AtOnce(_));
+            made.push(match self.spread_over.filter(|_| is_amount) {
+                Some(time) => (spread(&text, time, disk, haste)?, times),
+                None => (text, times),
+            });
         }
+        let times = made.first().map(|(_, times)| *times);
+        Ok(times.map(|times| (made.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("+"), times)))
     }
+}
+
+/// A workload whose requests come over a time, or in a part of that.
+fn spread(text: &str, time: Nanos, disk: &Disk, haste: f64) -> Result<String, Error> {
+    let mut source = Workload::parse(text)?.source((disk.bytes / SECTOR_BYTES).max(1), 1)?;
+    let (mut last, mut batch) = (Nanos::ZERO, Vec::new());
+    loop {
+        batch.clear();
+        source.fill(&mut batch)?;
+        let Some(request) = batch.last() else { break };
+        last = last.max(request.time);
+    }
+    let factor = time.as_secs() / haste / last.as_secs().max(1e-9);
+    let mut parts = text.split("interval=");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (interval, rest) = part.split_at(part.find([',', '+', ';']).unwrap_or(part.len()));
+        out += &format!("interval={}{rest}", seconds(parse_duration(interval)?.as_secs() * factor));
+    }
+    Ok(out)
 }
 
 impl FromStr for AskedUse {
@@ -156,6 +270,8 @@ impl FromStr for AskedUse {
             let read = match default {
                 text if text.bytes().all(|byte| byte.is_ascii_digit()) => parse_count(value).map(|count| count > 0),
                 text if text.contains("bit") || text.ends_with("/s") => parse_rate(value).map(|rate| rate > 0.0),
+                text if text.ends_with('%') => parse_share(value).map(|share| share > 0.0),
+                text if text.ends_with('s') => parse_duration(value).map(|time| time > Nanos::ZERO),
                 _ => parse_bytes(value).map(|bytes| bytes > 0),
             };
             match read {
@@ -164,7 +280,7 @@ impl FromStr for AskedUse {
                 Err(error) => return Err(Error::Usage(format!("{name}: {key}={value}: {error}"))),
             }
         }
-        Ok(AskedUse { info, given })
+        Ok(AskedUse { info, given, beside: Vec::new(), spread_over: None })
     }
 }
 
@@ -219,9 +335,9 @@ pub fn instead(name: &str) -> Option<&'static Instead> {
 impl AskedUse {
     /// What could be done instead; nothing that was asked for already.
     pub fn instead(&self) -> Option<(&'static Instead, AskedUse)> {
-        let one = INSTEAD.iter().find(|one| one.of == self.info.name)?;
+        let one = INSTEAD.iter().find(|one| one.of == self.info.name && self.beside.is_empty())?;
         let mut other: AskedUse = one.makes.parse().expect("a use");
-        let (own, made) = (Values { asked: self, haste: 1.0 }, Values { asked: &other, haste: 1.0 });
+        let (own, made) = (self.values(1.0), other.values(1.0));
         let is_same = self.info.name == other.info.name;
         if is_same && other.given.iter().all(|(key, _)| own.bytes(key) >= made.bytes(key)) {
             return None;
@@ -240,15 +356,21 @@ impl AskedUse {
 
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
-        if self.info.work.is_of_array() {
-            return None;
-        }
-        let keys: Vec<String> = self.info.keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
-        let otherwise = match keys.as_slice() {
-            [] => String::new(),
-            keys => format!(" To change that: --for {}:{}.", self.info.name, keys.join(",")),
+        let told = |Use { name, keys, assumed, .. }: &Use| {
+            let keys: Vec<String> = keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
+            let otherwise = match keys.as_slice() {
+                [] => String::new(),
+                keys => format!(" To change that: --for {name}:{}.", keys.join(",")),
+            };
+            let which = if self.beside.is_empty() { String::new() } else { format!("{name}: ") };
+            format!("{which}{assumed}{otherwise}")
         };
-        Some(format!("{}{otherwise}", self.info.assumed))
+        let loads = self.all().filter(|asked| !asked.info.work.is_of_array());
+        let mut all: Vec<String> = loads.map(|asked| told(asked.info)).collect();
+        if let Some(time) = self.spread_over {
+            all.push(format!("What has to be done is spread evenly over {}.", format::seconds(time.as_secs())));
+        }
+        (!all.is_empty()).then(|| all.join(" "))
     }
 }
 
@@ -258,7 +380,7 @@ impl fmt::Display for AskedUse {
         for (at, (key, value)) in self.given.iter().enumerate() {
             write!(f, "{}{key}={value}", if at == 0 { ':' } else { ',' })?;
         }
-        Ok(())
+        self.beside.iter().try_for_each(|other| write!(f, " + {other}"))
     }
 }
 
@@ -442,9 +564,13 @@ pub static USES: &[Use] = &[
     Use {
         name: "surveillance",
         what: "a recorder of cameras",
-        keys: &[("cameras", "8", "cameras"), ("rate", "4Mbit", "of each")],
+        keys: &[
+            ("cameras", "8", "cameras"),
+            ("rate", "4Mbit", "of each"),
+            ("buffer", "2s", "how long the recorder's buffer bridges"),
+        ],
         pace: Pace::Own(Some(Buffer {
-            bridges: Nanos(2_000_000_000),
+            bridges: Nanos::ZERO,
             is_read: false,
             name: "the recorder's buffer",
             harm: "pictures are lost",
@@ -468,9 +594,13 @@ pub static USES: &[Use] = &[
     Use {
         name: "torrent",
         what: "a download by BitTorrent",
-        keys: &[("rate", "80Mbit", "of the download"), ("bytes", "50G", "size of the files")],
+        keys: &[
+            ("rate", "80Mbit", "of the download"),
+            ("bytes", "50G", "size of the files"),
+            ("buffer", "5s", "how long the client's cache bridges"),
+        ],
         pace: Pace::Own(Some(Buffer {
-            bridges: Nanos(5_000_000_000),
+            bridges: Nanos::ZERO,
             is_read: false,
             name: "the client's cache",
             harm: "the download stops meanwhile",
@@ -490,9 +620,13 @@ pub static USES: &[Use] = &[
     Use {
         name: "plex",
         what: "a media server",
-        keys: &[("streams", "4", "films at once"), ("rate", "20Mbit", "of each")],
+        keys: &[
+            ("streams", "4", "films at once"),
+            ("rate", "20Mbit", "of each"),
+            ("buffer", "1s", "how long a player's buffer bridges"),
+        ],
         pace: Pace::Own(Some(Buffer {
-            bridges: Nanos(1_000_000_000),
+            bridges: Nanos::ZERO,
             is_read: true,
             name: "a player's buffer",
             harm: "the picture stops meanwhile",
@@ -666,7 +800,7 @@ pub static USES: &[Use] = &[
     Use {
         name: "replace",
         what: "the replacement of a disk",
-        keys: &[],
+        keys: &[("live", "100%", "share of the pool that is in use (ZFS: CAP of zpool list)")],
         pace: Pace::AtOnce(1),
         work: Work::Replace,
         assumed: "Of an array. In ZFS's words (mirror, raidz1, …) a resilver, which goes by records of 128 KiB that lie together in runs \
@@ -708,7 +842,7 @@ mod tests {
         for one in USES {
             let asked: AskedUse = one.name.parse().unwrap();
             for (bytes, zone_bytes) in [(1_000_000_000_000, None), (20_000_000_000_000, Some(256 * MI))] {
-                let Some((text, times)) = asked.workload(&Disk { bytes, zone_bytes }) else { continue };
+                let Some((text, times)) = asked.workload(&Disk { bytes, zone_bytes }).unwrap() else { continue };
                 let workload = Workload::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", one.name));
                 workload.source(bytes / 512, 1).unwrap_or_else(|error| panic!("{}: {error}", one.name));
                 assert!(times >= 1.0, "{}", one.name);
@@ -721,7 +855,7 @@ mod tests {
     fn values_are_read_by_their_kind_and_told_again() {
         let asked: AskedUse = "surveillance:cameras=2,rate=8Mbit".parse().unwrap();
         assert_eq!(asked.to_string(), "surveillance:cameras=2,rate=8Mbit");
-        let (text, _) = asked.workload(&Disk { bytes: 1_000_000_000_000, zone_bytes: None }).unwrap();
+        let (text, _) = asked.workload(&Disk { bytes: 1_000_000_000_000, zone_bytes: None }).unwrap().unwrap();
         assert_eq!(text.matches("sequential-write").count(), 2);
         assert!(text.contains("interval=524288000ns"), "512 KiB at 1 MB/s: {text}");
         for (bad, why) in [
@@ -738,7 +872,7 @@ mod tests {
     #[test]
     fn work_on_a_whole_disk_begins_where_its_zones_do_and_does_all_passes_there() {
         let zoned = Disk { bytes: 15_000_000_000_000, zone_bytes: Some(256 * MI) };
-        let made = |text: &str, disk: &Disk| text.parse::<AskedUse>().unwrap().workload(disk).unwrap();
+        let made = |text: &str, disk: &Disk| text.parse::<AskedUse>().unwrap().workload(disk).unwrap().unwrap();
         for (text, passes) in [("format", 1), ("badblocks", 4), ("badblocks:passes=2", 2)] {
             let (workload, times) = made(text, &zoned);
             let starts = workload.split("start=").skip(1).map(|part| part.split(',').next().unwrap());
@@ -786,7 +920,7 @@ mod tests {
     #[test]
     fn more_of_a_load_leaves_commits_where_they_are() {
         let disk = Disk { bytes: 8_000_000_000_000, zone_bytes: None };
-        let hastened = |text: &str, haste| text.parse::<AskedUse>().unwrap().hastened(&disk, haste).unwrap().0;
+        let hastened = |text: &str, haste| text.parse::<AskedUse>().unwrap().hastened(&disk, haste).unwrap().unwrap().0;
         for (slow, fast) in [
             ("torrent:rate=8Mbit", "torrent:rate=160Mbit"),
             ("surveillance:rate=1Mbit", "surveillance:rate=20Mbit"),
@@ -796,6 +930,46 @@ mod tests {
             assert_eq!(hastened(slow, 20.0), hastened(fast, 1.0));
             assert_eq!(hastened(slow, 3.0).contains(COMMITS), hastened(slow, 1.0).contains(COMMITS), "{slow}");
         }
+    }
+
+    #[test]
+    fn uses_share_a_disk() {
+        let disk = Disk { bytes: 8_000_000_000_000, zone_bytes: None };
+        let together = |names: &[&str], hours: Option<u64>| {
+            let all: Vec<AskedUse> = names.iter().map(|name| name.parse().unwrap()).collect();
+            AskedUse::together(&all, hours.map(|hours| Nanos(hours * 3_600_000_000_000)))
+        };
+        let refused = |names: &[&str]| together(names, None).err().expect("refused").to_string();
+        assert!(refused(&["plex", "restic"]).contains("say how long it may take"));
+        assert!(refused(&["plex", "scrub"]).contains("name scrub first"));
+        let two = together(&["plex:streams=1", "restic:bytes=6G"], Some(8)).unwrap().unwrap();
+        assert_eq!(two.to_string(), "plex:streams=1 + restic:bytes=6G");
+        assert_eq!(two.what(), "a media server and a backup by restic");
+        assert_eq!(two.buffer().unwrap().bridges, Nanos(1_000_000_000));
+        assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: Packs"));
+        let (text, _) = two.workload(&disk).unwrap().unwrap();
+        let mut source = Workload::parse(&text).unwrap().source(disk.bytes / SECTOR_BYTES, 1).unwrap();
+        let (mut batch, mut ends, mut restic) = (Vec::new(), Nanos::ZERO, 0);
+        while source.fill(&mut batch).is_ok() && !batch.is_empty() {
+            ends = batch.iter().map(|request| request.time).fold(ends, Nanos::max);
+            restic += batch.iter().filter(|request| request.sectors == 2048).count();
+            batch.clear();
+        }
+        assert!((ends.as_secs() / 28_800.0 - 1.0).abs() < 0.01 && restic > 5000, "{ends} {restic}");
+        let both = together(&["restic:bytes=6G", "borg:bytes=6G"], None).unwrap().unwrap();
+        assert!(!both.is_paced() && both.workload(&disk).unwrap().unwrap().0.contains("+local-in-time"));
+        let rebuilt = together(&["replace:live=40%", "plex"], None).unwrap().unwrap();
+        assert!(rebuilt.has_load() && rebuilt.live() == Some("40%") && rebuilt.info.work.is_of_array());
+        assert!(together(&["format", "restic"], None).unwrap().unwrap().workload(&disk).is_err());
+    }
+
+    #[test]
+    fn a_buffer_bridges_what_its_owner_says() {
+        let bridges = |text: &str| text.parse::<AskedUse>().unwrap().buffer().map(|buffer| buffer.bridges.0);
+        assert_eq!(bridges("surveillance"), Some(2_000_000_000));
+        assert_eq!(bridges("surveillance:buffer=10s"), Some(10_000_000_000));
+        assert_eq!(bridges("restic"), None);
+        assert!("surveillance:buffer=0s".parse::<AskedUse>().is_err() && "replace:live=0".parse::<AskedUse>().is_err());
     }
 
     #[test]

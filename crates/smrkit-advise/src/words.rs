@@ -83,7 +83,7 @@ pub fn system(advice: &Advice) -> String {
 fn what(advice: &Advice) -> String {
     match advice.rebuild {
         Some(_) => format!("the {}", work(advice)),
-        None => advice.what.map_or("this load".into(), str::to_string),
+        None => advice.what.clone().unwrap_or_else(|| "this load".into()),
     }
 }
 
@@ -143,7 +143,7 @@ fn headline(advice: &Advice) -> String {
                 }
                 (true, None, Some(buffer)) => {
                     format!(
-                        ", though its longest wait is {}, more than {} bridges",
+                        ", though its longest request takes {}, more than {} bridges",
                         format::nanos(buffer.longest_ns(conventional)),
                         buffer.name
                     )
@@ -283,10 +283,10 @@ fn need(advice: &Advice) -> String {
         let (name, bridges) = (buffer.name, limit(buffer.bridges));
         return match is_missed {
             true => format!(
-                "No: {name} bridges {bridges}, and the longest wait for the disk is {longest}, so that {}.{too}",
+                "No: {name} bridges {bridges}, and the longest request takes {longest}, so that {}.{too}",
                 buffer.harm
             ),
-            false => format!("Yes: the longest wait for the disk is {longest}, and {name} bridges {bridges}."),
+            false => format!("Yes: the longest request takes {longest}, and {name} bridges {bridges}."),
         };
     }
     match (is_missed, need.keep, need.within, need.every) {
@@ -304,12 +304,17 @@ fn need(advice: &Advice) -> String {
             format!("Yes: {} takes {} of the {} that you have.", what(advice), format::seconds(seconds), limit(within))
         }
         (false, _, _, Some(every)) => {
-            format!("Yes: {} takes {} of the {} until the next.", what(advice), format::seconds(seconds), limit(every))
+            let rest = match advice.rest_s() {
+                Some(rest_s) => format!(", and the drive has cleaned up after {} more", format::seconds(rest_s)),
+                None => String::new(),
+            };
+            let time = format::seconds(seconds);
+            format!("Yes: {} takes {time} of the {} until the next{rest}.", what(advice), limit(every))
         }
         (_, Some(keep), ..) => {
             let longest_ns = present.own.longest_stall_ns;
             let though = match longest_ns > keep.0 {
-                true => format!(", though the longest takes {}", format::nanos(longest_ns)),
+                true => format!(", though the longest request takes {}", format::nanos(longest_ns)),
                 false => String::new(),
             };
             format!("Yes: 99 of 100 requests are answered within {}{though}.", limit(keep))
@@ -373,7 +378,7 @@ fn figures(advice: &Advice) -> String {
     let beside =
         |text: String| if advice.system.is_conventional { String::new() } else { format!("{trimmed}; {text}") };
     let slowest = if own.longest_command_ns > SHORT_NS {
-        format!(" The longest wait for the disk is {}.", format::nanos(own.longest_command_ns))
+        format!(" The longest command takes {}.", format::nanos(own.longest_command_ns))
     } else {
         String::new()
     };
@@ -419,10 +424,14 @@ fn figures(advice: &Advice) -> String {
             let later = own
                 .cache_full_at_s
                 .filter(|&at_s| at_s > 0.0 && own.lasting_bytes_per_s() < own.rate_before_bytes_per_s);
-            let first = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
+            let mut course = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
                 format!("{} for {}, then ", rate(own.rate_before_bytes_per_s), format::seconds(at_s))
             });
-            format!("How fast: {first}{}{range}{usual}.{slowest}", rate(own.lasting_bytes_per_s()))
+            course += &match verdict::by_phase(&own.phases, rate, format::seconds) {
+                Some(phases) => format!("{phases}; from then on {} in all", rate(own.lasting_bytes_per_s())),
+                None => rate(own.lasting_bytes_per_s()),
+            };
+            format!("How fast: {course}{range}{usual}.{slowest}")
         }
     }
 }
@@ -462,7 +471,7 @@ fn rebuild(advice: &Advice) -> String {
     let answers =
         longest.filter(|present| present.own.longest_command_ns > SHORT_NS).map_or(String::new(), |present| {
             let when = if present.load == LoadKind::Light { ", in light use" } else { "" };
-            format!(" The longest wait for a disk is {}{when}.", format::nanos(present.own.longest_command_ns))
+            format!(" The longest command of a disk takes {}{when}.", format::nanos(present.own.longest_command_ns))
         });
     format!("{times}{usual}.{answers}")
 }
@@ -656,9 +665,6 @@ fn grounds(advice: &Advice) -> Vec<String> {
     grounds
 }
 
-/// A mean wait that only a backlog makes.
-const BACKLOG: Nanos = Nanos(30_000_000_000);
-
 /// What the drive takes, and how that stands to what is asked.
 pub fn budget(advice: &Advice) -> Option<String> {
     let budget = advice.budget?;
@@ -667,10 +673,6 @@ pub fn budget(advice: &Advice) -> Option<String> {
     if let Some(lasting) = budget.for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let own = &advice.judged().own;
         let asked = own.asked_bytes_per_s();
-        // What waits for so long is a backlog, whatever a shorter run from a full cache on says of the rate.
-        if asked <= lasting && own.mean_ns > BACKLOG.0 {
-            return None;
-        }
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
             Answer::No if asked <= lasting => {
@@ -865,6 +867,21 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     actions
 }
 
+/// The commands that replace a disk, which is kept in use until the new one is whole; nothing where that is not what is asked.
+pub fn replaces(advice: &Advice) -> &'static [&'static str] {
+    match (advice.rebuild, advice.array.map(|array| array.software)) {
+        _ if advice.problems.refused => &[],
+        (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Zfs)) => {
+            &["zpool replace POOL OLD-DISK NEW-DISK"]
+        }
+        (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Md)) => &[
+            "mdadm --manage /dev/mdX --add /dev/NEW-DISK",
+            "mdadm --manage /dev/mdX --replace /dev/OLD-DISK --with /dev/NEW-DISK",
+        ],
+        _ => &[],
+    }
+}
+
 /// A step with its price, unless that goes without saying.
 pub fn told(action: &Action) -> String {
     match has_price(action) {
@@ -989,14 +1006,19 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
 
 /// The longest wait of a host's request; where requests don't come at times of their own, the longest command, to which timeouts apply.
 pub fn longest_ns(advice: &Advice, run: &Trajectory) -> u64 {
-    if advice.is_open() && advice.rebuild.is_none() { run.longest_stall_ns } else { run.longest_command_ns }
+    if longest_of(advice) == "request" { run.longest_stall_ns } else { run.longest_command_ns }
+}
+
+/// What that is the longest of. A command waits for the disk alone, a request in the host's queue as well.
+pub fn longest_of(advice: &Advice) -> &'static str {
+    if advice.is_open() && advice.rebuild.is_none() { "request" } else { "command" }
 }
 
 /// What a change brings.
 fn brought(advice: &Advice, run: &Trajectory) -> String {
     let longest_ns = longest_ns(advice, run);
     match longest_ns > SHORT_NS {
-        true => format!("{}, longest wait {}", pace(advice, run), format::nanos(longest_ns)),
+        true => format!("{}, longest {} {}", pace(advice, run), longest_of(advice), format::nanos(longest_ns)),
         false => pace(advice, run),
     }
 }

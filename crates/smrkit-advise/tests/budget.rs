@@ -81,6 +81,31 @@ fn a_drive_keeps_up_its_rate_and_no_more() {
 }
 
 #[test]
+fn a_load_with_phases_is_told_by_all_of_them() {
+    // Those that are too many come last.
+    let text = |times: f64| {
+        let phase = |count: u64, rate: f64| format!("random-write:size=4Ki,count={count},rate={}", rate * times);
+        format!("{};{}", phase(50_000, 0.05), phase(35_000, 20.0))
+    };
+    for (layer, ram_bytes) in [("drive-managed", 0), ("drive-managed", 65536)] {
+        let run = tiny(layer, ram_bytes, settings(Arrival::Trace));
+        let demand: Arc<dyn Demand> = Arc::new(workload(&text(1.0)));
+        let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: false };
+        let question = Question::of(run.clone(), vec![load]);
+        let advice = advise(&question, &Unwatched, &mut Deaf).unwrap().unwrap();
+        let lasting = advice.budget.unwrap().for_ever_bytes_per_s.unwrap();
+        let asked = advice.present[0].own.asked_bytes_per_s();
+        let falls_behind = |bytes_per_s: f64| {
+            let outcome = served(&run, &workload(&text(bytes_per_s / asked)));
+            outcome.elapsed_ns - outcome.arrivals_ns > outcome.elapsed_ns / 20
+        };
+        let what = format!("{ram_bytes} B of RAM: {lasting} of {asked}");
+        assert!(!falls_behind(lasting * 0.9), "less than that is too much: {what}");
+        assert!(falls_behind(lasting * 1.1), "more than that is kept up: {what}");
+    }
+}
+
+#[test]
 fn the_rate_that_is_kept_up_is_not_that_which_was_asked_for() {
     // Commits come every 2 s, however much there is to commit.
     let text = |rate: f64| format!("random-write:size=4Ki,count=100k,rate={rate}+flush:interval=2s,count=100k");

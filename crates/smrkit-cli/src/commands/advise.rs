@@ -21,7 +21,9 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit advise --array raidz1:disks=4 --for replace           how long a disk takes to be replaced, unused and used
   smrkit advise --for restic:bytes=60G --within 8h             will the backup be done by the morning?
-  smrkit advise --for surveillance:cameras=8,rate=4Mbit
+  smrkit advise --for surveillance:cameras=8,rate=4Mbit,buffer=10s               whose recorder holds 10 s in memory
+  smrkit advise --for plex --for restic:bytes=60G --within 8h                   both on one disk
+  smrkit advise --array raidz1:disks=4 --for replace:live=40%                   of a pool that is less than half full
   smrkit advise --drive WD40EFAX,ST8000DM004,WD40EFRX --for file-server          which of them?
   smrkit advise --for postgres:tps=20 --keep 50ms
   smrkit advise --trace trace.csv --arrival trace              what was recorded, at its own times
