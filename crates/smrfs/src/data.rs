@@ -67,7 +67,7 @@ impl ReadBuffer<'_> {
 
 /// Writes zeros over a range of bytes by `write`, which takes where and what, a piece at a time.
 pub fn write_zeros<E>(range: Range<u64>, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
-    static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     range.clone().step_by(ZEROS.len()).try_for_each(|at| {
         let count = (range.end - at).min(ZEROS.len() as u64);
         write(at, &ZEROS[..count as usize])

@@ -2,7 +2,7 @@
 //!
 //! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule (the paper goes by whole regions, which is coarser). The
 //! checker watches a disk of either model: every write, reset and discard is held against the rule before it reaches the disk.
-//! It keeps its own account and asks neither the allocator nor the disk, save for the cursors at a mount. The rule that it
+//! It keeps its own account and asks neither the allocator nor the disk. The rule that it
 //! checks is that data written and not discarded may be read.
 //!
 //! On strict-append bands lie so far apart that DID and DPID never matter; within a band only what lies at the cursor is

@@ -78,9 +78,8 @@ impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
         let written_share = own.written_a_request() / request_bytes;
-        if !self.load.is_even && !own.is_repeatable() {
-            return Ok(None);
-        }
+        // What a load with phases does from a full cache on is told by all of it alone, which may be too much.
+        let is_told = self.load.is_even || own.is_repeatable();
         let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
         let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
@@ -102,12 +101,14 @@ impl Search<'_, '_> {
             budget.at_once_bytes = Some(at_once as u64);
             match is_open {
                 true => budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9),
-                false => budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?),
+                false if is_told => budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?),
+                false => {}
             }
         }
         budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
             // Of a cache that was still filling, and could not be filled, nobody knows what comes after.
             (None, Arrival::Trace) if own.trajectory.full_in_s.is_some() => None,
+            _ if !is_told => None,
             (_, Arrival::Trace) => self.hastened(full.as_ref(), own)?,
             (Some(full), _) => {
                 // What remains in a closed loop is a good guess.

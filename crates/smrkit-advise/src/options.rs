@@ -428,8 +428,10 @@ impl AskedAdvice<'_> {
         let disk = disk(&run)?;
         let (mut buffer, mut hastened) = (None, None);
         if let Some(asked) = asked_use.clone().filter(AskedUse::is_paced) {
-            // Who says how long requests may take knows better.
-            buffer = asked.buffer().filter(|_| keep.is_none());
+            // Who says how long requests may take knows better, and a rebuild is judged by its own time.
+            if keep.is_none() && run.rebuild().is_none() {
+                buffer = asked.buffer()?;
+            }
             hastened =
                 Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste)?.unwrap_or_default().0, span))
                     as Hastened);

@@ -73,7 +73,8 @@ impl Clock {
                 // Where clocks are set for summer or winter the interval is as long as the one before it.
                 let jump = seconds - self.seconds;
                 let is_set = |hour: f64| (jump - hour).abs() <= (self.seconds / 2.0).min(300.0);
-                let is_known = self.seconds > 0.0;
+                // Of reports that come by the hour one may be missing.
+                let is_known = self.seconds > 0.0 && self.seconds < HOUR_S / 2.0;
                 if is_known && (is_set(HOUR_S) || is_set(DAY_S - HOUR_S)) { self.seconds } else { seconds }
             }
             (Some(Time::Since(before)), Time::Since(now)) => (now - before).max(0.0),
@@ -263,7 +264,8 @@ fn zpool(text: &str) -> Devices {
     let (mut first, mut is_first) = (Vec::new(), true);
     for line in text.lines() {
         clock.read(line);
-        let words: Vec<&str> = line.split_whitespace().collect();
+        // With -v the parts of a pool follow, shifted to the right: the pool's own line has their sum.
+        let words: Vec<&str> = if line.starts_with(' ') { Vec::new() } else { line.split_whitespace().collect() };
         let [name, _, _, rates @ ..] = words.as_slice() else { continue };
         let rates: Option<Vec<f64>> = rates.iter().map(|word| scaled(word)).collect();
         if let Some([reads, writes, read, written, ..]) = rates.as_deref() {

@@ -133,7 +133,11 @@ impl AskedUse {
         let Some((first, beside)) = all.split_first() else { return Ok(None) };
         let first = AskedUse { beside: beside.to_vec(), ..first.clone() };
         if let Some(work) = beside.iter().find(|asked| asked.info.work.is_of_array()) {
-            return Err(Error::Usage(format!("name {} first, then what is done beside it", work.info.name)));
+            let (first, work) = (first.info, work.info);
+            return Err(Error::Usage(match first.work.is_of_array() {
+                true => format!("{} and {} are both work of the array: ask for one of them", first.name, work.name),
+                false => format!("name {} first, then what is done beside it", work.name),
+            }));
         }
         let amount =
             first.all().find(|asked| matches!(asked.info.pace, Pace::AtOnce(_)) && !asked.info.work.is_of_array());
@@ -173,12 +177,19 @@ impl AskedUse {
         depths.max().unwrap_or(1)
     }
 
-    /// The first buffer that bridges waits.
-    pub fn buffer(&self) -> Option<Buffer> {
-        self.all().find_map(|asked| match asked.info.pace {
+    /// The buffer that bridges waits. Errors: two uses have one each.
+    pub fn buffer(&self) -> Result<Option<Buffer>, Error> {
+        let mut buffers = self.all().filter_map(|asked| match asked.info.pace {
             Pace::Own(Some(buffer)) => Some(Buffer { bridges: asked.values(1.0).time("buffer"), ..buffer }),
             _ => None,
-        })
+        });
+        let first = buffers.next();
+        match buffers.next() {
+            None => Ok(first),
+            Some(_) => Err(Error::Usage(
+                "two of these uses have a buffer of their own: say with {keep} how long a request may take".into(),
+            )),
+        }
     }
 
     /// The share of a disk that is in use, where an array replaces one.
@@ -237,13 +248,22 @@ fn spread(text: &str, time: Nanos, disk: &Disk, haste: f64) -> Result<String, Er
         last = last.max(request.time);
     }
     let factor = time.as_secs() / haste / last.as_secs().max(1e-9);
-    let mut parts = text.split("interval=");
-    let mut out = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        let (interval, rest) = part.split_at(part.find([',', '+', ';']).unwrap_or(part.len()));
-        out += &format!("interval={}{rest}", seconds(parse_duration(interval)?.as_secs() * factor));
+    let mut pieces = Vec::new();
+    for piece in text.split('+') {
+        // The clock of a file system knows nothing of what has to be done by when.
+        if piece.starts_with(COMMITS) {
+            pieces.push(format!("{COMMITS},duration={}", seconds(time.as_secs() / haste)));
+            continue;
+        }
+        let mut parts = piece.split("interval=");
+        let mut out = parts.next().unwrap_or_default().to_string();
+        for part in parts {
+            let (interval, rest) = part.split_at(part.find([',', ';']).unwrap_or(part.len()));
+            out += &format!("interval={}{rest}", seconds(parse_duration(interval)?.as_secs() * factor));
+        }
+        pieces.push(out);
     }
-    Ok(out)
+    Ok(pieces.join("+"))
 }
 
 impl FromStr for AskedUse {
@@ -368,7 +388,10 @@ impl AskedUse {
         let loads = self.all().filter(|asked| !asked.info.work.is_of_array());
         let mut all: Vec<String> = loads.map(|asked| told(asked.info)).collect();
         if let Some(time) = self.spread_over {
-            all.push(format!("What has to be done is spread evenly over {}.", format::seconds(time.as_secs())));
+            all.push(format!(
+                "What has to be done is spread evenly over {}, and taken to go on like that.",
+                format::seconds(time.as_secs())
+            ));
         }
         (!all.is_empty()).then(|| all.join(" "))
     }
@@ -945,7 +968,7 @@ mod tests {
         let two = together(&["plex:streams=1", "restic:bytes=6G"], Some(8)).unwrap().unwrap();
         assert_eq!(two.to_string(), "plex:streams=1 + restic:bytes=6G");
         assert_eq!(two.what(), "a media server and a backup by restic");
-        assert_eq!(two.buffer().unwrap().bridges, Nanos(1_000_000_000));
+        assert_eq!(two.buffer().unwrap().unwrap().bridges, Nanos(1_000_000_000));
         assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: Packs"));
         let (text, _) = two.workload(&disk).unwrap().unwrap();
         let mut source = Workload::parse(&text).unwrap().source(disk.bytes / SECTOR_BYTES, 1).unwrap();
@@ -965,7 +988,7 @@ mod tests {
 
     #[test]
     fn a_buffer_bridges_what_its_owner_says() {
-        let bridges = |text: &str| text.parse::<AskedUse>().unwrap().buffer().map(|buffer| buffer.bridges.0);
+        let bridges = |text: &str| text.parse::<AskedUse>().unwrap().buffer().unwrap().map(|buffer| buffer.bridges.0);
         assert_eq!(bridges("surveillance"), Some(2_000_000_000));
         assert_eq!(bridges("surveillance:buffer=10s"), Some(10_000_000_000));
         assert_eq!(bridges("restic"), None);

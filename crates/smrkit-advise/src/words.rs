@@ -304,7 +304,8 @@ fn need(advice: &Advice) -> String {
             format!("Yes: {} takes {} of the {} that you have.", what(advice), format::seconds(seconds), limit(within))
         }
         (false, _, _, Some(every)) => {
-            let rest = match advice.rest_s() {
+            // Where work comes again before that, the drive keeps up without it.
+            let rest = match advice.rest_s().filter(|rest_s| seconds + rest_s <= every.as_secs()) {
                 Some(rest_s) => format!(", and the drive has cleaned up after {} more", format::seconds(rest_s)),
                 None => String::new(),
             };
@@ -828,7 +829,7 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             ChangeKind::RebuildOrder => add(
                 format!("Rebuild in disk order: {shown}"),
                 "checksums are verified only by the scrub that ZFS starts afterwards",
-                Some("zpool replace -s POOL sdX sdY".into()),
+                Some("zpool replace -s POOL OLD-DISK NEW-DISK".into()),
             ),
             ChangeKind::RebuildPieces if is_bearable(advice, remedy) => {
                 let is_resilver =
@@ -871,6 +872,18 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
 pub fn replaces(advice: &Advice) -> &'static [&'static str] {
     match (advice.rebuild, advice.array.map(|array| array.software)) {
         _ if advice.problems.refused => &[],
+        // What to do has told it.
+        _ if advice
+            .actions
+            .iter()
+            .any(|action| action.command.as_deref().is_some_and(|it| it.starts_with("zpool replace"))) =>
+        {
+            &[]
+        }
+        (
+            Some(RebuildSpec { task: Task::Rebuild { .. }, order: RebuildOrder::Ascending { .. }, .. }),
+            Some(Software::Zfs),
+        ) => &["zpool replace -s POOL OLD-DISK NEW-DISK"],
         (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Zfs)) => {
             &["zpool replace POOL OLD-DISK NEW-DISK"]
         }

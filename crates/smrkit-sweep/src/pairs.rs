@@ -48,7 +48,7 @@ impl Pairs {
     /// Compares the runs that have `sides` as their values of `key`, separated by a comma, by the values of `keys`.
     pub fn new(rows: &[FlatRun], key: &str, sides: &str, keys: &[String]) -> Result<Pairs, Error> {
         keys.iter().map(String::as_str).chain([key]).try_for_each(|key| known(rows, key))?;
-        if ["seed", "workload", "trace"].contains(&key) {
+        if ["seed", "workload", "trace", "trace_reading.volume", "interleave"].contains(&key) {
             return Err(Error::Usage(format!(
                 "runs of another {key} have other requests: compare layers, drives or settings"
             )));

@@ -151,6 +151,8 @@ pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<Stri
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
         match groups.iter_mut().find(|(known, _)| *known == own) {
+            // A store has a run twice where two sweeps have it beside other layers.
+            Some((_, rows)) if rows.iter().any(|other| cell(other, "seed") == cell(row, "seed")) => {}
             Some((_, rows)) => rows.push(row),
             None => groups.push((own, vec![row])),
         }
@@ -277,7 +279,10 @@ fn best_lines(key: &str, groups: &[Vec<&FlatRun>], names: &[String], values: &[O
     let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
         let case = demand.iter().map(|name| cell(rows[0], name)).collect();
-        cases.entry(case).or_default().extend(values[at].map(|value| (sign * value.mean, at)));
+        // What has never happened (`_at_s`) is latest of all.
+        let never = key.ends_with("_at_s").then_some(f64::INFINITY);
+        let mean = values[at].map(|value| value.mean).or(never);
+        cases.entry(case).or_default().extend(mean.map(|mean| (sign * mean, at)));
     }
     let several = cases.into_values().filter(|case| case.len() > 1);
     several.filter_map(|case| Some(case.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()

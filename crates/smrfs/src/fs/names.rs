@@ -319,8 +319,9 @@ impl FileSystem {
             return Ok(attr);
         }
         let known = match self.files.known(attr.id, &self.data) {
-            // A damaged map costs the data alone: the file is seen, moved and removed as others are, and can't be opened.
-            Err(error) if is_damage(&error) => return Ok(Attr { size: 0, blocks: 0, ..attr }),
+            // A damaged map costs the data alone: the file is seen, moved and removed as others are, and can't be opened. Its size is not 0,
+            // because tar and others don't open an empty file, and would keep it as one without an error.
+            Err(error) if is_damage(&error) => return Ok(Attr { size: self.data.granule_bytes, blocks: 0, ..attr }),
             known => known?,
         };
         let (size, granules, times) = match known {

@@ -6,6 +6,7 @@ use std::process::Command as Program;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -26,6 +27,9 @@ use crate::invocation;
 use crate::output::{print, print_as};
 use crate::remedy;
 use crate::signals;
+
+/// Time after which another signal is not of the same event any more (assumption).
+const INSISTS: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,17 +113,25 @@ impl Attach {
         let _socket = listen(image, &controller, let_go)?;
         let held = || attached.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), held().is_hurried.clone());
-        let mut is_first = true;
+        let mut refused: Option<Instant> = None;
         signals::handle(move || {
-            // While detach waits for who uses the device, nobody has mounted it. The second signal ends all the same.
+            // While detach waits for who uses the device, nobody has mounted it.
             let is_taken = watched.try_lock().is_ok_and(|attached| attached.is_taken());
-            match std::mem::take(&mut is_first) {
-                true if is_taken => eprintln!(
-                    "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
-                ),
+            match refused {
+                // A terminal that is closed, and systemd, may send two at once: only a later one insists.
+                Some(at) if is_taken && at.elapsed() < INSISTS => {}
+                None if is_taken => {
+                    refused = Some(Instant::now());
+                    eprintln!(
+                        "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
+                    );
+                }
                 // Requests fail from now on, so that whoever uses the device ends soon.
-                true => stop.send(ControlRequest::Stop),
-                false => {
+                None => {
+                    refused = Some(Instant::now());
+                    stop.send(ControlRequest::Stop);
+                }
+                Some(_) => {
                     is_hurried.store(true, Ordering::Relaxed);
                     stop.send(ControlRequest::Stop);
                     // Stopped once more, it gives what has begun no time.
@@ -161,7 +173,13 @@ impl Detach {
     pub fn execute(self) -> anyhow::Result<Done> {
         // A drive whose image is gone goes by its name.
         let image = match self.image.canonicalize() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(&self.image)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let path = std::path::absolute(&self.image)?;
+                match (path.parent().map(Path::canonicalize), path.file_name()) {
+                    (Some(Ok(folder)), Some(name)) => folder.join(name),
+                    _ => path,
+                }
+            }
             _ => image::canonical(&self.image)?,
         };
         let mut client = match ControlClient::connect(&image) {

@@ -179,8 +179,8 @@ impl Convert {
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
         let mut closed = None;
         if reader.has_think_times() {
-            // Edited or sorted, requests are no longer those that their host waited for; standard input can't be read twice.
-            if self.edit.is_none() && !self.sort && self.input.trace.as_os_str() != "-" {
+            // Edited or sorted, requests are no longer those that their host waited for; a pipe can't be read twice.
+            if self.edit.is_none() && !self.sort && self.input.trace.is_file() {
                 let options = OpenOptions { times: RowTimes::Think, ..self.input.options() };
                 closed = Some(Reader::open(&self.input.trace, &options)?);
             } else if !style::is_quiet() {

@@ -217,6 +217,8 @@ fn a_second_signal_ends_a_drive_that_is_mounted() {
     signal("-TERM");
     let served = attached.bench.smrkit(&["df", &image]).done();
     assert!(served.contains("serves it"), "{served}");
+    // At once, it is taken for the same event.
+    sleep(Duration::from_millis(1500));
     signal("-INT");
     wait_until("the server's end", || !Path::new(&format!("/proc/{process}")).exists());
     attached.umount();

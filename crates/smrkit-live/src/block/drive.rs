@@ -836,8 +836,8 @@ impl ServedDrive {
         Ok(())
     }
 
-    /// Brings a new drive into a state in which it has served much: as if 4 KiB had been written at random places, of which the image knows
-    /// nothing.
+    /// Brings a new drive into a state in which it has served much: as if it had been written at random places (a log: all of it once,
+    /// then 64 KiB at random places), of which the image knows nothing.
     pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
         let system = self.image.system.clone();
         let (share, more) = match state {

@@ -230,7 +230,7 @@ fn corrupt(fs: &FileSystem, name: &str) -> bool {
     // It is there, as large as is known, and can't be opened.
     let attr = fs.lookup(fs.root(), name.as_bytes()).unwrap();
     let opened = fs.open(attr.id, false, false);
-    attr.size == 0 && matches!(opened, Err(FsError::Corrupt(_) | FsError::Seal(_)))
+    attr.size > 0 && matches!(opened, Err(FsError::Corrupt(_) | FsError::Seal(_)))
 }
 
 #[test]

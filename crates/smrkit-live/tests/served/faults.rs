@@ -125,7 +125,7 @@ fn a_drive_begins_with_a_cache_in_use() {
     assert!(refused.to_string().contains("in-place has no persistent cache and no log to fill"), "{refused}");
 }
 
-/// A log cleans once its free room is used up: no sooner, and then at every write.
+/// A log cleans once its free room is used up: no sooner.
 #[test]
 fn a_log_begins_before_at_and_behind_the_point_where_it_cleans() {
     let cleaned = |state: &PreparedState, writes: u64| {

@@ -54,6 +54,8 @@ class Drive:
             else:
                 self._start()
         except BaseException:
+            if self._attach:
+                subprocess.run([_command(), "detach", str(self._image)], capture_output=True)
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         return self

@@ -358,6 +358,11 @@ impl ParquetWriter {
         let Some(used) = self.group.iter().map(|request| usize::from(request.volume) + 1).max() else { return Ok(()) };
         self.volumes_used = self.volumes_used.max(used);
         check(&self.group).map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
+        let told = self.pauses.as_ref().map_or(usize::MAX, |pauses| pauses.all.len());
+        if told < self.rows as usize + self.group.len() {
+            let problem = "the trace grew while it was read: convert it once its drive is no longer served";
+            return Err(Error::input(&self.path, problem));
+        }
         let group = batch(&COLUMNS, &self.group);
         let group = self.pauses.as_ref().map_or(group.clone(), |pauses| pauses.beside(&group, self.rows as usize));
         self.table.write_group(&group)?;

@@ -86,13 +86,16 @@ pub fn identify(text: &str) -> Vec<Identified> {
         {
             found.push(Identified::SolidState(name));
         }
-        for disk in own {
-            if !found.contains(&disk) {
-                found.push(disk);
-            }
+        found.extend(own);
+    }
+    // Only now: a line on rotation is about the disk that was named last, even if that was named before.
+    let mut once: Vec<Identified> = Vec::new();
+    for disk in found {
+        if !once.contains(&disk) {
+            once.push(disk);
         }
     }
-    found
+    once
 }
 
 /// The models of a line in capitals: those of the catalogue, and words that are built like them.
@@ -402,6 +405,9 @@ nvme0n1 KXG60ZNV512G TOSHIBA    476.9G 797F71JEFTYP";
             identify("sda  WDC WDS500G2B0A-00SM50\nsdb  SAMSUNG HD103SJ"),
             [solid("WDC WDS500G2B0A-00SM50"), own[4].clone()]
         );
+        let smartctl = "Device Model: Samsung SSD 870\nDevice Model: HDN724040ALE640\nDevice Model: Samsung SSD 870\n\
+                        Rotation Rate: Solid State Device";
+        assert_eq!(identify(smartctl), [solid("SAMSUNG SSD 870"), own[0].clone()]);
         let zpool = "\
         NAME                                       STATE     READ WRITE CKSUM
           ata-HGST_HDN724040ALE640_PK1334PEKL4E2S  ONLINE       0     0     0
