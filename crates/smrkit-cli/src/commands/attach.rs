@@ -69,7 +69,8 @@ impl Attach {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
             let file = place(&image, "mnt")?.join("disk");
-            if file.exists() {
+            // What a killed server has left is taken away instead.
+            if file.exists() && ControlClient::connect(&image).is_ok() {
                 let problem =
                     format!("attached already, as {}: use that, or detach it (smrkit detach)", shown(&file).display());
                 return Err(Error::input(&image, problem).into());

@@ -424,6 +424,6 @@ fn a_drive_that_cannot_be_prepared_leaves_nothing_behind() {
     let asked = format!(
         "create {image} --drive st5000as0011 --layer rmw --set rmw.region_sectors=4096 --capacity 1GB --state full"
     );
-    smrkit(&asked).says(4, &["layer rmw", "leave --state out"]);
+    smrkit(&asked).says(4, &["layer rmw", "make the drive without a state"]);
     assert!(!std::path::Path::new(&image).exists() && !std::path::Path::new(&format!("{image}.smr")).exists());
 }

@@ -853,7 +853,8 @@ impl ServedDrive {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let layer = system.drives()[0].layer.name;
-                let message = format!("layer {layer} has no persistent cache and no log to fill: leave --state out");
+                let message =
+                    format!("layer {layer} has no persistent cache and no log to fill: make the drive without a state");
                 Err(LiveError::impossible(message))
             }
             Err(error) => Err(LiveError::image(&self.image.path, error.to_string())),
