@@ -81,8 +81,8 @@ class RunArguments(Arguments, total=False):
 class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
-    use: str
-    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, proxmox-gc, restic-prune, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, chia-plot, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
+    use: str | Sequence[str]
+    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, proxmox-gc, restic-prune, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, chia-plot, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
     within: Time
     """All of it has to be done in this time"""
     every: Time
