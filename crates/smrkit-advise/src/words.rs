@@ -880,10 +880,6 @@ pub fn replaces(advice: &Advice) -> &'static [&'static str] {
         {
             &[]
         }
-        (
-            Some(RebuildSpec { task: Task::Rebuild { .. }, order: RebuildOrder::Ascending { .. }, .. }),
-            Some(Software::Zfs),
-        ) => &["zpool replace -s POOL OLD-DISK NEW-DISK"],
         (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Zfs)) => {
             &["zpool replace POOL OLD-DISK NEW-DISK"]
         }
