@@ -20,7 +20,7 @@ use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::metrics::{Metrics, MetricsTarget};
 use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Frontend, Listener, UblkDevice};
+use smrkit_live::block::server::{DriveServer, Frontend, Listener, TlsCertificates, UblkDevice};
 use smrkit_options::value::one_of;
 use smrkit_report::{activity, metrics};
 use tempfile::TempDir;
@@ -147,6 +147,10 @@ pub struct Serve {
     /// Address for clients [default: the socket that systemd passes on, else unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
+    /// Serve clients under TLS alone, by server-cert.pem and server-key.pem in this directory. Where ca-cert.pem is there, a client needs a
+    /// certificate of that authority; else everybody is served.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "ublk")]
+    tls_certificates: Option<PathBuf>,
     /// Make a block device (/dev/ublkbN) instead, which has the zones of a host-managed drive. For root, on Linux from 6.5 on, or 6.6 for zones.
     #[arg(long, conflicts_with = "listen")]
     ublk: bool,
@@ -164,7 +168,8 @@ impl Serve {
         // A place that is taken is found before the image is marked as in use.
         let inherited = if self.ublk { None } else { Listener::inherited().transpose()? };
         let is_inherited = inherited.is_some();
-        let nbd = if self.ublk { None } else { Some(self.listener(inherited)?) };
+        let tls = self.tls_certificates.as_deref().map(TlsCertificates::read).transpose()?;
+        let nbd = if self.ublk { None } else { Some(self.listener(inherited, tls.as_ref())?) };
         let (controller, requests) = control().context("a pair of sockets")?;
         let metrics = self.how.publish(&controller)?;
         let (drive, pace) = self.how.open(&self.image, self.ublk)?;
@@ -174,7 +179,8 @@ impl Serve {
         let (tell_uri, uri) = mpsc::channel();
         let (frontend, _place) = match nbd {
             Some((listener, place)) => {
-                let _ = tell_uri.send(listener.to_string());
+                let uri = listener.to_string();
+                let _ = tell_uri.send(if tls.is_some() { uri.replacen("nbd", "nbds", 1) } else { uri });
                 (Frontend::Nbd(listener), place)
             }
             None => {
@@ -186,7 +192,11 @@ impl Serve {
         let is_silent = is_inherited && self.command.is_empty();
         // Before the server takes its priority, which the command would inherit.
         let commanded = (!is_silent).then(|| self.start(uri, controller));
-        let (report, closed) = DriveServer::new(drive, frontend, pace).run(requests);
+        let mut server = DriveServer::new(drive, frontend, pace);
+        if let Some(tls) = tls {
+            server.require_tls(tls);
+        }
+        let (report, closed) = server.run(requests);
         print_report(&report);
         finish(metrics, &report);
         if self.json {
@@ -199,7 +209,11 @@ impl Serve {
     }
 
     /// The socket, and the temporary directory around it if it serves one command.
-    fn listener(&self, inherited: Option<Listener>) -> anyhow::Result<(Listener, Option<TempDir>)> {
+    fn listener(
+        &self,
+        inherited: Option<Listener>,
+        tls: Option<&TlsCertificates>,
+    ) -> anyhow::Result<(Listener, Option<TempDir>)> {
         if let Some(inherited) = inherited {
             let only = self.listen.is_none() && self.command.is_empty();
             let problem = "a socket was passed on by LISTEN_FDS: leave out --listen and the command";
@@ -210,9 +224,14 @@ impl Serve {
             Some(Listen::Unix(path)) => own(&std::path::absolute(path)?)?,
             Some(Listen::Tcp(address)) => {
                 let listener = Listener::tcp(address).with_context(|| address.clone())?;
-                eprintln!(
-                    "smrkit: whoever reaches {address} can read and write the drive: there is no password and no TLS; nbdkit in front of a Unix socket has both"
-                );
+                let lack = match tls {
+                    None => Some("there is no password and no TLS (--tls-certificates has both)"),
+                    Some(tls) if tls.checks_clients => None,
+                    Some(_) => Some("without ca-cert.pem, no certificate is asked for"),
+                };
+                if let Some(lack) = lack {
+                    eprintln!("smrkit: whoever reaches {address} can read and write the drive: {lack}");
+                }
                 listener
             }
             None if !self.command.is_empty() => {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 
-use super::{Scratch, command, finish, smrkit};
+use super::{Scratch, command, finish, root, smrkit};
 
 /// An image of a small drive.
 fn image(scratch: &Scratch, layer: &str) -> String {
@@ -57,6 +57,64 @@ fn a_server_that_a_network_reaches_says_that_anybody_may_write() {
     command.args(["serve", &image(&scratch, "log"), "--pace", "none", "--listen", "tcp:127.0.0.1:0", "--", "true"]);
     let served = finish(command);
     assert!(served.code == 0 && served.err.contains("no password and no TLS"), "{}", served.err);
+}
+
+/// Programs that others wrote, over TCP. A client's directory has an authority, and may have a certificate of the client's own.
+#[test]
+fn clients_with_certificates_find_the_drive_under_tls_and_others_do_not() {
+    let scratch = Scratch::new();
+    let (image, tls) = (image(&scratch, "log"), root().join("testdata/tls"));
+    let sample = scratch.file("sample", vec![7; 3 << 20]);
+    let [bare, open] = ["bare", "open"].map(|name| scratch.path(name));
+    for (folder, files) in [(&bare, &["ca-cert.pem"][..]), (&open, &["server-cert.pem", "server-key.pem"])] {
+        std::fs::create_dir(folder).unwrap();
+        for file in files {
+            std::fs::copy(tls.join(file), format!("{folder}/{file}")).unwrap();
+        }
+    }
+    let run = |certificates: &str, client: &str| {
+        let client = client.replace("TLS", tls.to_str().unwrap()).replace("BARE", &bare).replace("SAMPLE", &sample);
+        let mut command = command();
+        command.args([
+            "serve",
+            &image,
+            "--pace",
+            "none",
+            "--listen",
+            "tcp:127.0.0.1:0",
+            "--tls-certificates",
+            certificates,
+        ]);
+        finish({
+            command.args(["--", &client]);
+            command
+        })
+    };
+    let checking = tls.to_str().unwrap();
+    let served = run(checking, "command -v nbdinfo nbdcopy qemu-img");
+    assert!(!served.err.contains("can read and write"), "{}", served.err);
+    if served.code != 0 {
+        return println!("skipped: no clients of NBD here; on Debian: apt-get install libnbd-bin qemu-utils");
+    }
+    let info = run(checking, "nbdinfo --json \"$uri/?tls-certificates=TLS\"").done();
+    assert!(info.contains("\"TLS\": true"), "{info}");
+    let copied = "nbdcopy SAMPLE \"$uri/?tls-certificates=TLS\" && nbdcopy \"$uri/?tls-certificates=TLS\" - | cmp -n 3145728 SAMPLE -";
+    run(checking, copied).done();
+    let qemu = "qemu-img info --object tls-creds-x509,id=t,endpoint=client,dir=TLS \
+                --image-opts driver=nbd,host=127.0.0.1,port=${uri##*:},tls-creds=t";
+    run(checking, qemu).done();
+    for (certificates, client, code) in [
+        (checking, "nbdinfo --size \"nbd${uri#nbds}\"", 1),
+        (checking, "nbdinfo --list \"nbd${uri#nbds}\"", 1),
+        (checking, "nbdinfo --size \"$uri/?tls-certificates=BARE\"", 1),
+        (&open, "nbdinfo --size \"$uri/?tls-certificates=BARE\"", 0),
+    ] {
+        let served = run(certificates, client);
+        assert_eq!(served.code, code, "{client}: {}{}", served.out, served.err);
+        assert_eq!(served.err.contains("no certificate is asked for"), code == 0, "{}", served.err);
+    }
+    let missing = run(&bare, "true").failed(3);
+    assert!(missing.contains("server-cert.pem"), "{missing}");
 }
 
 /// A server in the drive's own time takes real-time priority where it may. A program at that priority would starve others.

@@ -18,6 +18,7 @@ use super::attached::FileRequests;
 use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
+pub use super::nbd::TlsCertificates;
 use super::nbd::wire::{Extent, HOLE_AND_ZEROS};
 use super::nbd::{Connection, Export, LONGEST_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
@@ -132,7 +133,8 @@ impl DriveServer {
             drive.keep_pace(factor);
         }
         let clock = PacedClock::new(pace, drive.now());
-        let export = Export { bytes: drive.image.sectors() * SECTOR_BYTES, is_read_only: drive.image.is_read_only };
+        let (bytes, is_read_only) = (drive.image.sectors() * SECTOR_BYTES, drive.image.is_read_only);
+        let export = Export { bytes, is_read_only, tls: None };
         DriveServer {
             began: (drive.now(), drive.cleaning_time()),
             drive,
@@ -153,6 +155,11 @@ impl DriveServer {
             has_more_work: false,
             ending: Vec::new(),
         }
+    }
+
+    /// Lets clients of NBD begin TLS before they learn of the drive.
+    pub fn require_tls(&mut self, certificates: TlsCertificates) {
+        self.clients.export.tls = Some(certificates);
     }
 
     /// Serves until it is asked to stop; closes the image cleanly. Gives what it would have reported last, if it had been asked.
@@ -564,7 +571,8 @@ impl Clients {
             return;
         };
         for (client, flags) in self.connections.values_mut().zip(ready) {
-            if flags.intersects(PollFlags::HUP | PollFlags::ERR) || flags.contains(PollFlags::IN) && !is_busy {
+            let has_come = flags.contains(PollFlags::IN) || client.has_unread();
+            if flags.intersects(PollFlags::HUP | PollFlags::ERR) || has_come && !is_busy {
                 client.receive();
             } else if is_busy {
                 client.was_not_heard();

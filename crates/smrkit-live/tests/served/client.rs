@@ -12,8 +12,8 @@ pub const TRIM: u16 = 4;
 pub const WRITE_ZEROES: u16 = 6;
 pub const FUA: u16 = 1;
 
-pub struct Client {
-    pub stream: UnixStream,
+pub struct Client<S = UnixStream> {
+    pub stream: S,
     pub bytes: u64,
     next: u64,
 }
@@ -25,17 +25,27 @@ pub fn connect(socket: &Path) -> UnixStream {
     stream
 }
 
+/// Takes the server's greeting, and answers it.
+pub fn greet(stream: &mut UnixStream) {
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting[..8], b"NBDMAGIC");
+    stream.write_all(&3u32.to_be_bytes()).unwrap();
+}
+
 impl Client {
-    /// Connects and asks for the export, the old and short way.
+    /// Connects and asks for the export.
     pub fn new(socket: &Path) -> Client {
         let mut stream = connect(socket);
-        let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting).unwrap();
-        assert_eq!(&greeting[..8], b"NBDMAGIC");
-        let mut words = 3u32.to_be_bytes().to_vec();
-        words.extend_from_slice(b"IHAVEOPT");
-        words.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
-        stream.write_all(&words).unwrap();
+        greet(&mut stream);
+        Client::of_export(stream)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Asks for the export, the old and short way.
+    pub fn of_export(mut stream: S) -> Client<S> {
+        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
         let mut export = [0; 10];
         stream.read_exact(&mut export).unwrap();
         Client { stream, bytes: u64::from_be_bytes(export[..8].try_into().unwrap()), next: 0 }

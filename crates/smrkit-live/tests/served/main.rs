@@ -11,6 +11,7 @@ mod protocol;
 mod paths;
 mod replayed;
 mod stopped;
+mod tls;
 mod zones;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Frontend, Listener};
+use smrkit_live::block::server::{DriveServer, Frontend, Listener, TlsCertificates};
 use tempfile::TempDir;
 
 const LAYERS: [&str; 12] = [
@@ -140,11 +141,17 @@ impl Served {
 
     /// Serves a drive at `socket`.
     fn start(drive: ServedDrive, socket: &Path, pace: Pace) -> Served {
+        Served::start_with(drive, socket, pace, None)
+    }
+
+    fn start_with(drive: ServedDrive, socket: &Path, pace: Pace, tls: Option<TlsCertificates>) -> Served {
         let listener = Listener::unix(socket).unwrap();
         let uri = listener.to_string();
         let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(drive, Frontend::Nbd(listener), pace).run(requests);
+            let mut server = DriveServer::new(drive, Frontend::Nbd(listener), pace);
+            tls.into_iter().for_each(|tls| server.require_tls(tls));
+            let (report, closed) = server.run(requests);
             if report["has_failed"] == false {
                 closed.unwrap();
             }

@@ -44,7 +44,7 @@ fn mistakes_are_answered_and_the_connection_goes_on() {
     assert_eq!(client.read(512, 1536), [vec![5; 512], vec![6; 512], vec![0; 512]].concat());
 }
 
-fn option(number: u32, data: &[u8]) -> Vec<u8> {
+pub fn option(number: u32, data: &[u8]) -> Vec<u8> {
     [b"IHAVEOPT", &number.to_be_bytes()[..], &(data.len() as u32).to_be_bytes(), data].concat()
 }
 
@@ -57,7 +57,7 @@ fn after_options_without_sense_the_next_one_gets_its_reply() {
     stream.write_all(&3u32.to_be_bytes()).unwrap();
     let (unsupported, invalid, too_big) = (0x8000_0001u32, 0x8000_0003, 0x8000_0009);
     for (sent, kind) in [
-        (option(5, &[]), unsupported),
+        (option(50, &[]), unsupported),
         (option(8, &[1]), invalid),
         (option(3, &[1, 2]), invalid),
         (option(7, &[0, 0, 0, 9, 1]), invalid),

@@ -5,6 +5,7 @@
 //! A client that makes a mistake gets an error; one that breaks the framing is closed.
 
 mod stream;
+mod tls;
 pub(super) mod wire;
 
 use std::collections::VecDeque;
@@ -13,6 +14,8 @@ use std::io::{self, IoSlice, Read, Write};
 use std::time::{Duration, Instant};
 
 pub use stream::Listener;
+pub use tls::TlsCertificates;
+use tls::Transport;
 use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandError, CommandKind};
@@ -77,7 +80,7 @@ struct ReplyPiece {
 
 /// A connected client.
 pub struct Connection {
-    pub stream: File,
+    pub stream: Transport,
     phase: Phase,
     agreed: Agreed,
     input: Box<[u8]>,
@@ -102,7 +105,7 @@ impl Connection {
     /// Greets a client.
     pub fn new(stream: File) -> Connection {
         Connection {
-            stream,
+            stream: Transport::new(stream),
             phase: Phase::Flags,
             agreed: Agreed::default(),
             input: vec![0; INPUT_BYTES].into(),
@@ -173,7 +176,12 @@ impl Connection {
 
     /// True if it was not heard, and may be now.
     pub fn has_more(&self) -> bool {
-        self.is_held_back
+        self.is_held_back || self.has_unread()
+    }
+
+    /// True if some has come that is not to be seen at its socket any more.
+    pub fn has_unread(&self) -> bool {
+        self.is_open() && self.stream.has_unread()
     }
 
     /// Reads what has come.
@@ -291,10 +299,20 @@ impl Connection {
         self.start += OPTION_BYTES + length;
         self.phase = match next {
             Next::Option => Phase::Options,
+            Next::Tls if self.begin_tls(export) => Phase::Options,
             Next::Commands => Phase::Requests,
-            Next::Close => Phase::Closing,
+            Next::Tls | Next::Close => Phase::Closing,
         };
         Step::Again
+    }
+
+    /// Begins TLS once the client is told of that, in the clear; `false` if it has not waited for it: from then on nothing counts that
+    /// came in the clear, whoever sent it.
+    fn begin_tls(&mut self, export: &Export) -> bool {
+        // Nothing is lent before the first command.
+        self.send(&mut Vec::new());
+        let has_waited = self.start == self.end && !self.wants_to_send();
+        has_waited && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
     fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
@@ -399,34 +417,35 @@ impl Connection {
 
     /// True if something is to be sent.
     pub fn wants_to_send(&self) -> bool {
-        !self.small.is_empty() || !self.pieces.is_empty()
+        !self.small.is_empty() || !self.pieces.is_empty() || self.stream.wants_to_send()
     }
 
     /// Sends what the client takes; buffers go back to `pool`.
     pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
         self.end_small();
+        if let Err(error) = self.try_send(pool)
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            self.is_ended = true;
+        }
+    }
+
+    fn try_send(&mut self, pool: &mut Vec<Vec<u8>>) -> io::Result<()> {
         while !self.pieces.is_empty() {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let count = self.pieces.len().min(PARTS);
             for (part, piece) in parts.iter_mut().zip(&self.pieces) {
                 *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
             }
-            match self.stream.write_vectored(&parts[..count]).and_then(some) {
-                Ok(sent) => {
-                    self.moved = Instant::now();
-                    self.sent(sent, pool);
-                    // No second try: there is no more room.
-                    if self.pieces.front().is_some_and(|piece| piece.from > 0) {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    self.is_ended = true;
-                    return;
-                }
+            let sent = some(self.stream.write_vectored(&parts[..count])?)?;
+            self.moved = Instant::now();
+            self.sent(sent, pool);
+            // No second try: there is no more room.
+            if self.pieces.front().is_some_and(|piece| piece.from > 0) {
+                break;
             }
         }
+        self.stream.flush()
     }
 
     fn sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
@@ -493,10 +512,12 @@ impl RequestHead {
 }
 
 /// Properties of the export, as clients are told of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Export {
     pub bytes: u64,
     pub is_read_only: bool,
+    /// Without TLS nobody is told of it, where there are certificates.
+    pub tls: Option<TlsCertificates>,
 }
 
 impl Export {
@@ -512,12 +533,14 @@ pub struct Agreed {
     /// True if the client may ask for block status.
     pub tells_allocation: bool,
     no_zeroes: bool,
+    has_tls: bool,
 }
 
 /// Step that follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Option,
+    Tls,
     Commands,
     Close,
 }
@@ -540,12 +563,21 @@ impl Agreed {
     /// Answers an option.
     pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
         let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
+        let needs_tls = export.tls.is_some() && !self.has_tls;
         match option {
-            option::EXPORT_NAME => return self.export_name(export, out),
             option::ABORT => {
                 say(reply::ACK, &[]);
                 return Next::Close;
             }
+            option::START_TLS if needs_tls && data.is_empty() => {
+                say(reply::ACK, &[]);
+                self.has_tls = true;
+                return Next::Tls;
+            }
+            // It has no reply that could refuse it.
+            option::EXPORT_NAME if needs_tls => return Next::Close,
+            option::EXPORT_NAME => return self.export_name(export, out),
+            _ if needs_tls => say(reply::TLS_REQUIRED, b"begin TLS first"),
             option::LIST if data.is_empty() => {
                 // One export, whose name is empty.
                 say(reply::SERVER, &0u32.to_be_bytes());
@@ -583,6 +615,8 @@ impl Agreed {
                     say(reply::ACK, &[]);
                 }
             },
+            option::START_TLS if self.has_tls => say(reply::INVALID, b"this is TLS already"),
+            option::START_TLS => say(reply::POLICY, b"this server has no certificates"),
             option::LIST | option::STRUCTURED_REPLY => say(reply::INVALID, b"this option takes no data"),
             _ => say(reply::UNSUPPORTED, &[]),
         }

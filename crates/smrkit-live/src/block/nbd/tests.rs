@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 
-const EXPORT: Export = Export { bytes: 1 << 30, is_read_only: false };
+const EXPORT: Export = Export { bytes: 1 << 30, is_read_only: false, tls: None };
 
 /// A client whose handshake is over, and its connection.
 fn connected() -> (UnixStream, Connection) {

@@ -25,6 +25,7 @@ pub mod option {
     pub const EXPORT_NAME: u32 = 1;
     pub const ABORT: u32 = 2;
     pub const LIST: u32 = 3;
+    pub const START_TLS: u32 = 5;
     pub const INFO: u32 = 6;
     pub const GO: u32 = 7;
     pub const STRUCTURED_REPLY: u32 = 8;
@@ -39,7 +40,9 @@ pub mod reply {
     pub const META_CONTEXT: u32 = 4;
     const ERROR: u32 = 1 << 31;
     pub const UNSUPPORTED: u32 = ERROR + 1;
+    pub const POLICY: u32 = ERROR + 2;
     pub const INVALID: u32 = ERROR + 3;
+    pub const TLS_REQUIRED: u32 = ERROR + 5;
     pub const TOO_BIG: u32 = ERROR + 9;
 }
 
