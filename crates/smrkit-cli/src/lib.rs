@@ -47,6 +47,7 @@ fn parsed_words() -> Vec<OsString> {
 /// Executes the command that `words` are, of which the first is the name that it was called by; its exit code. `program` is the path
 /// that starts the command anew. Once a process.
 pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
+    signals::survive_file_limit();
     invocation::set(words, program);
     let mut called = invocation::words().iter();
     if let Some(helper) = called.next().and_then(|name| Helper::called(name)) {

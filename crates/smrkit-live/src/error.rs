@@ -102,7 +102,22 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
+/// True if a file can't grow: its file system is full, or a quota or a limit of file sizes is reached.
+pub(crate) fn lacks_room(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 impl LiveError {
+    /// True if something has no room on the host.
+    pub(crate) fn lacks_room(&self) -> bool {
+        match self {
+            LiveError::Full(_) => true,
+            LiveError::Io { error, .. } => lacks_room(error),
+            _ => false,
+        }
+    }
+
     /// The error's text, with its fields for a front to word.
     pub fn message(&self) -> String {
         use LiveError::*;

@@ -79,7 +79,8 @@ pub struct Create {
     #[command(flatten)]
     choice: DriveChoice,
     /// State in which the drive begins: new, or its persistent cache nearly full (95 %), full, or being cleaned; or a file that smrkit run
-    /// --save-state wrote [default: new].
+    /// --save-state wrote. Of a log all sectors are written, and as much is used up of the room that it has before it must clean [default:
+    /// new].
     #[arg(long, value_name = "nearly-full|full|cleaning|FILE")]
     state: Option<String>,
     /// Overwrite what is there.

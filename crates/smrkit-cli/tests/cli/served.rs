@@ -117,6 +117,29 @@ fn clients_with_certificates_find_the_drive_under_tls_and_others_do_not() {
     assert!(missing.contains("server-cert.pem"), "{missing}");
 }
 
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_ends_no_server() {
+    let scratch = Scratch::new();
+    let image = image(&scratch, "log");
+    let limited = |arguments: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 64; exec \"$@\"", "sh"]).arg(command().get_program()).args(arguments);
+        finish(shell)
+    };
+    limited(&["create", &scratch.path("other.img"), "--capacity", "1GB"]).says(3, &["other.img"]);
+    // Its reads make more lines of events than the state file may have.
+    let client = "command -v qemu-io || exit 9; qemu-img bench -c 4000 -d 1 -s 512 -f raw \"$uri\" &&
+                  qemu-io -f raw -c 'write 0 512' -c 'write 1M 512' -c 'read 1M 512' \"$uri\"";
+    let served = limited(&["serve", &image, "--pace", "none", "--", client]);
+    if served.code == 9 {
+        return println!("skipped: no qemu-io here; on Debian: apt-get install qemu-utils");
+    }
+    assert!(served.err.contains("state is not kept until there is room"), "{}", served.err);
+    for said in ["wrote 512/512 bytes at offset 0", "No space left on device", "read 512/512 bytes"] {
+        assert!(format!("{}{}", served.out, served.err).contains(said), "{said}: {}{}", served.out, served.err);
+    }
+}
+
 /// A server in the drive's own time takes real-time priority where it may. A program at that priority would starve others.
 #[test]
 fn a_captive_command_has_the_priority_of_its_user() {

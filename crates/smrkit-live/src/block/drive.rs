@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -30,7 +30,7 @@ use super::control::{AimedFault, InjectedFault};
 use super::image::{DriveImage, Syncer};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
-use crate::error::LiveError;
+use crate::error::{LiveError, lacks_room};
 use crate::log::log;
 use power_cut::{UndoLog, replaced};
 
@@ -45,6 +45,10 @@ const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
 /// A host that flushed after so many writes at most will soon flush the next ones, too (assumption).
 const FLUSHED_WRITES: u64 = 8;
+/// Time between looks at whether a full disk of the host has room again (assumption).
+const ROOM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between lines of the server's log on writes that found no room (assumption).
+const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The least of a drive's time for which it works for itself at once (assumption).
 const STEP: Nanos = Nanos(1_000_000);
 
@@ -120,10 +124,12 @@ pub enum CommandState {
     Waiting,
     /// The model serves it.
     UnderWay {
-        /// The model's tag of the first step.
+        /// The model's tag of the step.
         tag: u64,
-        /// Steps that have not completed.
-        steps: VecDeque<Step>,
+        /// The step that the model serves.
+        step: Option<Step>,
+        /// Those after it.
+        rest: Steps,
         /// True if it never completes.
         is_silent: bool,
         /// Number of the host's sync that it waits for; 0 where it waits for none.
@@ -143,6 +149,53 @@ pub struct Step {
     request: Request,
     /// When it came to the drive.
     arrival: Nanos,
+}
+
+/// Requests of the drive that a command takes, made one by one: a command may be for all of the drive.
+#[derive(Debug)]
+pub struct Steps {
+    op: Op,
+    /// Sectors without a request.
+    left: Range<u64>,
+    /// Sectors of a request at most.
+    longest: u64,
+    /// True if a flush comes last.
+    flushes: bool,
+}
+
+impl Steps {
+    fn of(command: &Command) -> Steps {
+        let sectors = command.sectors();
+        let all = sectors.end - sectors.start;
+        let (op, left, longest) = match command.kind {
+            CommandKind::Read => (Op::Read, sectors, all),
+            CommandKind::Write => (Op::Write, sectors, all),
+            CommandKind::Trim => (Op::Discard, sectors, DISCARD_SECTORS),
+            CommandKind::WriteZeroes => (Op::Write, sectors, ZERO_SECTORS),
+            // Commands about zones take no time, an append is a write by now, and the server answers a block status from the image.
+            CommandKind::Flush | CommandKind::BlockStatus | CommandKind::Zone(_) | CommandKind::ZoneAppend => {
+                (Op::Flush, 0..0, 0)
+            }
+        };
+        Steps { op, left, longest, flushes: command.fua || command.kind == CommandKind::Flush }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left.is_empty() && !self.flushes
+    }
+}
+
+impl Iterator for Steps {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        let Range { start, end } = self.left;
+        if start == end {
+            return std::mem::take(&mut self.flushes).then(|| Request::new(Op::Flush, Lba(0), 0));
+        }
+        self.left.start = end.min(start + self.longest);
+        Some(Request::new(self.op, Lba(start), (self.left.start - start) as u32))
+    }
 }
 
 impl Command {
@@ -226,8 +279,8 @@ pub struct ServedDrive {
     pub(super) queue: VecDeque<Command>,
     /// Those that were begun.
     pub(super) begun: usize,
-    /// How many times faster than the host's clock its time passes.
-    pace: f64,
+    /// How many times faster than the host's clock its time passes; none where nobody waits for it.
+    pace: Option<f64>,
     pub(super) ended: VecDeque<Command>,
     /// Commands that the drive has completed, with the sync of the image that each waits for.
     pub(super) syncing: VecDeque<(u64, Command)>,
@@ -261,6 +314,10 @@ pub struct ServedDrive {
     pub zone_violations: u64,
     /// Bytes of events in the state file.
     events_bytes: u64,
+    /// When the host was last found to have no room for events. Some are missing in the state file then, which is to be made anew.
+    lacked_room_at: Option<Instant>,
+    /// When it was last said that the image has no room.
+    said_full: Option<Instant>,
 }
 
 /// Where an append of `sectors` to the zone that begins at `start` goes; `None` where it breaks a rule.
@@ -321,7 +378,7 @@ impl ServedDrive {
             events: Events::new(writer),
             queue: VecDeque::new(),
             begun: 0,
-            pace: 1.0,
+            pace: None,
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
             syncer,
@@ -343,11 +400,18 @@ impl ServedDrive {
             failure: None,
             zone_violations: 0,
             events_bytes: 0,
+            lacked_room_at: None,
+            said_full: None,
         };
-        if let Err(error) = drive.checkpoint() {
-            // The data can be served without the state.
-            log(&format!("{error}: the drive is served, and its state will not be kept"));
-            drive.image.state_file = None;
+        match drive.checkpoint() {
+            Ok(()) => {}
+            Err(error) if error.lacks_room() => drive.note_lack_of_room(&error),
+            // Without the state nobody knows up to where a zone is written.
+            Err(error) if drive.zones().is_some() => return Err(error),
+            Err(error) => {
+                log(&format!("{error}: the drive is served, and its state will not be kept"));
+                drive.image.state_file = None;
+            }
         }
         if found != FoundState::New {
             drive.events.add_state(&drive.model.state());
@@ -360,7 +424,7 @@ impl ServedDrive {
 
     /// Takes note in the log of how many times faster than the host's clock the drive's time passes.
     pub fn keep_pace(&mut self, factor: f64) {
-        self.pace = factor;
+        self.pace = Some(factor);
         self.events.write_to_log(&LogEvent::Pace(factor));
     }
 
@@ -434,18 +498,23 @@ impl ServedDrive {
         let must_wait = self.begun > 0 && counts_active && command.changes()
             || self.queue.iter().take(self.begun).any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
+        let is_room_due = self.lacked_room_at.is_some_and(|since| since.elapsed() >= ROOM_CHECK_INTERVAL);
         let checkpoint_is_due =
-            self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
+            (self.events_bytes > 4 * EVENTS_BYTES_MAX || is_room_due) && self.begun > 0 && !self.model.is_rebuilding();
         if must_wait || checkpoint_is_due || self.model.now > now {
             return false;
+        }
+        if is_room_due {
+            self.save_state();
         }
         if zone_sectors.is_some() && !self.begin_on_zones(now.max(self.model.now)) {
             return true;
         }
-        let (at, steps) = (self.begun, steps(&self.queue[self.begun]));
+        let (at, rest) = (self.begun, Steps::of(&self.queue[self.begun]));
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
-        command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0, is_written: false, before: None };
+        let (step, sync, is_written, before) = (None, 0, false, None);
+        command.state = CommandState::UnderWay { tag, step, rest, is_silent, sync, is_written, before };
         self.begun += 1;
         self.submit_step(at, now.max(self.model.now));
         true
@@ -468,7 +537,7 @@ impl ServedDrive {
                 }
                 None => Err(CommandError::Io),
             },
-            _ if steps(command).iter().all(|step| zones.check_request(&step.request).is_ok()) => return true,
+            _ if Steps::of(command).all(|request| zones.check_request(&request).is_ok()) => return true,
             _ => Err(CommandError::Io),
         };
         self.zone_violations += u64::from(result.is_err());
@@ -502,13 +571,13 @@ impl ServedDrive {
         self.model.device.drives().iter().any(MemberDrive::has_write_cache)
     }
 
-    /// Submits the first step of a command that is under way to the model.
+    /// Submits the next step of a command that is under way to the model.
     fn submit_step(&mut self, at: usize, now: Nanos) {
         let (arrival, command) = (self.model.now.max(now), &mut self.queue[at]);
-        let CommandState::UnderWay { tag, steps, sync, .. } = &mut command.state else { return };
-        let Some(step) = steps.front_mut() else { return };
-        (*tag, step.arrival) = (self.next_tag, arrival);
-        let (tag, request) = (*tag, step.request);
+        let CommandState::UnderWay { tag, step, rest, sync, .. } = &mut command.state else { return };
+        let Some(request) = rest.next() else { return };
+        (*tag, *step) = (self.next_tag, Some(Step { request, arrival }));
+        let tag = *tag;
         match request.op {
             Op::Flush => {
                 self.writes = [0, self.writes[0]];
@@ -522,7 +591,8 @@ impl ServedDrive {
                 let will_be_flushed = command.fua || self.writes[0].max(self.writes[1]) <= FLUSHED_WRITES;
                 // Of a write that is to fail, or to be cut off, less may be in the image.
                 let may_fail = self.model.will_lose_power() || !self.aimed.is_empty() || self.failure.is_some();
-                if will_be_flushed && self.is_durable && !may_fail {
+                // Without a pace the flush comes at once, and would wait for the sync of each write.
+                if will_be_flushed && self.is_durable && self.pace.is_some() && !may_fail {
                     self.write_early(at);
                 }
             }
@@ -559,6 +629,11 @@ impl ServedDrive {
 
     /// Lets time go on to `limit`; without one until a command ends, and to all else that happens at that moment.
     pub fn advance(&mut self, limit: Option<Nanos>) {
+        self.advance_before(limit, None);
+    }
+
+    /// As `advance`; false if it was time to stop before all was done: one command may be long.
+    pub(super) fn advance_before(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
         let mut until = limit.unwrap_or(Nanos::MAX);
         while self.failure.is_none() {
             let stepped = self.model.step(until);
@@ -571,6 +646,13 @@ impl ServedDrive {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(fault) => self.meet(fault),
+            }
+            if has_completed
+                && self.ended.is_empty()
+                && self.failure.is_none()
+                && stop_at.is_some_and(|at| Instant::now() >= at)
+            {
+                return false;
             }
             if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
                 // A nanosecond more than this moment: what waits begins only once its moment is over (`Device::step`).
@@ -585,23 +667,32 @@ impl ServedDrive {
             self.events.drop_held();
             self.fail_under_way(self.model.now);
         }
-        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX && !self.model.is_rebuilding() {
-            let saved = self.checkpoint();
-            self.give_up_on(saved);
+        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
+            self.save_state();
+        }
+        true
+    }
+
+    /// Nothing more of the commands under way is begun: what the model serves now is their end.
+    pub(super) fn cut_short(&mut self) {
+        for command in self.queue.iter_mut().take(self.begun) {
+            if let CommandState::UnderWay { rest, .. } = &mut command.state {
+                (rest.left, rest.flushes) = (0..0, false);
+            }
         }
     }
 
     /// The model completed a step. The command's next one begins, if the drive `goes_on`.
     fn complete(&mut self, Completion { tag, start, end, .. }: Completion, goes_on: bool) {
         let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
-        let CommandState::UnderWay { steps, .. } = &mut self.queue[at].state else { return };
-        let Some(Step { request, arrival }) = steps.pop_front() else { return };
+        let CommandState::UnderWay { step, .. } = &mut self.queue[at].state else { return };
+        let Some(Step { request, arrival }) = step.take() else { return };
         self.events.end(tag, Some(LogEvent::Served { request, arrival, served: Served { start, end } }));
         let done = self.carry_out(at, &request);
-        let CommandState::UnderWay { steps, .. } = &self.queue[at].state else { return };
+        let CommandState::UnderWay { rest, .. } = &self.queue[at].state else { return };
         match done {
-            Ok(()) if !steps.is_empty() && goes_on => self.submit_step(at, self.model.now),
-            Ok(()) if !steps.is_empty() => {}
+            Ok(()) if !rest.is_empty() && goes_on => self.submit_step(at, self.model.now),
+            Ok(()) if !rest.is_empty() => {}
             done => self.end(at, end, done),
         }
     }
@@ -626,7 +717,11 @@ impl ServedDrive {
                 self.write_events();
                 self.undo.clear();
                 // Up to where a zone's data is good, the events alone tell.
-                if self.is_durable && self.zones().is_some() { self.image.sync_events() } else { Ok(()) }
+                match self.is_durable && self.zones().is_some() {
+                    true if self.lacked_room_at.is_some() => Err(io::ErrorKind::StorageFull.into()),
+                    true => self.image.sync_events(),
+                    false => Ok(()),
+                }
             }
             Op::Write | Op::Discard => {
                 let early = match &mut self.queue[at].state {
@@ -687,12 +782,17 @@ impl ServedDrive {
         Ok(self.image.storage.read(bytes.start, data))
     }
 
-    fn failed(&self, error: &io::Error) -> CommandError {
-        log(&format!("{}: {error}", self.image.path.display()));
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CommandError::NoSpace,
-            _ => CommandError::Io,
+    fn failed(&mut self, error: &io::Error) -> CommandError {
+        if !lacks_room(error) {
+            log(&format!("{}: {error}", self.image.path.display()));
+            return CommandError::Io;
         }
+        // Whoever goes on writing would fill the disk of the log, too.
+        if self.said_full.is_none_or(|said| said.elapsed() >= FULL_LOG_INTERVAL) {
+            log(&format!("{}: {error}", self.image.path.display()));
+            self.said_full = Some(Instant::now());
+        }
+        CommandError::NoSpace
     }
 
     /// A command has ended.
@@ -702,6 +802,10 @@ impl ServedDrive {
         self.held_bytes -= command.payload_bytes();
         match std::mem::replace(&mut command.state, CommandState::Ended(end, result)) {
             CommandState::UnderWay { is_silent: true, .. } => {}
+            CommandState::UnderWay { sync, .. } if result.is_ok() && self.syncer.has_failed(sync) => {
+                command.state = CommandState::Ended(end, Err(CommandError::NoSpace));
+                self.ended.push_back(command);
+            }
             CommandState::UnderWay { sync, .. } if result.is_ok() && !self.syncer.is_done(sync) => {
                 self.syncing.push_back((sync, command));
             }
@@ -711,16 +815,25 @@ impl ServedDrive {
 
     /// Ends commands whose data have become durable; waits for that where `waits` is true.
     pub fn receive_synced(&mut self, waits: bool) {
-        if let Err(error) = self.syncer.receive(waits) {
-            // The system forgets what it could not write, and the next sync would succeed without it.
-            self.give_up_on(Err::<(), _>(error));
+        match self.syncer.receive(waits) {
+            // The system forgets what it could not write, and the next sync succeeds without it: each client's next flush tells of it.
+            Err(error) if lacks_room(&error) => {
+                self.failed(&error);
+                (self.has_lost, self.is_changed) = (true, true);
+            }
+            // Nobody knows what else is lost.
+            synced => self.give_up_on(synced),
         }
         while let Some((sync, mut command)) = self.syncing.pop_front() {
             if self.failure.is_none() && !self.syncer.is_done(sync) {
                 return self.syncing.push_front((sync, command));
             }
-            if let (CommandState::Ended(_, result), true) = (&mut command.state, self.failure.is_some()) {
-                *result = Err(CommandError::Io);
+            if let CommandState::Ended(_, result) = &mut command.state {
+                *result = match () {
+                    () if self.failure.is_some() => Err(CommandError::Io),
+                    () if self.syncer.has_failed(sync) => Err(CommandError::NoSpace),
+                    () => *result,
+                };
             }
             self.ended.push_back(command);
         }
@@ -918,12 +1031,40 @@ impl ServedDrive {
         Ok(())
     }
 
+    /// Saves the state anew, if that can be done now. Nothing is under way.
+    fn save_state(&mut self) {
+        // A rebuild goes on between the requests of hosts, and is in no state.
+        if self.model.is_rebuilding() {
+            return;
+        }
+        match self.checkpoint() {
+            Err(error) if error.lacks_room() => self.note_lack_of_room(&error),
+            Err(error) => self.give_up_on(Err::<(), _>(error)),
+            Ok(()) if self.lacked_room_at.take().is_some() => {
+                log(&format!("{}: there is room again: the drive's state is kept", self.image.path.display()));
+            }
+            Ok(()) => {}
+        }
+    }
+
+    /// The host has no room for the drive's state. Its data is served all the same: what needs no room of the host's goes on.
+    fn note_lack_of_room(&mut self, error: &dyn std::fmt::Display) {
+        if self.lacked_room_at.replace(Instant::now()).is_none() {
+            let path = self.image.path.display();
+            log(&format!("{path}: the drive's state is not kept until there is room: {error}"));
+        }
+    }
+
     /// Writes out the events that have gathered for the state file.
     fn write_events(&mut self) {
         let lines = std::mem::take(&mut self.events.lines);
-        self.events_bytes += lines.len() as u64;
-        let written = self.image.append(&lines).map_err(|error| LiveError::io(&self.image.path, error));
-        self.give_up_on(written);
+        if self.lacked_room_at.is_none() {
+            self.events_bytes += lines.len() as u64;
+            match self.image.append(&lines).map_err(|error| LiveError::io(&self.image.path, error)) {
+                Err(error) if error.lacks_room() => self.note_lack_of_room(&error),
+                written => self.give_up_on(written),
+            }
+        }
         self.events.lines = lines;
         self.events.lines.clear();
     }
@@ -977,40 +1118,10 @@ impl ServedDrive {
             && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
             let opened = LogEvent::Open(FoundState::Clean, self.model.now);
-            let begun = [opened, LogEvent::Queue(self.model.order), LogEvent::Pace(self.pace)];
+            let begun = [opened, LogEvent::Queue(self.model.order), LogEvent::Pace(self.pace.unwrap_or(1.0))];
             self.events.begin_log(&self.image.run, &self.model.state(), begun);
         }
     }
-}
-
-/// Requests of the drive that a command takes.
-fn steps(command: &Command) -> VecDeque<Step> {
-    let Range { start, end } = command.sectors();
-    let step = |op, range: Range<u64>| Step {
-        request: Request::new(op, Lba(range.start), (range.end - range.start) as u32),
-        arrival: Nanos::ZERO,
-    };
-    let mut steps = VecDeque::new();
-    match command.kind {
-        CommandKind::Read => steps.push_back(step(Op::Read, start..end)),
-        CommandKind::Write => steps.push_back(step(Op::Write, start..end)),
-        CommandKind::Trim => {
-            let pieces = (start..end).step_by(DISCARD_SECTORS as usize);
-            steps.extend(pieces.map(|from| step(Op::Discard, from..end.min(from + DISCARD_SECTORS))));
-        }
-        CommandKind::WriteZeroes => {
-            let pieces = (start..end).step_by(ZERO_SECTORS as usize);
-            steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS))));
-        }
-        // The server answers a block status from the image, so that none comes here.
-        CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(step(Op::Flush, 0..0)),
-        // They take no time, or are a write by now.
-        CommandKind::Zone(_) | CommandKind::ZoneAppend => {}
-    }
-    if command.fua && command.kind != CommandKind::Flush {
-        steps.push_back(step(Op::Flush, 0..0));
-    }
-    steps
 }
 
 /// Takes note of sectors that an event made unreadable or readable.

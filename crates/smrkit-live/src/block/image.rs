@@ -114,12 +114,14 @@ pub(super) struct Syncer {
     /// Syncs that were asked for so far, and how many of them are done.
     begun: u64,
     ended: u64,
+    /// The last one that failed.
+    failed: u64,
 }
 
 impl Syncer {
     pub fn new(storage: Arc<dyn Storage>) -> io::Result<Syncer> {
         let (answers, done) = waking_channel()?;
-        Ok(Syncer { storage, thread: None, answers, done, begun: 0, ended: 0 })
+        Ok(Syncer { storage, thread: None, answers, done, begun: 0, ended: 0, failed: 0 })
     }
 
     /// Asks for what was written so far to become durable, if the image has changed since this was asked last; the number of the sync.
@@ -160,17 +162,26 @@ impl Syncer {
         number <= self.ended
     }
 
+    /// True if a sync, or one after it, has failed.
+    pub fn has_failed(&self, number: u64) -> bool {
+        (1..=self.failed).contains(&number)
+    }
+
     /// Takes note of the syncs that are done; where none is and `waits` is true, waits for one. Errors: one failed.
     pub fn receive(&mut self, waits: bool) -> io::Result<()> {
         let mut done: Vec<_> = self.done.receive().collect();
         if waits && done.is_empty() {
             done.extend(self.done.wait());
         }
+        let mut all = Ok(());
         for (number, result) in done {
             self.ended = number;
-            result?;
+            if result.is_err() {
+                self.failed = number;
+                all = result;
+            }
         }
-        Ok(())
+        all
     }
 }
 

@@ -228,6 +228,7 @@ impl DriveServer {
     /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
     /// it was not yet.
     fn end_all(&mut self) {
+        self.drive.cut_short();
         while self.drive.begun > 0 {
             self.drive.advance(None);
         }
@@ -473,7 +474,7 @@ impl DriveServer {
     }
 
     fn advance(&mut self, limit: Option<Nanos>) {
-        self.drive.advance(limit);
+        self.has_more_work |= !self.drive.advance_before(limit, Some(self.look_at));
         self.drive.write_gathered();
         self.reply_ended();
     }

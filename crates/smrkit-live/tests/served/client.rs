@@ -11,6 +11,7 @@ pub const FLUSH: u16 = 3;
 pub const TRIM: u16 = 4;
 pub const WRITE_ZEROES: u16 = 6;
 pub const FUA: u16 = 1;
+pub const NO_HOLE: u16 = 2;
 
 pub struct Client<S = UnixStream> {
     pub stream: S,

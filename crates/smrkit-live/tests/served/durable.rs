@@ -16,7 +16,8 @@ use smrkit_live::block::image::{Storage, state_path};
 use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
-use super::client::{Client, FLUSH, FUA, WRITE};
+use super::client::{Client, FLUSH, FUA, NO_HOLE, WRITE, WRITE_ZEROES};
+use super::protocol::NO_SPACE;
 use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, check_image, image, open_image};
 
 /// Layers that promise it.
@@ -157,12 +158,15 @@ fn every_client_hears_once_of_what_a_power_cut_lost() {
     }
 }
 
-/// An image on a disk that takes its time to make it durable, or fails to.
+/// An image on a disk that takes its time to make it durable, or fails to, or has no room.
 struct SlowDisk {
     image: std::fs::File,
     /// Syncs that have begun and that have ended.
     syncs: [AtomicU64; 2],
     fails: AtomicBool,
+    is_full: AtomicBool,
+    /// Writes of zeros: they take a moment, and leave the image as it is.
+    zeros: AtomicU64,
 }
 
 const SYNC: Duration = Duration::from_millis(400);
@@ -173,6 +177,11 @@ impl Storage for SlowDisk {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes[0] == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+            self.zeros.fetch_add(1, SeqCst);
+            return Ok(());
+        }
         self.image.write(offset, bytes)
     }
 
@@ -184,7 +193,11 @@ impl Storage for SlowDisk {
         self.syncs[0].fetch_add(1, SeqCst);
         std::thread::sleep(SYNC);
         self.syncs[1].fetch_add(1, SeqCst);
-        if self.fails.load(SeqCst) { Err(io::Error::other("the disk failed")) } else { Ok(()) }
+        match [&self.fails, &self.is_full].map(|one| one.load(SeqCst)) {
+            [true, _] => Err(io::Error::other("the disk failed")),
+            [_, true] => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
     }
 
     fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
@@ -197,7 +210,8 @@ fn on_slow_disk(is_durable: bool, pace: Pace) -> (Arc<SlowDisk>, Served, TempDir
     let folder = TempDir::new().unwrap();
     let path = image(folder.path(), "in-place");
     let image = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    let disk = Arc::new(SlowDisk { image, syncs: Default::default(), fails: AtomicBool::default() });
+    let (syncs, fails, is_full, zeros) = Default::default();
+    let disk = Arc::new(SlowDisk { image, syncs, fails, is_full, zeros });
     let mut drive = ServedDrive::open(open_image(&path).over(disk.clone()), None, Queue::Fcfs).unwrap().0;
     drive.is_durable = is_durable;
     let served = Served::start(drive, &folder.path().join("s"), pace);
@@ -225,6 +239,62 @@ fn a_flush_waits_until_the_image_is_durable_and_nobody_else_does() {
         assert_ne!(client.ask(0, FLUSH, 0, 0, &[]), 0);
         assert_ne!(other.ask(0, WRITE, 0, PIECE as u32, &[1; PIECE]), 0, "nobody knows what is on the disk by now");
         assert!(served.stop()["has_failed"] == true);
+    }
+}
+
+/// What the host's system could not write it forgets: who flushes next has to know, and only they.
+#[test]
+fn a_sync_without_room_fails_each_clients_next_flush_and_the_drive_goes_on() {
+    for pace in [Pace::None, Pace::Times(1.0)] {
+        let (disk, served, _folder) = on_slow_disk(true, pace);
+        let [mut client, mut other] = [(); 2].map(|()| Client::new(&served.socket));
+        client.write(0, &[1; PIECE]);
+        disk.is_full.store(true, SeqCst);
+        assert_eq!(client.ask(0, FLUSH, 0, 0, &[]), NO_SPACE);
+        assert_eq!(client.ask(FUA, WRITE, place(1), PIECE as u32, &[2; PIECE]), NO_SPACE);
+        assert_eq!(other.read(0, PIECE), [1; PIECE]);
+        disk.is_full.store(false, SeqCst);
+        assert_ne!(other.ask(0, FLUSH, 0, 0, &[]), 0);
+        other.flush();
+        let before = disk.syncs[1].load(SeqCst);
+        client.write(place(1), &[3; PIECE]);
+        // A debt of the second sync, whose failure the client has been told already.
+        let _ = client.ask(0, FLUSH, 0, 0, &[]);
+        client.flush();
+        assert!(disk.syncs[1].load(SeqCst) > before);
+        assert!(served.stop()["has_failed"] == false);
+    }
+}
+
+#[test]
+fn a_drive_without_a_pace_syncs_once_a_flush() {
+    let (disk, served, _folder) = on_slow_disk(true, Pace::None);
+    let mut client = Client::new(&served.socket);
+    for round in 1..4 {
+        (0..4).for_each(|at| client.write(place(at), &[1; PIECE]));
+        client.flush();
+        assert_eq!(disk.syncs[0].load(SeqCst), round);
+    }
+}
+
+/// Zeros for all of the drive are 120 requests of 8 MiB, and half a minute's work of this disk.
+#[test]
+fn others_are_served_while_a_long_command_is_under_way_and_a_stop_ends_it() {
+    for pace in [Pace::None, Pace::Times(1000.0)] {
+        let (disk, served, _folder) = on_slow_disk(false, pace);
+        let mut client = Client::new(&served.socket);
+        client.send(NO_HOLE, WRITE_ZEROES, 0, (client.bytes / 512 * 512) as u32, &[]);
+        while disk.zeros.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let begun = Instant::now();
+        assert_eq!(served.report()["completed"], 0);
+        Client::new(&served.socket);
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        let stopped = Instant::now();
+        served.stop();
+        assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+        assert_eq!(client.reply().0, 108);
     }
 }
 

@@ -10,6 +10,7 @@ mod faults;
 mod protocol;
 mod paths;
 mod replayed;
+mod room;
 mod stopped;
 mod tls;
 mod zones;

@@ -10,7 +10,7 @@ use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 
 const IO: u32 = 5;
 const INVALID: u32 = 22;
-const NO_SPACE: u32 = 28;
+pub const NO_SPACE: u32 = 28;
 const OVERFLOW: u32 = 75;
 
 #[test]

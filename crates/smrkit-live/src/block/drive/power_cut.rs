@@ -161,8 +161,10 @@ impl ServedDrive {
     fn tear_under_way(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         for command in self.queue.iter().take(self.begun) {
             // What was in the image before the cut was planned has reached the platters.
-            let CommandState::UnderWay { steps, is_written: false, .. } = &command.state else { continue };
-            let Some(Step { request, .. }) = steps.front() else { continue };
+            let CommandState::UnderWay { step: Some(Step { request, .. }), is_written: false, .. } = &command.state
+            else {
+                continue;
+            };
             if request.op != Op::Write || command.data.is_empty() {
                 continue;
             }
