@@ -30,8 +30,8 @@ const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Reproduce {
-    /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, hosts, all papers with
-    /// all, or a folder with study.py and numbers.toml.
+    /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, hosts, file-systems, all
+    /// papers with all, or a folder with study.py and numbers.toml.
     #[arg(value_name = "NAME|FOLDER")]
     name: String,
     /// Shorter runs, fewer seeds, rougher verdicts.
