@@ -84,7 +84,7 @@ impl Search<'_, '_> {
         let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
             budget.at_once_bytes = own.trajectory.cache_full_after_bytes;
-            budget.at_once_bytes_per_s = own.trajectory.rate_before_bytes_per_s;
+            budget.at_once_bytes_per_s = own.trajectory.rate_before_bytes_per_s.unwrap_or(0.0);
             budget.after_bytes_per_s = own.trajectory.rate_after_bytes_per_s;
         }
         let full = match &own.full {

@@ -56,8 +56,8 @@ pub struct Trajectory {
     pub full_after_s: Option<f64>,
     /// Host bytes until then, read and written; null if it never came.
     pub cache_full_after_bytes: Option<u64>,
-    /// Host bytes a second before that moment, or over the whole run.
-    pub rate_before_bytes_per_s: f64,
+    /// Host bytes a second before that moment, or over the whole run; null if there was no time before it.
+    pub rate_before_bytes_per_s: Option<f64>,
     /// Host bytes a second from it on; null if it never came.
     pub rate_after_bytes_per_s: Option<f64>,
     /// Slow and fast phases of that; none where it is steady.
@@ -108,7 +108,6 @@ impl Trajectory {
         let over =
             |of: fn(&CommandTimes) -> u64| disks.iter().filter(|disk| of(&disk.verdict.commands) > 0).count() as u64;
         let working_ns = disks.iter().map(Outcome::working_ns).max().unwrap_or(0);
-        let until = |at_s: f64| (verdict.rate_before_bytes_per_s * at_s).round() as u64;
         Trajectory {
             requests: outcome.requests,
             refused: disks.iter().map(|disk| disk.layer_stats.violations().all).sum(),
@@ -119,7 +118,7 @@ impl Trajectory {
             cache_full_at_s: verdict.cache_full_at_s,
             full_in_s: full_in_s(outcome),
             full_after_s: None,
-            cache_full_after_bytes: verdict.cache_full_at_s.map(until),
+            cache_full_after_bytes: verdict.cache_full_at_s.map(|_| verdict.before_bytes),
             rate_before_bytes_per_s: verdict.rate_before_bytes_per_s,
             rate_after_bytes_per_s: verdict.rate_after_bytes_per_s,
             phases: verdict
@@ -147,7 +146,7 @@ impl Trajectory {
 
     /// The rate that remains: from when the cache is full, or throughout.
     pub fn lasting_bytes_per_s(&self) -> f64 {
-        self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
+        self.rate_after_bytes_per_s.or(self.rate_before_bytes_per_s).unwrap_or(0.0)
     }
 
     /// Bytes a second that are asked for, where requests come at times of their own.
@@ -180,7 +179,7 @@ impl Trajectory {
         let Some(more_s) = self.full_in_s.take() else { return };
         let at_s = self.elapsed_ns as f64 / 1e9 + more_s;
         self.cache_full_at_s = Some(at_s);
-        self.cache_full_after_bytes = Some((self.rate_before_bytes_per_s * at_s) as u64);
+        self.cache_full_after_bytes = self.rate_before_bytes_per_s.map(|rate| (rate * at_s) as u64);
         self.rate_after_bytes_per_s = Some(later.lasting_bytes_per_s());
         self.phases.clone_from(&later.phases);
         self.longest_stall_ns = self.longest_stall_ns.max(later.longest_stall_ns);
@@ -549,7 +548,7 @@ mod tests {
             let verdict = Verdict { commands, ..Verdict::default() };
             Outcome { latency_ns: max(50 * S), verdict, busy_ns, ..Outcome::default() }
         };
-        let verdict = Verdict { cache_full_at_s: Some(3.0), rate_before_bytes_per_s: 5.0, ..Verdict::default() };
+        let verdict = Verdict { cache_full_at_s: Some(3.0), before_bytes: 15, ..Verdict::default() };
         let members = vec![disk(7, 10), disk(8, 40), disk(31, 20)];
         let array = Outcome { latency_ns: max(40 * S), verdict, members, elapsed_ns: 100, ..Outcome::default() };
         let course = Trajectory::from_outcome(&array);

@@ -36,7 +36,7 @@ fn run(bytes_per_s: f64, longest_s: u64) -> Trajectory {
         requests: 1000,
         bytes: (bytes_per_s * 100.0) as u64,
         elapsed_ns: 100 * S,
-        rate_before_bytes_per_s: bytes_per_s,
+        rate_before_bytes_per_s: Some(bytes_per_s),
         longest_stall_ns: longest_s * S,
         longest_read_ns: longest_s * S,
         longest_write_ns: longest_s * S,
@@ -402,7 +402,7 @@ fn how_long_and_how_fast_have_their_range() {
     let mut falls = advice(20.0, 4);
     falls.present[0].own = Trajectory {
         cache_full_at_s: Some(60.0),
-        rate_before_bytes_per_s: 20e6,
+        rate_before_bytes_per_s: Some(20e6),
         rate_after_bytes_per_s: Some(1e6),
         ..run(1e6, 4)
     };
@@ -1027,7 +1027,7 @@ fn an_end_is_the_worse_one_by_what_it_does() {
     let ends = |at_worse: f64, at_better: f64| {
         let mut one = advice(1.0, 1);
         one.take_ends(vec![end(true, run(at_worse, 1)), end(false, run(at_better, 1))]);
-        let rates = one.ends.iter().map(|end| (end.worse, end.trajectory.rate_before_bytes_per_s));
+        let rates = one.ends.iter().map(|end| (end.worse, end.trajectory.lasting_bytes_per_s()));
         rates.collect::<Vec<_>>()
     };
     // The drive as it is does 1 MB/s.

@@ -422,12 +422,11 @@ fn figures(advice: &Advice) -> String {
         Measure::BytesPerS => {
             let usual = own.lasting_bytes_per_s() * multiple(advice, advice.judged());
             let usual = beside(format!("{disks} {}", rate(usual)));
-            let later = own
-                .cache_full_at_s
-                .filter(|&at_s| at_s > 0.0 && own.lasting_bytes_per_s() < own.rate_before_bytes_per_s);
-            let mut course = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
-                format!("{} for {}, then ", rate(own.rate_before_bytes_per_s), format::seconds(at_s))
-            });
+            let before = own.rate_before_bytes_per_s.unwrap_or(0.0);
+            let later = own.cache_full_at_s.filter(|&at_s| at_s > 0.0 && own.lasting_bytes_per_s() < before);
+            let mut course = later
+                .filter(|_| !advice.system.is_conventional)
+                .map_or(String::new(), |at_s| format!("{} for {}, then ", rate(before), format::seconds(at_s)));
             course += &match verdict::by_phase(&own.phases, rate, format::seconds) {
                 Some(phases) => format!("{phases}; from then on {} in all", rate(own.lasting_bytes_per_s())),
                 None => rate(own.lasting_bytes_per_s()),

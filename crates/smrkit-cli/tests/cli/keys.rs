@@ -29,7 +29,7 @@ fn contract() -> Value {
         "timeline": {"window_ns": 0, "requests": [], "read_bytes": [], "written_bytes": [], "longest_ns": [],
                      "cache_fill": []},
         "layer_stats": {},
-        "verdict": {"cache_full_at_s": null, "rate_before_bytes_per_s": 0.0, "rate_after_bytes_per_s": null,
+        "verdict": {"cache_full_at_s": null, "rate_before_bytes_per_s": null, "rate_after_bytes_per_s": null,
                     "longest_stall_ns": 0, "stalls_over_7s": 0, "stalls_over_30s": 0, "text": ""}
     })
 }

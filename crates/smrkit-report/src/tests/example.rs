@@ -41,7 +41,7 @@ fn run(layer: &str) -> Outcome {
         surface: surface(false),
         latency_histogram: Histograms { read: histogram(8e6, 0), write: histogram(1e6, 0) },
         verdict: Verdict {
-            rate_before_bytes_per_s: 6.6e6,
+            rate_before_bytes_per_s: Some(6.6e6),
             longest_stall_ns: 210_000_000,
             text: "6.6 MB/s throughout; the longest request takes 0.2 s.".into(),
             ..Verdict::default()
@@ -83,7 +83,7 @@ pub fn set_assoc(cache_percent: u64) -> Outcome {
         latency_histogram: Histograms { read: histogram(8e6, 40), write: histogram(1e6, 300) },
         verdict: Verdict {
             cache_full_at_s: Some(300.0),
-            rate_before_bytes_per_s: 6.6e6,
+            rate_before_bytes_per_s: Some(6.6e6),
             rate_after_bytes_per_s: Some(1.1e6),
             longest_stall_ns: 34_200_000_000,
             stalls_over_7s: 212,

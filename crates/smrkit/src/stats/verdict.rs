@@ -33,8 +33,8 @@ record! {
         pub before_bytes: u64,
         /// The time until that moment, or of the whole run.
         pub before_ns: u64,
-        /// Host bytes per second before that moment, or over the whole run.
-        pub rate_before_bytes_per_s: f64 => derived,
+        /// Host bytes per second before that moment, or over the whole run; null if there was no time before it.
+        pub rate_before_bytes_per_s: Option<f64> => derived,
         /// Host bytes per second from that moment on; null if it never came.
         pub rate_after_bytes_per_s: Option<f64> => derived,
         /// The longest latency.
@@ -73,8 +73,8 @@ fn derived<T: Default>(_: T, _: T) -> T {
 impl Verdict {
     /// Fills what follows from the latencies, the host's sectors and the time of the run.
     pub(super) fn conclude(&mut self, latency_ns: &Latencies, host_sectors: u64, elapsed_ns: u64) {
-        let rate = |bytes: u64, ns: u64| if ns > 0 { bytes as f64 / Nanos(ns).as_secs() } else { 0.0 };
-        let after = rate(host_sectors * SECTOR_BYTES - self.before_bytes, elapsed_ns - self.before_ns);
+        let rate = |bytes: u64, ns: u64| (ns > 0).then(|| bytes as f64 / Nanos(ns).as_secs());
+        let after = rate(host_sectors * SECTOR_BYTES - self.before_bytes, elapsed_ns - self.before_ns).unwrap_or(0.0);
         self.rate_before_bytes_per_s = rate(self.before_bytes, self.before_ns);
         self.rate_after_bytes_per_s = self.cache_full_at_s.map(|_| after);
         self.longest_stall_ns = latency_ns.all.max;
@@ -287,7 +287,7 @@ fn course(outcome: &Outcome) -> String {
     let open = outcome.engine.arrival == Arrival::Trace;
     let cleans = cleans(outcome);
     let mean = format!("a request takes {} on average", Nanos(outcome.latency_ns.all.mean));
-    let before = verdict.rate_before_bytes_per_s;
+    let before = verdict.rate_before_bytes_per_s.unwrap_or(0.0);
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
         let what = match cleans && outcome.layer != BASELINE {
             true => "No request waits for cleaning",
@@ -417,7 +417,7 @@ mod tests {
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
             cache_full_at_s: Some(60.0),
-            rate_before_bytes_per_s: 1e6,
+            rate_before_bytes_per_s: Some(1e6),
             rate_after_bytes_per_s: Some(after),
             ..Verdict::default()
         };

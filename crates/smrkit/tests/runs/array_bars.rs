@@ -164,7 +164,7 @@ fn an_array_waits_for_cleaning_from_when_a_member_s_command_does() {
             rows.map(|row| f64::from(row.sectors) * 512.0).sum::<f64>()
         };
         let (before, with) = (answered(&|end_s| end_s < at_s - 1e-9), answered(&|end_s| end_s < at_s + 1e-9));
-        let counted = verdict.rate_before_bytes_per_s * at_s;
+        let counted = verdict.rate_before_bytes_per_s.unwrap_or(0.0) * at_s;
         assert!(before - 1.0 < counted && counted < with + 1.0, "{what}: {before} to {with}, not {counted}");
         let after = verdict.rate_after_bytes_per_s.unwrap() * (outcome.elapsed_ns as f64 / 1e9 - at_s);
         let all = answered(&|_| true);

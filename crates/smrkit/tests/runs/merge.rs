@@ -112,7 +112,8 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
     assert_eq!(merged.write_amplification, Some(physical as f64 / merged.host_written_sectors as f64));
     let verdict = &merged.verdict;
     let rate = (merged.host_read_sectors + merged.host_written_sectors) as f64 * 512e9 / merged.elapsed_ns as f64;
-    let (before, after) = (verdict.rate_before_bytes_per_s, verdict.rate_after_bytes_per_s.unwrap_or(rate));
+    let (before, after) =
+        (verdict.rate_before_bytes_per_s.unwrap_or(rate), verdict.rate_after_bytes_per_s.unwrap_or(rate));
     assert!(before.min(after) <= rate * 1.0001 && rate <= before.max(after) * 1.0001, "{before} {rate} {after}");
     merged
 }

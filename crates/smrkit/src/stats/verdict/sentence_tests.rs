@@ -9,7 +9,7 @@ use crate::stats::outcome::{Rebuild, Scaled};
 fn base() -> Outcome {
     let verdict = Verdict {
         cache_full_at_s: Some(60.0),
-        rate_before_bytes_per_s: 1e6,
+        rate_before_bytes_per_s: Some(1e6),
         rate_after_bytes_per_s: Some(0.5e6),
         ..Verdict::default()
     };
@@ -304,8 +304,8 @@ fn rates_are_those_before_and_after_the_cache_is_full() {
         assert_eq!(verdict.longest_stall_ns, 77);
         (verdict.rate_before_bytes_per_s, verdict.rate_after_bytes_per_s)
     };
-    assert_eq!(verdict(Some(2.0), 512_000, 2 * S), (256_000.0, Some(192_000.0)));
-    assert_eq!(verdict(Some(0.0), 0, 0), (0.0, Some(204_800.0)), "nothing was before");
+    assert_eq!(verdict(Some(2.0), 512_000, 2 * S), (Some(256_000.0), Some(192_000.0)));
+    assert_eq!(verdict(Some(0.0), 0, 0), (None, Some(204_800.0)), "no time was before");
     assert_eq!(verdict(Some(10.0), 512_000, 10 * S).1, Some(0.0), "at the end");
-    assert_eq!(verdict(None, 2_048_000, 10 * S), (204_800.0, None), "never");
+    assert_eq!(verdict(None, 2_048_000, 10 * S), (Some(204_800.0), None), "never");
 }
