@@ -15,9 +15,11 @@ use smrkit_options::pairs;
 use smrkit_options::run::{self, RunOptions};
 use smrkit_report::{catalogue, trace_info as info};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::parquet::{Meta, ParquetWriter, check_ending};
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::error::Raised;
+use crate::requests::Requests;
 use crate::rows::{Parts, Rows, TRACED};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
@@ -97,6 +99,19 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         Ok(rows.table())
     };
     watched(py, progress.as_ref(), read)?.raised(py)
+}
+
+/// Writes requests as a trace.
+#[pyfunction]
+pub fn trace_write(py: Python, requests: &Requests, path: PathBuf) -> PyResult<()> {
+    let write = || -> Result<(), Error> {
+        check_ending(&path)?;
+        let meta = Meta { source_format: "table".into(), ..Meta::default() };
+        let mut writer = ParquetWriter::create(&path, &meta, None)?;
+        writer.write(requests.rows())?;
+        writer.finish()
+    };
+    py.detach(write).raised(py)
 }
 
 /// The requests of a workload on a disk of so many bytes.

@@ -12,6 +12,7 @@ mod layer;
 mod run;
 mod advice;
 mod sweep;
+mod fleet;
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod command;
@@ -23,13 +24,15 @@ mod _native {
     #[pymodule_export]
     use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
     #[pymodule_export]
-    use crate::catalogue::{trace_generate, trace_info, trace_read};
+    use crate::catalogue::{trace_generate, trace_info, trace_read, trace_write};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::command::command;
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = smrkit::VERSION;
+    #[pymodule_export]
+    use crate::fleet::{Fleet, fleet, fleet_by, fleet_options, fleet_work};
     #[pymodule_export]
     use crate::layer::{Buffer, Geometry, LentDisk, register};
     #[pymodule_export]

@@ -45,6 +45,11 @@ impl Requests {
 }
 
 impl Requests {
+    /// The requests.
+    pub fn rows(&self) -> &[Request] {
+        &self.0
+    }
+
     /// The demand.
     pub fn demand(&self) -> Arc<dyn Demand> {
         Arc::new(TableDemand(Arc::clone(&self.0)))

@@ -55,6 +55,7 @@ files! {
     drives: "test_drive.py",
     entry: "test_entry.py",
     examples: "test_examples.py",
+    fleets: "test_fleet.py",
     layers: "test_layer.py",
     notebooks: "test_notebooks.py",
     pages: "test_pages.py",

@@ -34,17 +34,21 @@ LAYERS = {
 
 
 TYPES = {"amount": "Amount", "number": "float | str", "path": "Path", "switch": "bool", "text": "str", "time": "Time"}
-# Names or paths of files, and parameters by their names.
-OTHER_TYPES = {"drive": "Path", "set": "Mapping[str, Any]"}
+# Names of drives may be paths of files.
+PATHS = {"drive"}
 
 
-def declared(name, doc, options, base="TypedDict"):
-    """A class whose keys are options, as the command's parser has them."""
+def declared(name, doc, options, base="TypedDict", is_swept=False):
+    """A class whose keys are options, as the command's parser has them; sweeps take a list of values of each."""
     text = f'\n\nclass {name}({base}, total=False):\n    """{doc}"""\n\n'
     for option, kind, is_list, words, help in options:
-        one = f"Literal[{', '.join(json.dumps(word) for word in words)}]" if words else TYPES[kind]
-        several = f"{one} | Sequence[{one}]" if is_list else one
-        text += f'    {option}: {OTHER_TYPES.get(option, several)}\n    """{help}"""\n'
+        one = f"Literal[{', '.join(json.dumps(word) for word in words)}]" if words else TYPES["path" if option in PATHS else kind]
+        if is_list or is_swept:
+            one += f" | Sequence[{one}]"
+        # What has a list in a run already has lists of them in a sweep.
+        if is_list and is_swept and option != "layer":
+            one += f" | Sequence[{one}]"
+        text += f'    {option}: {"Mapping[str, Any]" if option == "set" else one}\n    """{help}"""\n'
     return text
 
 
@@ -147,6 +151,8 @@ class SameBytes(unittest.TestCase):
         both = {typed(one) for one in run} & {typed(one) for one in advice}
         made += declared("Arguments", "Options of runs and of advice.", [one for one in run if typed(one) in both])
         made += declared("RunArguments", "Options of a run.", [one for one in run if typed(one) not in both], "Arguments")
+        made += declared("SweepArguments", "Options of a run, each of them a value or a list.", run, is_swept=True)
+        made += declared("FleetArguments", "Options of a fleet.", _native.fleet_options())
         made += declared("AdviceArguments", "Options of advice.", [one for one in advice if typed(one) not in both], "Arguments")
         if os.environ.get("UPDATE"):
             path.write_text(made)

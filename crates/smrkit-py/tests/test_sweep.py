@@ -91,6 +91,19 @@ class Executors(unittest.TestCase):
             inodes.append(os.stat(os.path.join(store, name)).st_ino)
         self.assertEqual(inodes[0], inodes[1])
 
+    def test_tables_of_requests_are_swept(self):
+        def table(stride):
+            return {"op": ["write"] * 200, "lba": [at * stride % 1000 * 8 for at in range(200)], "sectors": [8] * 200, "time_us": list(range(200))}
+
+        options, store = {"drive": "tiny", "layer": ["drive-managed", "vguard"]}, self.store("tables")
+        tables = [table(37), table(1)]
+        self.assertEqual(smrkit.sweep(store=store, requests=tables, executor="processes", **options), (4, 0))
+        self.assertEqual(smrkit.sweep(store=store, requests=tables[1], **options), (0, 2))
+        kept = [run.latency_ns for run in smrkit.results(store)]
+        self.assertEqual(kept, [run.latency_ns for run in smrkit.compare(requests=tables[1], **options)])
+        with self.assertRaisesRegex(smrkit.UsageError, "leave one out"):
+            smrkit.sweep(store=store, requests=tables, trace="two.csv", **options)
+
     def test_volumes_are_swept_and_merged(self):
         rows = [f"{volume},W,{at * 37 % 8000 * 512},4096,{at}" for at in range(20) for volume in range(6)]
         trace = self.store("cloud.csv")
@@ -120,6 +133,7 @@ class Dask(Executors):
     test_errors_come_through_and_executors_are_checked = None
     test_a_sweep_is_a_page_of_its_own = None
     test_a_task_that_the_store_has_is_not_computed_again = None
+    test_tables_of_requests_are_swept = None
     test_volumes_are_swept_and_merged = None
 
     def test_a_client_and_an_address_give_the_same_results(self):

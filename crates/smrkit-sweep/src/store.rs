@@ -240,6 +240,17 @@ pub fn program(options: &[Pair]) -> Result<String, Error> {
     Ok(words.join(" "))
 }
 
+/// Refuses work that another program has planned, since it could compute other numbers.
+pub fn is_of_here(planned: &str, options: &[Pair]) -> Result<(), Error> {
+    let here = program(options)?;
+    match planned == here {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "this is smrkit {here}, and {planned} planned the work: install one version, and register the same layers"
+        ))),
+    }
+}
+
 /// The hash of all that decides the numbers of a comparison: the program and its layers, the options, and what the files in them hold.
 pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error> {
     let mut parts: Vec<Vec<u8>> = vec![program(options)?.into()];

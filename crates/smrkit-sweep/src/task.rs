@@ -7,7 +7,7 @@ use smrkit::experiment::pool::Monitor;
 use smrkit_options::pairs::{self, Pair};
 use smrkit_options::run::RunOptions;
 
-use crate::store::{FileHashes, Store, key, program};
+use crate::store::{FileHashes, Store, is_of_here, key, program};
 
 /// Work that is computed by itself; as JSON it can be sent to another machine that sees the same files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +45,7 @@ impl Task {
         if !monitor.goes_on() {
             return Ok(None);
         }
-        let here = program(&self.options)?;
-        if self.program != here {
-            return Err(Error::Usage(format!(
-                "this is smrkit {here}, and the sweep was planned by {}: install one version, and register the same layers",
-                self.program
-            )));
-        }
+        is_of_here(&self.program, &self.options)?;
         let compute = || {
             let options = read(&self.options)?;
             let asked = options.ask()?;

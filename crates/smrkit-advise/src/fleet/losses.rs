@@ -8,21 +8,23 @@
 //! Left out: what the fleet repairs besides the cascade only lengthens its queue on average, and groups whose first failures differ are
 //! taken to be lost in different events.
 
-use serde::Serialize;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 use smrkit::workload::dice::Dice;
 
 /// Hours of a year.
 pub const YEAR_H: f64 = 8766.0;
-/// Cascades that are simulated at first, and at most.
-const FIRST_CASCADES: u64 = 20_000;
-const MOST_CASCADES: u64 = 1_000_000;
-/// Half the width of the interval, as a share of the value, at which there are enough of them.
-const PRECISE: f64 = 0.02;
+/// Cascades of a block, which draws random numbers of its own: it gives the same sums wherever it is simulated.
+const BLOCK: u64 = 20_000;
+/// Cascades that are simulated at most for an interval of 2 % to either side; one of 1 % takes four times as many, as always.
+const MOST_CASCADES: f64 = 1e6;
+const USUAL_PRECISION: f64 = 0.02;
 /// Standard errors to either side in which 95 % of estimates are.
 const NORMAL_95: f64 = 1.96;
 
 /// A fleet of drives, its code, what fails and how it is repaired.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Fleet {
     /// Drives.
     pub disks: u64,
@@ -39,7 +41,7 @@ pub struct Fleet {
 }
 
 /// What fails, and how often.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Failures {
     /// Failures of a drive a year, on average over `years`.
     pub per_year: f64,
@@ -62,7 +64,7 @@ pub struct Failures {
 }
 
 /// Repair of a chunk.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Repair {
     /// Hours from a failure until its repair begins.
     pub delay_h: f64,
@@ -152,47 +154,49 @@ impl Fleet {
         (0..racks).map(|rack| (self.width() - rack).div_ceil(racks)).collect()
     }
 
-    /// Simulates it. The same seed gives the same numbers.
-    pub fn losses(&self, seed: u64) -> Losses {
-        let mut dice = Dice::new(seed, 0);
+    /// Simulates a block of cascades. The same seed gives the same sums.
+    pub fn simulate(&self, seed: u64, block: u64) -> Sums {
+        let mut dice = Dice::new(seed, block);
+        let (alone_per_h, racks_per_h) = self.hits_per_h();
+        let mut sums = Sums::default();
+        for nth in 0..BLOCK {
+            // Spread evenly over the years' failures.
+            let share = (nth as f64 + dice.unit()) / BLOCK as f64;
+            let alone = dice.unit() * (alone_per_h + racks_per_h) < alone_per_h;
+            let age = if alone { libm::pow(share, 1.0 / self.failures.shape) } else { share };
+            let mut cascade = Cascade::new(self, self.failures_per_h(age), &mut dice);
+            cascade.begin(alone);
+            let (loss, at_risk_h) = cascade.run();
+            sums.add(Sums { loss, squares: loss * loss, at_risk_h, cascades: 1 });
+        }
+        sums
+    }
+
+    /// What it loses, by the sums of some blocks.
+    pub fn losses(&self, sums: &Sums) -> Losses {
         let Failures { per_year, years, .. } = self.failures;
-        let chunks = self.chunks_in_racks();
-        let alone_per_h = f64::from(self.width()) * per_year / YEAR_H;
-        let racks_per_h = chunks.iter().map(|&chunks| self.rack_hit_per_h(chunks)).sum::<f64>();
+        let (alone_per_h, racks_per_h) = self.hits_per_h();
         // Only groups that were whole begin a cascade with it.
         let whole = (1.0 + per_year / YEAR_H * self.mean_missing_h()).powi(-(self.width() as i32));
         let cascades_per_h = self.groups() * (alone_per_h + racks_per_h) * whole;
-        let (mut sums, mut count) = (Sums::default(), 0);
-        let mut more = FIRST_CASCADES;
-        loop {
-            for nth in 0..more {
-                // Spread evenly over the years' failures.
-                let share = (nth as f64 + dice.unit()) / more as f64;
-                let alone = dice.unit() * (alone_per_h + racks_per_h) < alone_per_h;
-                let age = if alone { libm::pow(share, 1.0 / self.failures.shape) } else { share };
-                let mut cascade = Cascade::new(self, self.failures_per_h(age), &mut dice);
-                cascade.begin(alone);
-                let (loss, at_risk_h) = cascade.run();
-                sums.add(loss, at_risk_h);
-            }
-            count += more;
-            more = count;
-            if count >= MOST_CASCADES || sums.half_width(count) <= PRECISE * sums.loss / count as f64 {
-                break;
-            }
-        }
-        let (mean, half) = (sums.loss / count as f64, sums.half_width(count));
+        let (mean, half) = (sums.mean(), sums.half_width());
         let rate = Estimate { value: mean, low: (mean - half).max(0.0), high: mean + half };
         let a_year = rate.map(|loss| loss * cascades_per_h * YEAR_H);
         let repairs_per_h = self.disks as f64 * per_year / YEAR_H;
         Losses {
             in_a_year: a_year.map(|events| -libm::expm1(-events)),
             in_all_years: a_year.map(|events| -libm::expm1(-events * years)),
-            hours_at_risk: (sums.at_risk_h / count as f64 * cascades_per_h).min(1.0) * YEAR_H,
+            hours_at_risk: (sums.at_risk_h / sums.cascades as f64 * cascades_per_h).min(1.0) * YEAR_H,
             hours_degraded: -libm::expm1(-repairs_per_h * self.disk_h()) * YEAR_H,
             disk_h: self.disk_h(),
-            cascades: count,
+            cascades: sums.cascades,
         }
+    }
+
+    /// How often an hour a whole group is hit by drives that fail alone, and by losses of its racks.
+    fn hits_per_h(&self) -> (f64, f64) {
+        let racks = self.chunks_in_racks().into_iter().map(|chunks| self.rack_hit_per_h(chunks));
+        (f64::from(self.width()) * self.failures.per_year / YEAR_H, racks.sum())
     }
 
     /// Failures of a drive an hour at an age, which is a share of the years.
@@ -211,24 +215,43 @@ impl Fleet {
     }
 }
 
-#[derive(Default)]
-struct Sums {
+/// Sums over cascades.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Sums {
     loss: f64,
     squares: f64,
     at_risk_h: f64,
+    cascades: u64,
 }
 
 impl Sums {
-    fn add(&mut self, loss: f64, at_risk_h: f64) {
-        self.loss += loss;
-        self.squares += loss * loss;
-        self.at_risk_h += at_risk_h;
+    /// Adds those of other cascades. Rounding makes the order matter: that of the blocks gives the same bits everywhere.
+    pub fn add(&mut self, other: Sums) {
+        self.loss += other.loss;
+        self.squares += other.squares;
+        self.at_risk_h += other.at_risk_h;
+        self.cascades += other.cascades;
     }
 
-    fn half_width(&self, count: u64) -> f64 {
-        let mean = self.loss / count as f64;
-        let variance = (self.squares / count as f64 - mean * mean).max(0.0);
-        NORMAL_95 * libm::sqrt(variance / count as f64)
+    /// Numbers of the blocks to simulate next, as many as there were, until half the interval is narrower than this share of the value.
+    pub fn next_blocks(&self, precision: f64) -> Range<u64> {
+        let most = MOST_CASCADES * libm::pow(USUAL_PRECISION / precision, 2.0);
+        let is_enough = self.cascades as f64 >= most || self.half_width() <= precision * self.mean();
+        let done = self.cascades / BLOCK;
+        match done {
+            0 => 0..1,
+            _ if is_enough => done..done,
+            _ => done..2 * done,
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        self.loss / self.cascades as f64
+    }
+
+    fn half_width(&self) -> f64 {
+        let variance = (self.squares / self.cascades as f64 - self.mean() * self.mean()).max(0.0);
+        NORMAL_95 * libm::sqrt(variance / self.cascades as f64)
     }
 }
 
@@ -510,6 +533,17 @@ mod tests {
         Fleet { disks: arrays * u64::from(data + parity), data, parity, groups_per_disk: 1, failures, repair }
     }
 
+    fn losses(fleet: &Fleet, seed: u64) -> Losses {
+        let mut sums = Sums::default();
+        loop {
+            let blocks = sums.next_blocks(USUAL_PRECISION);
+            if blocks.is_empty() {
+                return fleet.losses(&sums);
+            }
+            blocks.for_each(|block| sums.add(fleet.simulate(seed, block)));
+        }
+    }
+
     /// Mean hours until a group of a Markov chain is lost: state i has lost i chunks, of which each is rebuilt in `chunk_h` on average.
     ///
     /// With `t` the mean time from a state to the next, `fail t = 1 + mend t'`, where `t'` is that of the state before: a triangular
@@ -541,7 +575,7 @@ mod tests {
             let fleet = arrays(1 + dice.below(100), data, parity, per_year, chunk_h);
             let hours = markov_h(fleet.width(), parity, per_year / YEAR_H, chunk_h);
             let expected = -libm::expm1(-fleet.groups() * YEAR_H / hours);
-            let found = fleet.losses(nth as u64).in_a_year;
+            let found = losses(&fleet, nth as u64).in_a_year;
             let is_within = (found.low..=found.high).contains(&expected);
             assert!(
                 is_within || (found.value / expected - 1.0).abs() < 0.02,
@@ -620,7 +654,7 @@ mod tests {
             (of(24, 2, 1, 4, 0.4, 8, 0.3), 8),
         ] {
             let plain = plain_losses_per_year(&fleet, racks, 8000.0, 5);
-            let found = fleet.losses(3).in_a_year.map(|probability| -(1.0 - probability).ln());
+            let found = losses(&fleet, 3).in_a_year.map(|probability| -(1.0 - probability).ln());
             assert!((found.value / plain - 1.0).abs() < 0.08, "{plain} a year, found {found:?}: {fleet:?}");
         }
     }

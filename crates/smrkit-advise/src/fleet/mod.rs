@@ -4,11 +4,12 @@
 pub mod losses;
 mod words;
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smrkit::device::spec::ArraySpec;
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
@@ -28,7 +29,7 @@ use smrkit_options::value::{count, value};
 
 use crate::trial::Trial;
 use crate::uses::parse_rate;
-use losses::{Failures, Fleet, Losses, Repair};
+use losses::{Failures, Fleet, Losses, Repair, Sums};
 
 /// Layer by which hosts write the zones of a host-managed drive one after another.
 const ZONE_APPENDS: &str = "zone-log";
@@ -46,6 +47,10 @@ const SLOWER: f64 = 0.7;
 const LARGER: u64 = 16;
 const MORE_GROUPS: u64 = 4;
 const SHORT_DELAY_H: f64 = 1.0 / 60.0;
+/// The narrowest interval that may be asked for, which takes minutes of a processor already.
+const MOST_PRECISE: f64 = 0.0005;
+/// Blocks of cascades that are simulated by one worker: about a second.
+const BLOCKS_AT_ONCE: u64 = 25;
 /// Points of the curve of repair bandwidth.
 const POINTS: usize = 24;
 
@@ -156,13 +161,16 @@ pub struct FleetOptions {
     /// Draw repair times from exponential distributions, as Markov models do.
     #[arg(long)]
     exponential: bool,
+    /// Half the width of an interval, as a share of the estimate, at which it is narrow enough.
+    #[arg(long, value_parser = value(share()), default_value = "2%", value_name = "SHARE")]
+    precision: f64,
     /// The seed of everything random.
     #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     seed: u64,
 }
 
 /// How fast a drive takes what is rebuilt, by a run of its layer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RepairSpeed {
     /// Seconds since the repair of a chunk began, and bytes by then.
     pub curve: Vec<(f64, f64)>,
@@ -242,7 +250,7 @@ impl RepairSpeed {
 }
 
 /// A kind of drive, and what a run of it told.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DriveKind {
     /// The drive.
     pub drive: String,
@@ -330,8 +338,37 @@ impl FleetAnswer {
     }
 }
 
+/// Work of an answer that needs nothing but the options: it may be computed on another machine.
+#[derive(Serialize, Deserialize)]
+pub enum Work {
+    /// A run of a drive.
+    Run(Job),
+    /// Blocks of cascades in the fleet of this number.
+    Cascades {
+        /// Its number.
+        nth: usize,
+        /// The fleet.
+        fleet: Fleet,
+        /// Numbers of the blocks.
+        blocks: Range<u64>,
+    },
+}
+
+/// What work has found.
+#[derive(Serialize, Deserialize)]
+pub enum Found {
+    /// The drive that was run.
+    Kind(DriveKind),
+    /// The sums of each block.
+    Sums(Vec<Sums>),
+}
+
+/// Computes pieces of work, in any order, and gives what each has found; `None` after an interrupt.
+pub type Compute<'a> = dyn FnMut(&[Work], &str) -> Result<Option<Vec<Found>>, Error> + 'a;
+
 /// A run of a drive.
-struct Job {
+#[derive(Serialize, Deserialize)]
+pub struct Job {
     drive: String,
     layer: Option<String>,
     is_twin: bool,
@@ -349,8 +386,17 @@ struct Plan {
 impl FleetOptions {
     /// The answer, and notes on drives that stand for others; `None` after an interrupt.
     pub fn answer(&self, monitor: &dyn Monitor) -> Result<Option<(FleetAnswer, Vec<String>)>, Error> {
+        self.answer_by(&mut |work, what| {
+            let found = pool::make_all(work, monitor, what, |_, work, mut watch| self.compute(work, &mut watch));
+            let found: Result<Vec<Option<Option<Found>>>, Error> = found.into_iter().collect();
+            Ok(found?.into_iter().map(Option::flatten).collect())
+        })
+    }
+
+    /// The answer, from work that may be computed elsewhere: the same to the last bit.
+    pub fn answer_by(&self, compute: &mut Compute) -> Result<Option<(FleetAnswer, Vec<String>)>, Error> {
         self.check()?;
-        let (mut jobs, mut notes) = (Vec::new(), Vec::new());
+        let (mut runs, mut notes) = (Vec::new(), Vec::new());
         for name in self.drive.iter().map(|name| name.trim()) {
             let drive = Drive::load(name)?;
             let is_host_managed = |sold: &str| layer::HOST_MANAGED.iter().any(|spec| spec.name == sold);
@@ -358,39 +404,83 @@ impl FleetOptions {
             let layer = self.layer.clone().or_else(|| sold.is_some_and(is_host_managed).then(|| ZONE_APPENDS.into()));
             let job = |is_twin, object_bytes| Job { drive: name.into(), layer: layer.clone(), is_twin, object_bytes };
             notes.extend(self.systems(&job(false, self.object), 1.0)?.stand_ins());
-            jobs.push(job(false, self.object));
+            runs.push(Work::Run(job(false, self.object)));
             // A rate that was given is the same on every drive.
             if self.repair_rate.is_none() {
-                jobs.push(job(true, self.object));
+                runs.push(Work::Run(job(true, self.object)));
                 let larger = self.object.saturating_mul(LARGER);
-                jobs.extend((self.piece_bytes(larger) > self.piece_bytes(self.object)).then(|| job(false, larger)));
+                let is_larger = self.piece_bytes(larger) > self.piece_bytes(self.object);
+                runs.extend(is_larger.then(|| Work::Run(job(false, larger))));
             }
         }
-        let what = "a drive's share of a repair, run";
-        let made = pool::make_all(&jobs, monitor, what, |_, job, mut watch| self.kind(job, &mut watch));
-        let made: Result<Vec<Option<Option<DriveKind>>>, Error> = made.into_iter().collect();
-        let Some(kinds) = made?.into_iter().map(Option::flatten).collect::<Option<Vec<DriveKind>>>() else {
-            return Ok(None);
-        };
+        let Some(found) = compute(&runs, "a drive's share of a repair, run")? else { return Ok(None) };
         let Code { parity, .. } = self.code;
         let plan = Plan { parity, groups: self.groups, delay_h: self.delay.as_secs() / 3600.0 };
-        let mut fleets: Vec<FleetOfDrives> = Vec::new();
-        for kind in kinds {
+        let mut planned: Vec<(DriveKind, Plan, Option<String>)> = Vec::new();
+        for found in found {
+            let Found::Kind(kind) = found else { continue };
             let is_larger = kind.object_bytes != self.object;
             // A conventional drive is its own twin.
-            let is_known = |other: &FleetOfDrives| other.kind.drive == kind.drive && other.kind.layer == kind.layer;
+            let is_known = |(other, ..): &(DriveKind, _, _)| other.drive == kind.drive && other.layer == kind.layer;
             if is_larger {
                 let change = format!("objects of {}B", exact_bytes(kind.object_bytes));
-                fleets.push(self.fleet(kind, plan, Some(change)));
-            } else if !(kind.is_twin && fleets.iter().any(is_known)) {
-                let is_twin = kind.is_twin;
-                fleets.push(self.fleet(kind.clone(), plan, None));
-                let changes = if is_twin { Vec::new() } else { self.changes(plan) };
-                fleets.extend(changes.into_iter().map(|(change, plan)| self.fleet(kind.clone(), plan, Some(change))));
+                planned.push((kind, plan, Some(change)));
+            } else if !(kind.is_twin && planned.iter().any(is_known)) {
+                let changes = if kind.is_twin { Vec::new() } else { self.changes(plan) };
+                planned.push((kind.clone(), plan, None));
+                planned.extend(changes.into_iter().map(|(change, plan)| (kind.clone(), plan, Some(change))));
             }
         }
+        let models: Vec<Fleet> = planned.iter().map(|(kind, plan, _)| self.model(kind, *plan)).collect();
+        let Some(sums) = self.simulate(&models, compute)? else { return Ok(None) };
+        let fleets: Vec<FleetOfDrives> = planned
+            .into_iter()
+            .zip(models.iter().zip(&sums))
+            .map(|((kind, _, change), (fleet, sums))| self.fleet(kind, change, *fleet, fleet.losses(sums)))
+            .collect();
         let text = words::text(&fleets);
         Ok(Some((FleetAnswer { schema: 1, text, fleets }, notes)))
+    }
+
+    /// Does one piece of work; `None` after an interrupt.
+    pub fn compute(&self, work: &Work, watch: &mut RunWatch) -> Result<Option<Found>, Error> {
+        match work {
+            Work::Run(job) => Ok(self.kind(job, watch)?.map(Found::Kind)),
+            Work::Cascades { fleet, blocks, .. } => {
+                let mut sums = Vec::new();
+                for block in blocks.clone() {
+                    if !watch.is_at((block - blocks.start) as f64 / (blocks.end - blocks.start) as f64) {
+                        return Ok(None);
+                    }
+                    sums.push(fleet.simulate(self.seed, block));
+                }
+                Ok(Some(Found::Sums(sums)))
+            }
+        }
+    }
+
+    /// Simulates cascades in fleets, until the losses of each are known precisely enough.
+    fn simulate(&self, fleets: &[Fleet], compute: &mut Compute) -> Result<Option<Vec<Sums>>, Error> {
+        let mut sums = vec![Sums::default(); fleets.len()];
+        loop {
+            let mut work = Vec::new();
+            for (nth, fleet) in fleets.iter().enumerate() {
+                let blocks = sums[nth].next_blocks(self.precision);
+                work.extend(blocks.clone().step_by(BLOCKS_AT_ONCE as usize).map(|first| {
+                    let blocks = first..blocks.end.min(first + BLOCKS_AT_ONCE);
+                    Work::Cascades { nth, fleet: *fleet, blocks }
+                }));
+            }
+            if work.is_empty() {
+                return Ok(Some(sums));
+            }
+            let Some(found) = compute(&work, "cascades of failures, simulated")? else { return Ok(None) };
+            for (work, found) in work.iter().zip(found) {
+                if let (Work::Cascades { nth, .. }, Found::Sums(blocks)) = (work, found) {
+                    blocks.into_iter().for_each(|block| sums[*nth].add(block));
+                }
+            }
+        }
     }
 
     /// Changes to try.
@@ -430,6 +520,9 @@ impl FleetOptions {
         let positive = [("fill", self.fill), ("afr", self.afr), ("rack-share", self.rack_share)];
         if let Some((name, _)) = positive.into_iter().find(|&(_, value)| value <= 0.0) {
             return refuse(format!("--{name} is 0, so that nothing is ever repaired: give more"));
+        }
+        if self.precision < MOST_PRECISE {
+            return refuse(format!("--precision {} would take for ever: give 0.05% or more", self.precision));
         }
         match (self.throttle, self.repair_rate) {
             (Some(rate), _) if rate < 1.0 => refuse("--throttle 0 repairs nothing: leave it out for none".into()),
@@ -527,9 +620,9 @@ impl FleetOptions {
         drive_bytes as f64 * self.fill / groups as f64
     }
 
-    /// The fleet of these drives.
-    fn fleet(&self, kind: DriveKind, plan: Plan, change: Option<String>) -> FleetOfDrives {
-        let DriveKind { speed, surfaces, .. } = &kind;
+    /// What the model of losses is given of these drives.
+    fn model(&self, kind: &DriveKind, plan: Plan) -> Fleet {
+        let DriveKind { speed, surfaces, .. } = kind;
         let Plan { parity, groups, delay_h } = plan;
         let (data, disks) = (f64::from(self.code.data), self.disks as f64);
         let chunk_bytes = self.chunk_bytes(kind.drive_bytes, groups);
@@ -539,7 +632,7 @@ impl FleetOptions {
         let by_time = disks / (speed.writer_busy + data * speed.reader_busy);
         let by_throttle = self.throttle.map(|rate| disks * rate * chunk_s / ((1.0 + data) * chunk_bytes));
         let slots = by_throttle.map_or(by_time, |slots| slots.min(by_time)).max(1.0);
-        let fleet = Fleet {
+        Fleet {
             disks: self.disks,
             data: self.code.data,
             parity,
@@ -563,21 +656,28 @@ impl FleetOptions {
                 slots,
                 exponential: self.exponential,
             },
-        };
-        let waves = (groups as f64 / slots).ceil();
-        let (disk_s, head_disk_s) = (waves * chunk_s, waves * head_s);
-        let (by_bytes, times_faster) = (f64::from(*surfaces), disk_s / head_disk_s.max(1e-9));
+        }
+    }
+
+    /// The fleet of these drives, whose losses are known.
+    fn fleet(&self, kind: DriveKind, change: Option<String>, fleet: Fleet, losses: Losses) -> FleetOfDrives {
+        let Repair { chunk_h, head_chunk_h, slots, .. } = fleet.repair;
+        let chunk_bytes = self.chunk_bytes(kind.drive_bytes, fleet.groups_per_disk);
+        let chunk_s = chunk_h * 3600.0;
+        let waves = (fleet.groups_per_disk as f64 / slots).ceil();
+        let (disk_h, head_disk_h) = (waves * chunk_h, waves * head_chunk_h);
+        let (by_bytes, times_faster) = (f64::from(kind.surfaces), disk_h / head_disk_h.max(1e-12));
         FleetOfDrives {
             ceilings: Ceilings {
                 recovery_bytes_per_s: chunk_bytes / chunk_s,
                 recovery_objects_per_s: chunk_bytes / chunk_s / kind.piece_bytes as f64,
-                fleet_bytes_per_s_per_drive: slots / disks * chunk_bytes / chunk_s,
+                fleet_bytes_per_s_per_drive: slots / self.disks as f64 * chunk_bytes / chunk_s,
             },
             throttle: self.throttle,
             falls_behind: fleet.busy_share() >= 1.0,
-            losses: fleet.losses(self.seed),
-            bandwidth: bandwidth(speed, &fleet, chunk_bytes),
-            head: HeadLoss { repair_h: head_disk_s / 3600.0, times_faster, by_bytes, by_rate: times_faster / by_bytes },
+            losses,
+            bandwidth: bandwidth(&kind.speed, &fleet, chunk_bytes),
+            head: HeadLoss { repair_h: head_disk_h, times_faster, by_bytes, by_rate: times_faster / by_bytes },
             kind,
             change,
             chunk_bytes,

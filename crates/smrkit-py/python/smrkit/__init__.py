@@ -1,7 +1,7 @@
 """Simulate and check shingled (SMR) disks.
 
 :func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several;
-:func:`advise` says what would help. Options have the names of the command's, and outcomes are mappings with the keys of its
+:func:`advise` says what would help, and :func:`fleet` what many drives lose. Options have the names of the command's, and outcomes are mappings with the keys of its
 ``outcome.json``.
 """
 
@@ -10,9 +10,10 @@ from smrkit._advice import Advice, advise
 from smrkit._catalogue import drive_file, drives, layers
 from smrkit._drive import Drive, drive
 from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
+from smrkit._fleet import Fleet, fleet
 from smrkit._layer import Disk, Layer, register
 from smrkit._native import __version__
-from smrkit._options import AdviseOptions, Options
+from smrkit._options import AdviseOptions, FleetOptions, Options, SweepOptions
 from smrkit._outcome import Outcome, Outcomes, merge, read
 from smrkit._record import Record
 from smrkit._run import Progress, compare, run
@@ -26,6 +27,8 @@ __all__ = [
     "Drive",
     "Error",
     "FaultError",
+    "Fleet",
+    "FleetOptions",
     "ImpossibleError",
     "InputError",
     "Layer",
@@ -35,6 +38,7 @@ __all__ = [
     "Progress",
     "Record",
     "Results",
+    "SweepOptions",
     "Swept",
     "Table",
     "UsageError",
@@ -44,6 +48,7 @@ __all__ = [
     "drive",
     "drive_file",
     "drives",
+    "fleet",
     "layers",
     "merge",
     "read",

@@ -4,7 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
@@ -74,6 +74,22 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
         yield executor, lambda: int(getattr(executor, "_max_workers", 1))
     else:
         raise UsageError("executor is threads, processes, a client of Dask, its address, or an executor of concurrent.futures")
+
+
+def gather(
+    pool: Executor, compute: Callable[[str], str], work: Sequence[str], what: str, said: Callable[[float, str], object] | None
+) -> list[str]:
+    """What ``compute`` finds of each piece of work elsewhere, in the order of the work. The first error ends the others."""
+    futures = [pool.submit(compute, one) for one in work]
+    try:
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            if said:
+                said(done / len(futures), what)
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def distribute(

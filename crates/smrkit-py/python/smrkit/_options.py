@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from smrkit._arguments import AdviceArguments, RunArguments
+from smrkit._arguments import AdviceArguments, FleetArguments, RunArguments, SweepArguments
 
 
 class Options(RunArguments, total=False):
@@ -17,6 +17,14 @@ class Options(RunArguments, total=False):
 
 class AdviseOptions(AdviceArguments, total=False):
     """Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."""
+
+
+class SweepOptions(SweepArguments, total=False):
+    """Arguments of :func:`smrkit.sweep`: those of :class:`Options`, each a value or a list of values."""
+
+
+class FleetOptions(FleetArguments, total=False):
+    """Arguments of :func:`smrkit.fleet`, as those of :class:`Options`; ``docs/how-to/fleet.md`` explains the answer."""
 
 
 def text(value: Any) -> str:

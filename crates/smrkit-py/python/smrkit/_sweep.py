@@ -3,16 +3,19 @@
 import json
 import os
 from collections.abc import Mapping
+from hashlib import file_digest
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Unpack
 
 from smrkit import _native
 from smrkit._errors import UsageError
 from smrkit._executor import distribute
 from smrkit._arguments import Path
-from smrkit._options import text
+from smrkit._options import SweepOptions, text
 from smrkit._outcome import Outcomes
 from smrkit._run import Progress, bar
+from smrkit.trace import write
 
 
 class Swept(NamedTuple):
@@ -30,9 +33,10 @@ def sweep(
     store: Path,
     name: str | None = None,
     repeat: int | None = None,
+    requests: Any = None,
     executor: Any = "threads",
     progress: Progress = False,
-    **options: Any,
+    **options: Unpack[SweepOptions],
 ) -> Swept:
     """Runs every combination of lists of options, and keeps each comparison in a store; what is there is not computed again.
 
@@ -46,12 +50,15 @@ def sweep(
         What the sweep is called in the store: ``sweep``, or as its file.
     repeat
         How many seeds to run.
+    requests
+        A table of requests as :func:`smrkit.run` takes it, or a list of tables. They are kept in the store, as traces for workers to
+        read, in a folder of their own.
     executor
         What computes: ``"threads"`` of this process, ``"processes"``, a client of Dask or the address of its scheduler, or any
         executor of ``concurrent.futures`` whose workers see the same files and have this version of smrkit. A worker that dies loses
         nothing but what it was at.
     **options
-        The options of :func:`smrkit.run`, each a value or a list; layers and the values of ``set`` are compared with each other, every
+        The options of :func:`smrkit.run` (:class:`smrkit.SweepOptions`), each a value or a list; layers and the values of ``set`` are compared with each other, every
         other list multiplies the comparisons.
 
     Examples
@@ -67,8 +74,13 @@ def sweep(
     """
     asked = None
     if file is None:
-        asked = json.dumps(_plain(options) | ({} if repeat is None else {"repeat": repeat}))
-    elif options or repeat is not None:
+        given = {"repeat": repeat, "trace": options.get("trace")}
+        if requests is not None:
+            if given["trace"] is not None:
+                raise UsageError("requests and trace both say what is replayed: leave one out, or write the requests into a trace")
+            given["trace"] = [_kept(table, store) for table in (requests if isinstance(requests, list | tuple) else [requests])]
+        asked = json.dumps(_plain({**options, **given}))
+    elif options or repeat is not None or requests is not None:
         raise UsageError("a sweep is a file or options: write them into the file")
     path = None if file is None else os.fspath(file)
     name = name or ("sweep" if path is None else PurePath(path).stem)
@@ -83,6 +95,19 @@ def sweep(
         plan.end()
         computed = sum(runs for _, runs in missing)
         return Swept(computed, plan.runs() - computed)
+
+
+def _kept(requests: Any, store: Path) -> str:
+    """The path of the trace in a store that has these requests, by the hash of what it holds."""
+    folder = os.path.join(os.path.abspath(store), "requests")
+    os.makedirs(folder, exist_ok=True)
+    with TemporaryDirectory(dir=folder) as own:
+        written = os.path.join(own, "written.parquet")
+        write(requests, written)
+        with open(written, "rb") as file:
+            path = os.path.join(folder, f"{file_digest(file, 'sha256').hexdigest()[:16]}.parquet")
+        os.replace(written, path)
+    return path
 
 
 def _plain(value: Any) -> Any:

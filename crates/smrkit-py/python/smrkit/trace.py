@@ -10,7 +10,7 @@ from smrkit._record import Record
 from smrkit._run import Progress, bar
 from smrkit._table import Table
 
-__all__ = ["generate", "info", "read"]
+__all__ = ["generate", "info", "read", "write"]
 
 
 def info(
@@ -59,6 +59,26 @@ def read(
     options: dict[str, Any] = {"trace": path, "volume": volume, "format": format, "skip_bad_rows": skip_bad_rows}
     with bar(progress) as said:
         return Table(_native.trace_read(pairs(options), said))
+
+
+def write(requests: Any, path: str | os.PathLike[str]) -> None:
+    """Writes a table of requests as a trace in Parquet, which runs, sweeps and the command read.
+
+    Parameters
+    ----------
+    requests
+        A table as :func:`smrkit.run` takes it; its times become nanoseconds, its operations numbers.
+    path
+        The file, which ends in ``.parquet``.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> smrkit.trace.write({"op": ["write", "read"], "lba": [0, 8], "sectors": [8, 8], "time_ms": [0, 1]}, "two.parquet")
+    >>> smrkit.trace.read("two.parquet")
+    <2 rows: time_ns, op, lba, sectors, volume>
+    """
+    _native.trace_write(_native.Requests(requests), os.fspath(path))
 
 
 def generate(workload: str, *, capacity: int, seed: int = 1) -> Table:

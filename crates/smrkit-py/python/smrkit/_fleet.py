@@ -1,0 +1,78 @@
+"""Fleets: how long many drives take to be repaired, and what they lose."""
+
+from typing import Any, Unpack
+
+from smrkit import _native
+from smrkit._executor import gather, opened
+from smrkit._options import FleetOptions, pairs
+from smrkit._record import Record, Recorded
+from smrkit._run import Progress, bar
+
+
+class Fleet(Recorded):
+    """The answer of :func:`fleet`: a mapping with the keys of the command's ``--json``, which are attributes too.
+
+    ``print`` shows its sentences and its table; ``docs/how-to/fleet.md`` says what they rest on.
+    """
+
+    schema: int
+    text: str
+    fleets: list[Record]
+
+    def __init__(self, native: _native.Fleet) -> None:
+        self._native = native
+
+    def _written(self) -> str:
+        return self._native.json()
+
+    def __repr__(self) -> str:
+        return f"<Fleet of {self.fleets[0].fleet.disks} drives: {self.text.splitlines()[0]}>"
+
+    def __str__(self) -> str:
+        return self._native.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self)}
+
+    def json(self) -> str:
+        """The answer, as ``smrkit fleet --json`` writes it."""
+        return self._native.json()
+
+
+def fleet(*, executor: Any = "threads", progress: Progress = False, **options: Unpack[FleetOptions]) -> Fleet:
+    """Simulates the repair of one drive among many, and how often they lose data.
+
+    Parameters
+    ----------
+    executor
+        What runs the drives and simulates their failures, as for :func:`smrkit.sweep`: the answer is the same to the last bit.
+    progress
+        As for :func:`smrkit.run`.
+    **options
+        The options of ``smrkit fleet``, by their names (:class:`smrkit.FleetOptions`).
+
+    Returns
+    -------
+    Fleet
+        A mapping with the keys of the command's ``--json``.
+
+    Raises
+    ------
+    UsageError, InputError, ImpossibleError
+        Each message states the remedy. Ctrl-C ends it.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> raid5 = smrkit.fleet(disks=5, code="4+1", groups=1, repair_rate="100MB/s")
+    >>> raid5.fleets[0].losses.in_a_year.value < 0.01
+    True
+    >>> print(raid5)  # doctest: +ELLIPSIS
+    Loss: any data is lost with a probability of ...
+    """
+    asked = pairs(options)
+    with bar(progress) as said:
+        if executor in (None, "threads"):
+            return Fleet(_native.fleet(asked, said))
+        with opened(executor) as (pool, _):
+            return Fleet(_native.fleet_by(asked, lambda work, what: gather(pool, _native.fleet_work, work, what, said)))
