@@ -1,7 +1,7 @@
 //! The only door to the platters: every access is checked, charged and counted here.
 //!
-//! It also cuts the power, at a chosen physical write, of which a drawn part still reaches the platters: a whole number of its sectors,
-//! from none to all. Every later access fails until the power comes back.
+//! It also cuts the power, at a chosen physical write: a random number of its sectors, from none to all, still reaches the platters. Every
+//! later access fails until the power comes back.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::state::state;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
 
-/// Takes note of each physical access; its start counts from the beginning of counting.
+/// Records each physical access. Starts are relative to the beginning of counting.
 pub trait Recorder: Send {
-    /// One access has been made.
+    /// Records an access.
     fn access(&mut self, access: &Access);
 }
 
@@ -33,13 +33,13 @@ pub struct Disk {
     /// Requests of the host completed since counting began.
     requests: u64,
     recorder: Option<Box<dyn Recorder>>,
-    /// True if accesses are recorded or movement is counted: one question where the answer is mostly no.
+    /// True if accesses are recorded or movement is counted. One flag, because on the hot path the answer is mostly no.
     watched: bool,
     /// When the power is to be cut.
     power: Option<Box<Power>>,
     counting_since: Nanos,
     now: Nanos,
-    /// True while the drive writes what its cache held: no command has to be decoded before an access.
+    /// True while the drive destages its write cache: no access then has a command's overhead.
     in_batch: bool,
 }
 
@@ -71,7 +71,7 @@ impl Disk {
         }
     }
 
-    /// Records the sectors before `end` without overlap: the law does not hold there.
+    /// Records the sectors before `end` conventionally: the shingling law does not hold there.
     pub fn record_conventionally(&mut self, end: Pba) {
         self.conventional_end = end;
     }
@@ -81,7 +81,7 @@ impl Disk {
         self.law = Interference::Interlaced;
     }
 
-    /// Takes every LBA as written once, in order, where `placement` says: in no time, before anything else is done.
+    /// Fills the disk as if every LBA had been written once, in order, where `placement` says. Takes no time, and comes before all else.
     pub fn fill(&mut self, placement: Arc<dyn Placement>) {
         self.medium.fill(placement, self.geometry.sectors);
     }
@@ -93,7 +93,7 @@ impl Disk {
         self.medium.read(pba, n, buf, at)
     }
 
-    /// Reads `n` sectors for the host, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
+    /// Reads `n` sectors for the host on a drive that can begin anywhere in a track: a whole track takes one rotation, wherever the head
     /// arrives.
     pub fn read_in_any_order(&mut self, pba: Pba, n: u64, buf: &mut Buf) -> DiskResult {
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors;
@@ -127,6 +127,7 @@ impl Disk {
         self.write(pba, n, Cause::Map, &buf, 0)
     }
 
+    /// Writes `n` sectors, in the time `lasting` if it is known, else in the clock's.
     #[inline(always)]
     fn write_whole(
         &mut self,
@@ -142,7 +143,7 @@ impl Disk {
         self.medium.write(law, &self.geometry, pba, n, buf, at)
     }
 
-    /// Writes as much as the power lets reach the platters.
+    /// Writes up to the power cut, if that comes within this write.
     #[cold]
     fn write_until_cut(
         &mut self,
@@ -157,7 +158,7 @@ impl Disk {
             Some(power) => power.sectors_written(n)?,
             None => (true, n),
         };
-        // What comes before the cut is on the platters, and has destroyed what such a write destroys.
+        // The sectors before the cut reach the platters, and destroy their neighbours as any write does.
         if done > 0 {
             self.write_whole(lasting, pba, done, cause, buf, at)?;
         }
@@ -167,12 +168,13 @@ impl Disk {
         }
     }
 
-    /// True if sectors hold anything: if not, layers need not put together what they write.
+    /// True if the medium holds data. If not, layers need not assemble what they write.
     #[inline]
     pub fn holds_data(&self) -> bool {
         !matches!(self.medium, Medium::NoData)
     }
 
+    /// Times and counts an access. `lasting` is its duration if the clock is not to time it.
     #[inline]
     fn access(&mut self, pba: Pba, sectors: u64, cause: Cause, write: bool, lasting: Option<Nanos>) -> DiskResult {
         let capacity = self.geometry.sectors;
@@ -221,13 +223,12 @@ impl Disk {
         self.watched = true;
     }
 
-    /// Cuts the power as `power` says; its writes are counted from now on. One that never cuts is no power supply to watch, so that
-    /// writes go their short way.
+    /// Cuts the power as `power` says, counting writes from now on. A supply that never cuts is dropped, to keep writes on the fast path.
     pub fn cut_power(&mut self, power: Power) {
         self.power = (!power.cuts.is_empty()).then(|| Box::new(power));
     }
 
-    /// The power was cut and is back: what the drive's own write cache held is lost.
+    /// Restores the power after a cut: the contents of the drive's own write cache are lost.
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
         self.power.iter_mut().for_each(|power| power.off = false);
@@ -246,7 +247,7 @@ impl Disk {
         self.medium.buf(n, Stamp::default())
     }
 
-    /// `n` sectors of a layer's metadata, over which data can be laid: what a header or a copy of a map says is not kept.
+    /// `n` sectors of a layer's metadata, parts of which can be overwritten with data. The contents of headers and maps are not simulated.
     #[inline]
     pub fn metadata(&self, n: u64) -> Buf {
         self.medium.buf(n, Stamp::METADATA)
@@ -258,19 +259,19 @@ impl Disk {
         self.now
     }
 
-    /// The command that is served next was sent at `moment`, perhaps while others were served.
+    /// Notes that the next command was sent at `moment`, perhaps while others were served.
     #[inline]
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.clock.sent_at(moment);
     }
 
-    /// When a command completes whose data the bus carries from `start` on, without the platters; see [`DriveClock::transfer`].
+    /// When a command that needs only the bus completes, which carries its data from `start` on; see [`DriveClock::transfer`].
     #[inline]
     pub(crate) fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
         self.clock.transfer(start, sent, write, sectors)
     }
 
-    /// Writes what the drive's cache held: without the overhead of commands.
+    /// Calls `write` to destage the drive's write cache, without the overhead of commands.
     pub(crate) fn in_batch<T>(&mut self, write: impl FnOnce(&mut Disk) -> T) -> T {
         self.in_batch = true;
         let result = write(self);
@@ -304,7 +305,7 @@ impl Disk {
         &self.tally
     }
 
-    /// Counting begins anew (after prefill and warm-up), and with it the time that a recorder sees.
+    /// Starts counting anew (after prefill and warm-up), and with it a recorder's time.
     pub(crate) fn reset_tally(&mut self) {
         self.tally.reset();
         self.requests = 0;
@@ -312,18 +313,18 @@ impl Disk {
         self.counting_since = self.now;
     }
 
-    /// A recorder sees time from `time` on, where that is not the beginning of this drive's own counting.
+    /// Makes a recorder's time start at `time` instead of the beginning of this drive's own counting.
     pub(crate) fn record_since(&mut self, time: Nanos) {
         self.counting_since = time;
     }
 
-    /// Requests of the host completed since counting began: the number, from 0, of the one under way.
+    /// Requests of the host completed since counting began: also the number, from 0, of the one being served.
     #[inline]
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Requests have completed: what is cleaned after them is another stretch.
+    /// Counts completed requests. Cleaning after them is another stretch.
     #[inline]
     pub(crate) fn end_requests(&mut self, count: u64) {
         self.requests += count;
@@ -338,14 +339,14 @@ impl Disk {
         }
     }
 
-    /// Reports each access to `recorder` from now on, or to nobody.
+    /// Reports each access to `recorder` from now on; returns the previous recorder.
     pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) -> Option<Box<dyn Recorder>> {
         self.watched = recorder.is_some() || self.tally.movement().is_some();
         std::mem::replace(&mut self.recorder, recorder)
     }
 }
 
-/// The power supply of a disk.
+/// A disk's power supply, with the cuts to come.
 #[derive(Clone, Debug, Default)]
 pub struct Power {
     /// The writes to be cut, counted from 1, in descending order.
@@ -356,7 +357,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// Cuts the power at each of `cuts`, numbers of physical writes from 1; `seed` decides how much of them is written.
+    /// A supply that is cut at each of `cuts`, numbers of physical writes from 1. `seed` decides how much of them is written.
     pub fn new(mut cuts: Vec<u64>, seed: u64) -> Power {
         cuts.sort_unstable_by(|a, b| b.cmp(a));
         cuts.dedup();

@@ -80,7 +80,7 @@ impl Edit {
         let EditKeys { from, until, first, pack, split } = self.keys;
         let until = until.unwrap_or(Nanos(u64::MAX));
         let taken = Taken { from, until, ..Taken::first(source, first.unwrap_or(u64::MAX)) };
-        // Both are sizes of a request.
+        // Both are at most the size of a request, which has 32 bits.
         let size = |sectors: u64| sectors as u32;
         Edited {
             source: Packed::new(taken, pack.map(size), limit),
@@ -114,7 +114,7 @@ impl<S: Source> Source for Edited<S> {
         Ok(())
     }
 
-    /// What was outstanding is not told of edited requests.
+    /// How many requests were outstanding is unknown once requests are edited.
     fn outstanding(&self) -> &[u16] {
         &[]
     }
@@ -131,7 +131,7 @@ pub struct Taken<S> {
     from: Nanos,
     until: Nanos,
     left: u64,
-    /// The last time so far; none once a request came before one above it.
+    /// The latest time so far; `None` once a request was out of order.
     in_order_to: Option<Nanos>,
 }
 
@@ -166,16 +166,16 @@ impl<S: Source> Source for Taken<S> {
     }
 }
 
-/// A source whose writes are gathered until they make up one of a given size. A flush sends what its source has gathered so
-/// far, and so does the end; all else passes at once.
+/// A source whose writes are gathered into writes of a given size. A flush sends what its source has gathered so far, and so does the end;
+/// all other requests pass at once.
 pub struct Packed<S> {
     /// The source that is packed.
     pub source: S,
-    /// Sectors of a packed write; `None` where all pass.
+    /// Sectors of a packed write; `None` if nothing is packed.
     sectors: Option<u64>,
-    /// Sectors that writes may lie in.
+    /// Sectors of the device.
     limit: u64,
-    /// Of each volume and source.
+    /// Gathered writes by volume and source.
     gathered: BTreeMap<(u16, u8), Gathered>,
     batch: Vec<Request>,
     last: Nanos,
@@ -202,10 +202,11 @@ impl<S: Source> Packed<S> {
         let aligned = first - (first - start) % whole;
         let last = self.limit.saturating_sub(gathered.sectors);
         let lba = Lba(if first < self.limit { aligned.min(last) } else { aligned });
-        // Not more than a packed write, which fits.
+        // At most the size of a packed write, so it fits in 32 bits.
         Request { op: Op::Write, lba, sectors: gathered.sectors as u32, ..like }
     }
 
+    /// Adds a write to the one being packed for its volume and source, and emits that each time it has `whole` sectors.
     fn gather(&mut self, request: &Request, out: &mut Vec<Request>, whole: u64) {
         let place = (request.volume, request.source);
         let mut own = self.gathered.get(&place).copied().unwrap_or_default();
@@ -263,7 +264,7 @@ impl<S: Source> Source for Packed<S> {
         Ok(())
     }
 
-    /// Of what was gathered nobody knows what its host had outstanding.
+    /// How many requests were outstanding is unknown once writes are packed.
     fn outstanding(&self) -> &[u16] {
         if self.sectors.is_some() { &[] } else { self.source.outstanding() }
     }

@@ -25,16 +25,16 @@ pub enum Error {
     /// Data damaged, stale or lost (exit code 5).
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
-    /// One of these, and what it is about.
+    /// One of these errors, and what it is about.
     #[error("{}: {error}", plain(.whose))]
     Of {
-        /// A layer, an array, a run.
+        /// A layer, an array or a run.
         whose: String,
         /// The error.
         error: Box<Error>,
     },
-    /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
-    /// trace and start again (`smrkit_trace::Laid::with_table`). It need not reach the user.
+    /// A trace that was replayed as one volume turns out to have a second one. A signal for the caller to scan the trace and start again
+    /// (`smrkit_trace::Laid::with_table`), not for the user.
     #[error("{}: the trace has more than one volume; scan it and start again, or choose one of them", .0.display())]
     SecondVolume(PathBuf),
     /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).
@@ -49,7 +49,7 @@ pub enum Error {
     },
 }
 
-/// As a program shows it whose `main` returns it: the message, not how it is held.
+/// The message: a program whose `main` returns the error prints this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -96,7 +96,7 @@ impl BadInput {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", plain(&self.message()))]
 pub struct NoRoom {
-    /// The trace's file, or what stands for it.
+    /// The trace's file, or a name for the source.
     pub path: PathBuf,
     /// Number of the request, from 1.
     pub number: u64,
@@ -142,12 +142,12 @@ impl Error {
         Error::Of { whose: whose.into(), error: Box::new(self) }
     }
 
-    /// The error, about `whose` if it is of something that no drive could have, and does not say whose yet.
+    /// The error, about `whose` if it is an impossible configuration and does not say whose yet.
     pub(crate) fn impossible_about(self, whose: impl Into<String>) -> Error {
         if matches!(self, Error::Impossible(_)) { self.about(whose) } else { self }
     }
 
-    /// The error's text, with its fields in braces, for a front to word ([`crate::message::worded`]).
+    /// The error's text, with options in braces, which each front end words its own way ([`crate::message::worded`]).
     pub fn message(&self) -> String {
         match self {
             Error::Usage(message) | Error::Impossible(message) => message.clone(),
@@ -158,7 +158,7 @@ impl Error {
         }
     }
 
-    /// The error beneath, whatever it is about.
+    /// The error itself, without what it is about.
     pub fn cause(&self) -> &Error {
         match self {
             Error::Of { error, .. } => error.cause(),
@@ -201,7 +201,7 @@ pub enum Fault {
         /// The version expected.
         expected: u64,
     },
-    /// A layer's own books contradict each other or the disk.
+    /// A layer's internal state contradicts itself or the disk.
     #[error("the layer's state contradicts itself: {0}")]
     Inconsistent(String),
     /// A saved state that is not of this drive, or was damaged.

@@ -1,14 +1,13 @@
 //! The map from LBA to PBA that layers share.
 //!
-//! Extents lie in sorted vectors, one for each chunk of 4,096 sectors, whatever the layer's own region size; an entry is
-//! one 64-bit word. A prototype was several times faster so than with a search tree, and 10^7 scattered extents take
-//! some 160 MB. Extents that touch both logically and physically are joined inside a chunk; across chunks,
-//! [`joined`] does it, so that the container never shows in the results.
+//! Extents lie in sorted vectors, one for each chunk of 4,096 sectors, whatever the layer's own region size; an entry is one 64-bit word.
+//! In a prototype this was several times faster than a search tree; 10^7 scattered extents take some 160 MB. Extents that touch both
+//! logically and physically are joined inside a chunk; across chunks, [`joined`] does it, so that the container never shows in the results.
 //!
-//! Of millions of chunks few hold anything where writes are scattered: a bit for each says which, so that a search passes over the
-//! others without a look into memory that is far away.
+//! With scattered writes, few of millions of chunks hold anything. A bit for each chunk says which, so that a search skips the others
+//! without a cache miss for each.
 //!
-//! On a disk that began full a map begins with long runs: a leaf takes over its part of them when it is first changed.
+//! On a disk that began full, a map begins with long runs, its base. A leaf copies its part of the base when it is first changed.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +31,7 @@ const PBA_MAX: u64 = (1 << PBA_BITS) - 1;
 
 /// Start and length inside a chunk, and where it lies: start (12 bits), length − 1 (12 bits), PBA (40 bits).
 ///
-/// The start stands highest, so that entries sort as numbers.
+/// The start has the highest bits, so that entries sort as numbers.
 #[derive(Clone, Copy)]
 struct PackedExtent(u64);
 
@@ -54,21 +53,21 @@ impl PackedExtent {
     fn pba(self) -> u64 {
         self.0 & PBA_MAX
     }
-    /// True if `next` goes on where this ends, logically and physically.
+    /// True if `next` continues this one, logically and physically.
     #[inline]
     fn touches(self, next: PackedExtent) -> bool {
         self.end() == next.start() && self.pba() + (self.end() - self.start()) == next.pba()
     }
 }
 
-/// A run of LBAs that lies in one piece, or nowhere.
+/// A run of LBAs that is contiguous on the disk, or unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedPiece {
     /// The first LBA.
     pub lba: Lba,
     /// Number of sectors.
     pub sectors: u64,
-    /// Place of the first one; `None` if the map does not know these LBAs.
+    /// The PBA of the first; `None` if they are unmapped.
     pub pba: Option<Pba>,
 }
 
@@ -79,7 +78,7 @@ pub struct MappedPiece {
 struct Chunk(SmallVec<[PackedExtent; INLINE]>);
 
 const INLINE: usize = 7;
-/// Entries of a cache line, and the most among which one is found by counting.
+/// Entries of a cache line, which are counted together.
 const LINE: usize = 8;
 const COUNTED: usize = 128;
 
@@ -92,11 +91,11 @@ pub struct ExtentMap {
     leaf_count: usize,
     extents: usize,
     sectors: u64,
-    /// Entries that chunks hold on the heap, room included.
+    /// Entries of chunks on the heap, by their capacity.
     heap_entries: usize,
     /// A bit for each chunk: whether it holds extents.
     used: Vec<u64>,
-    /// Map of leaves that do not exist.
+    /// The map of leaves that don't exist yet.
     base: Base,
 }
 
@@ -109,7 +108,7 @@ struct Base {
 }
 
 impl Base {
-    /// Piece of the map from `at` on up to `limit`: (its end, PBA).
+    /// The piece of the base from `at` on, up to `limit`: (its end, PBA).
     fn piece(&self, at: u64, limit: u64) -> (u64, Option<Pba>) {
         let next = self.runs.partition_point(|run| run.0 <= at);
         match next.checked_sub(1).map(|found| self.runs[found]) {
@@ -128,7 +127,7 @@ impl ExtentMap {
         ExtentMap::default()
     }
 
-    /// A map of runs of this many sectors at these places, LBAs counted through from 0.
+    /// A map with the base `runs`: (PBA, sectors) for consecutive LBAs from 0 on.
     pub fn of_runs(runs: impl Iterator<Item = (Pba, u64)>) -> ExtentMap {
         let mut base = Base { runs: Vec::with_capacity(runs.size_hint().0), end: 0 };
         for (pba, sectors) in runs {
@@ -138,7 +137,7 @@ impl ExtentMap {
         ExtentMap { sectors: base.end, base, ..ExtentMap::default() }
     }
 
-    /// Extents held, those of leaves that do not exist left out.
+    /// The number of extents, without those of leaves that don't exist.
     pub fn len(&self) -> usize {
         self.extents
     }
@@ -149,7 +148,7 @@ impl ExtentMap {
         self.sectors
     }
 
-    /// Memory taken, in bytes, without the bits.
+    /// Memory that it takes, in bytes, without the bits of chunks.
     pub fn bytes(&self) -> u64 {
         let leaf = LEAF * size_of::<Chunk>();
         let top = self.leaves.capacity() * size_of::<Option<Leaf>>();
@@ -157,8 +156,7 @@ impl ExtentMap {
         (top + self.leaf_count * leaf + self.heap_entries * size_of::<PackedExtent>() + base) as u64
     }
 
-    /// Looks at where the map keeps several LBAs. Memory that is far away comes for all of them in the time of one, if none has to wait for
-    /// what another finds.
+    /// Prefetches the entries of several LBAs: the cache misses overlap, because no lookup depends on another.
     #[inline]
     pub fn fetch(&self, lbas: impl Iterator<Item = Lba>) {
         let index = |lba: Lba| (lba.0 >> CHUNK_BITS) as usize;
@@ -167,7 +165,7 @@ impl ExtentMap {
         std::hint::black_box(lbas.map(|lba| extents(index(lba))).sum::<usize>());
     }
 
-    /// Maps `n` sectors from `lba` on to `pba` on, in place of what was mapped there.
+    /// Maps `n` sectors from `lba` on to `pba` on, replacing older mappings.
     #[inline]
     pub fn insert(&mut self, lba: Lba, n: u64, pba: Pba) {
         self.replace(lba, n, Some(pba));
@@ -178,8 +176,8 @@ impl ExtentMap {
         self.replace(lba, n, None);
     }
 
-    /// Maps the extent of `n` sectors that lies at `from` to `to`. Returns `false`, and changes nothing, where that is no extent
-    /// by itself, or would be none afterwards.
+    /// Moves the extent of `n` sectors at `from` to `to`. Returns `false`, and changes nothing, if these sectors are not exactly one
+    /// extent, or would join another.
     #[inline]
     pub fn relocate(&mut self, lba: Lba, n: u64, from: Pba, to: Pba) -> bool {
         let (index, start) = (lba.0 >> CHUNK_BITS, lba.0 & (CHUNK - 1));
@@ -202,6 +200,7 @@ impl ExtentMap {
         true
     }
 
+    /// Maps `n` sectors from `lba` on to `pba`, or unmaps them.
     #[inline]
     fn replace(&mut self, lba: Lba, n: u64, pba: Option<Pba>) {
         let (mut at, end) = (lba.0, lba.0 + n);
@@ -209,7 +208,7 @@ impl ExtentMap {
             let start = at & (CHUNK - 1);
             let count = (CHUNK - start).min(end - at);
             let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
-            // Forgetting what was never mapped must not make a leaf.
+            // Removing sectors that were never mapped must not create a leaf.
             let index = at >> CHUNK_BITS;
             if new.is_some() || self.is_used(index) || at < self.base.end {
                 let chunk = &mut self.chunk_mut(index).0;
@@ -242,12 +241,12 @@ impl ExtentMap {
         }
     }
 
-    /// The beginning of the next chunk behind `at` that may map anything, or `end`.
+    /// The beginning of the next chunk after `at` that may have extents, or `end`.
     #[inline]
     fn next_chunk(&self, at: u64, end: u64) -> u64 {
         let mut index = (at >> CHUNK_BITS) + 1;
         if at < self.base.end {
-            // A leaf that does not exist has no bits, but is mapped by the runs that the map began with.
+            // A leaf that doesn't exist has no bits, but may be mapped by the base.
             return end.min(index << CHUNK_BITS);
         }
         while index << CHUNK_BITS < end
@@ -272,7 +271,7 @@ impl ExtentMap {
         &mut leaf[index as usize & (LEAF - 1)]
     }
 
-    /// A new leaf takes over its part of the runs that the map began with.
+    /// Creates a leaf with a copy of its part of the base.
     #[cold]
     fn make_leaf(&mut self, number: usize) {
         if number >= self.leaves.len() {
@@ -293,7 +292,7 @@ impl ExtentMap {
             chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
             self.heap_entries = self.heap_entries + heap_room(chunk) - room;
             mark(&mut self.used, at >> CHUNK_BITS, true);
-            // The sectors have been counted with `base`.
+            // The sectors were counted with the base.
             self.extents += 1;
             at = stop;
         }
@@ -320,7 +319,7 @@ impl ExtentMap {
     }
 }
 
-/// Saved form of a map: its leaves with the room that they take, which [`ExtentMap::bytes`] tells of.
+/// Saved form of a map. It keeps the capacities of its chunks, so that [`ExtentMap::bytes`] is the same after a restore.
 #[derive(Serialize, Deserialize)]
 struct SavedMap {
     base: Base,
@@ -328,7 +327,7 @@ struct SavedMap {
     leaves: Vec<Option<Vec<SavedChunk>>>,
 }
 
-/// A chunk with extents or room: its number in the leaf, entries that it has room for on the heap, and the extents.
+/// A chunk with extents or memory: its number in the leaf, its capacity on the heap, and the extents.
 #[derive(Serialize, Deserialize)]
 struct SavedChunk(u8, usize, Vec<SavedExtent>);
 
@@ -363,7 +362,7 @@ impl<'de> Deserialize<'de> for ExtentMap {
 }
 
 impl ExtentMap {
-    /// `None` for a map that can't be.
+    /// Restores a map; `None` if it contradicts itself.
     fn restore(SavedMap { base, leaf_room, leaves }: SavedMap) -> Option<ExtentMap> {
         let ends = base.runs.iter().skip(1).map(|run| run.0).chain([base.end]);
         let is_run = |(&(lba, pba), end): (&(u64, u64), u64)| {
@@ -383,7 +382,7 @@ impl ExtentMap {
             let mut leaf: Leaf = Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]);
             for SavedChunk(number, room, extents) in chunks {
                 let chunk = &mut leaf[usize::from(number)].0;
-                // More than one extent for each sector is never asked for.
+                // A chunk never has more extents than sectors.
                 if !chunk.is_empty() || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
                     return None;
                 }
@@ -409,7 +408,7 @@ impl ExtentMap {
         Some(map)
     }
 
-    /// Sectors that the map still has from the runs that it began with.
+    /// Sectors that are still mapped by the base: those of leaves that have no entries of their own.
     fn base_sectors(&self) -> u64 {
         let leaf = CHUNK << LEAF_BITS;
         let taken = (0..).zip(&self.leaves).filter(|(_, leaf)| leaf.is_some());
@@ -425,19 +424,20 @@ fn mark(used: &mut [u64], index: u64, is_used: bool) {
     *word = if is_used { *word | bit } else { *word & !bit };
 }
 
-/// Entries that a chunk has room for on the heap.
+/// A chunk's capacity on the heap, in entries.
 #[inline]
 fn heap_room(chunk: &SmallVec<[PackedExtent; INLINE]>) -> usize {
     if chunk.spilled() { chunk.capacity() } else { 0 }
 }
 
-/// The number of the first entry that ends behind `start`; that of all where none does.
+/// The index of the first entry that ends behind `start`, or the number of entries if none does.
 #[inline]
 fn first_behind(entries: &[PackedExtent], start: u64) -> usize {
+    // An entry's start is its highest bits: entries up to this key start at or before `start`. Only the last of them may end behind it.
     let key = ((start + 1) << (CHUNK_BITS + PBA_BITS)).wrapping_sub(1);
     let begun = |entry: &PackedExtent| entry.0 <= key;
     let count = match entries.len() {
-        // Counting looks at several at once, where halving waits for one after another.
+        // In a short list counting is faster than a binary search, each step of which waits for the one before.
         0..=COUNTED => {
             let last_of_lines = entries.iter().skip(LINE - 1).step_by(LINE);
             let lines = LINE * last_of_lines.map(|last| usize::from(begun(last))).sum::<usize>();
@@ -449,8 +449,8 @@ fn first_behind(entries: &[PackedExtent], start: u64) -> usize {
     count - usize::from(count > 0 && entries[count - 1].end() > start)
 }
 
-/// Puts `new` where `start..end` was, cutting what overlaps and joining what touches. Returns how many sectors of it were
-/// mapped.
+/// Replaces `start..end` by `new`: cuts entries that overlap, and joins entries that touch. Returns how many sectors of the range were
+/// mapped before.
 #[inline]
 fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64, new: Option<PackedExtent>) -> u64 {
     let first = first_behind(chunk, start);
@@ -490,7 +490,7 @@ fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64,
     displaced
 }
 
-/// Puts `fresh` where `old` was.
+/// Replaces `old` by `fresh`.
 #[inline]
 fn splice(chunk: &mut SmallVec<[PackedExtent; INLINE]>, old: Range<usize>, fresh: &[PackedExtent]) {
     let end = old.start + fresh.len();
@@ -522,7 +522,7 @@ pub struct MappedPieces<'a> {
     end: u64,
     /// The entries of the current chunk that end after `at`.
     chunk: &'a [PackedExtent],
-    /// True if the current chunk's leaf does not exist, and there are runs that the map began with.
+    /// True if the current chunk's leaf does not exist, and there is a base.
     by_base: bool,
 }
 
@@ -564,7 +564,7 @@ impl Iterator for MappedPieces<'_> {
     }
 }
 
-/// Joins pieces that touch physically (or are both unmapped), so that one access serves them.
+/// Calls `each` with the pieces, joining those that are contiguous on the disk (or both unmapped), so that one access serves them.
 pub fn joined<E>(
     pieces: impl Iterator<Item = MappedPiece>,
     mut each: impl FnMut(MappedPiece) -> Result<(), E>,

@@ -1,8 +1,7 @@
 //! Several sources merged into one stream: in bursts drawn at random, by their times, or one after another.
 //!
-//! After Le, Holliday and Amer's arrays of shingled disks, where traces are interleaved in bursts of 1 to 1000 operations.
-//! How the next source is drawn is not told there; here all are drawn alike. A merged source is one source, whatever it
-//! was made of. Left out: slowing one source down because another is behind.
+//! After Le, Holliday and Amer's arrays of shingled disks, where traces are interleaved in bursts of 1 to 1000 operations. The paper does
+//! not say how the next source is drawn; here all are equally likely. Left out: slowing one source down because another is behind.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,7 +26,7 @@ const SECTORS_MAX: u64 = 1 << 54;
 /// The stream of the dice that draws sources; workloads count theirs from 0.
 const STREAM: u64 = u64::MAX;
 
-/// Weight of a source's whole in the progress of all.
+/// The weight of each source in the progress of all.
 const WHOLE: u64 = 1 << 20;
 
 /// Rule for merging several sources; as text `none`, `burst:N` or `time`.
@@ -36,13 +35,13 @@ const WHOLE: u64 = 1 << 20;
 pub enum Interleave {
     /// One after another, in their order.
     None,
-    /// In bursts, each from a source drawn among those that have more. One may be drawn twice in a row: a burst is what
-    /// one draw gives, and only the last of a source is shorter.
+    /// In bursts, each from a source drawn among those that have more. A source may be drawn twice in a row. Only its last burst may be
+    /// shorter.
     Burst {
         /// Operations of a burst.
         operations: u64,
     },
-    /// By their times; of two at one moment the earlier source goes first.
+    /// By their times. At equal times the source with the lower number goes first.
     Time,
 }
 
@@ -85,7 +84,7 @@ kept_as_text!(Interleave);
 /// Placement of the sources' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourcePlacement {
-    /// Each behind the one before it.
+    /// One after another.
     #[default]
     EndToEnd,
     /// All from LBA 0, over each other.
@@ -115,7 +114,7 @@ pub struct MergePart<S> {
     pub sectors: u64,
 }
 
-/// A source with what was read of it ahead, which bears its number and lies at its place.
+/// A source with a batch read ahead, whose requests already have the source's number and place.
 struct Lane<S> {
     source: S,
     number: u8,
@@ -129,7 +128,7 @@ struct Lane<S> {
 }
 
 impl<S: Source> Lane<S> {
-    /// Reads on where nothing is left of what was read; `false` is the end.
+    /// Reads the next batch if the last one is used up. Returns `false` at the end of the source.
     fn has_more(&mut self) -> Result<bool, Error> {
         if self.at < self.batch.len() {
             return Ok(true);
@@ -176,7 +175,7 @@ fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
     Error::input(source.name(), problem + ": give it more, or use {sources} zero")
 }
 
-/// Several sources as one; `Request::source` tells which of them a request came from, from 0.
+/// Several sources as one. `Request::source` is the number of the source that a request came from.
 ///
 /// Nothing is lost, and each source keeps its order. A source that was itself merged keeps no numbers of its own;
 /// `Request::volume` stays an index into the table of the source it came from.
@@ -185,9 +184,9 @@ pub struct Interleaved<S> {
     /// Rule for merging them.
     pub rule: Interleave,
     dice: Dice,
-    /// Lanes that have more, ascending; `None` before the first request.
+    /// Lanes that have more requests, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
-    /// By time: when each of those has a request next, the earliest last.
+    /// For merging by time: the next request of each of those lanes, the earliest last.
     heads: Vec<(Nanos, usize)>,
     /// Lane that the burst is from, and the operations left in it.
     burst: (usize, u64),
@@ -252,7 +251,7 @@ impl<S: Source> Interleaved<S> {
         Ok(live)
     }
 
-    /// The lane whose turn it is, and its operations left in this turn.
+    /// The lane whose turn it is, and how many operations are left in its turn.
     #[inline]
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {
@@ -281,7 +280,7 @@ impl<S: Source> Interleaved<S> {
         (first, 1 + ahead.iter().take_while(before).count() as u64)
     }
 
-    /// The earliest source has given; its next request, if it has `more`, takes its place among the others'.
+    /// Sorts the next request of a source, if it has `more`, into the heads, after earlier ones were given.
     #[inline]
     fn line_up(&mut self, number: usize, more: bool) {
         self.heads.pop();
@@ -295,6 +294,7 @@ impl<S: Source> Interleaved<S> {
         }
     }
 
+    /// Fills the batch with requests of the sources in turn, until it is full or all have ended.
     fn merge(&mut self, live: &mut Vec<usize>, batch: &mut Vec<Request>) -> Result<(), Error> {
         while batch.len() < InMemory::BATCH && !live.is_empty() {
             let (number, most) = self.turn(live);
@@ -316,7 +316,7 @@ impl<S: Source> Interleaved<S> {
     }
 }
 
-/// Beginning of each of several sources.
+/// The first sector of each source.
 fn end_to_end(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> Result<Vec<Lba>, Error> {
     let (mut first, mut end) = (Vec::new(), 0_u64);
     for sectors in sizes {
@@ -349,7 +349,7 @@ impl<S: Source> Source for Interleaved<S> {
         names.join(" + ").into()
     }
 
-    /// The mean of what each source says of itself; requests, where one of them knows no end.
+    /// The mean progress of the sources, or the number of requests if one of them knows no end.
     fn progress(&self) -> Progress {
         let share = |lane: &Lane<S>| {
             let Progress { done, total } = lane.source.progress();

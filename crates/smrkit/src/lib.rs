@@ -16,8 +16,8 @@
 //!
 //! `examples/own_layer.rs` is a layer of one's own, compared with published ones.
 //!
-//! The modules stand in the order of their dependencies: each uses only those above it. `docs/design/architecture.md` tells
-//! the way of a request through them. Private modules are no part of the interface.
+//! The modules are listed in the order of their dependencies: each uses only those above it. `docs/design/architecture.md` follows a
+//! request through them. Private modules are no part of the interface.
 
 pub mod units;
 pub mod message;

@@ -1,18 +1,18 @@
-//! Messages name what a user can set in braces, as in `leave out {rebuild}, or give an {array}`: each front puts its own names there.
+//! Messages name options in braces, as in `leave out {rebuild}, or give an {array}`; each front end puts its own names there.
 
 use std::borrow::Cow;
 
-/// All that a user can set and a message names, as the library calls it.
+/// All options that messages name, as the library calls them.
 const FIELDS: &str = "\
     any_directory array arrival band capacity check commit_interval depth did dpid drive fold force format \
     from_state interleave keep layer log meta model placement power_cut prefill queue rebuild report \
     save_state set size skip_bad_rows sort sources span think time_scale trace trust_open_metadata volume \
     warmup workload";
 
-/// Remedy where a trace is not in the order of its times.
+/// Remedy for a trace that is not in the order of its times.
 pub const PUT_IN_ORDER: &str = "use {arrival} flat-out, or put the rows in order with {sort}";
 
-/// A front's name for a field.
+/// A front end's name for an option.
 pub type FieldNames = dyn Fn(&str) -> Cow<'static, str>;
 
 /// The message with `name` in place of each field. Other braces are the user's own, and stay.

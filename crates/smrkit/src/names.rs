@@ -1,4 +1,4 @@
-//! Names that were mistyped: the nearest known one, and the list.
+//! Suggestions for mistyped names: the nearest known one, and the list.
 
 /// "did you mean `x`? Known: a, b, x".
 pub fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {

@@ -1,9 +1,8 @@
-//! Words of a disk's sectors, one a sector: kept in pages, since most of a disk is never touched.
+//! A word for each sector of a disk, kept in pages, because most of a disk is never touched.
 //!
-//! A sector of a page that does not exist has the word that the disk began with: 0, or on a full disk what a function of
-//! its number says.
+//! A sector of a page that does not exist has the word that the disk began with: 0 or, on a full disk, a function of its number.
 //!
-//! A set of LBAs by runs, small when nearly all or nearly none are in it.
+//! Also a set of LBAs by runs, which is small when nearly all or nearly none are in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,26 +14,26 @@ use crate::units::{Lba, Pba};
 
 const PAGE: u64 = 512;
 
-/// Sectors of the largest disk of which all is looked at where a disk began full: 8.6 GB (assumption: a few seconds). On
-/// larger ones it is the pages that were touched.
+/// The largest disk that is checked whole if it began full: 8.6 GB (assumption: a few seconds). On larger ones only touched pages are
+/// checked.
 pub(crate) const WHOLE_SECTORS_MAX: u64 = 1 << 24;
 
-/// First contents of a disk: puts the words of the sectors from a number on into a slice of zeros.
+/// Initial contents of a disk: writes the words of the sectors from a number on to a slice of zeros.
 pub(crate) type InitialWords = Box<dyn Fn(u64, &mut [u64]) + Send + Sync>;
 
 type Page = Box<[u64; PAGE as usize]>;
 
-/// A word a sector, in pages that come to be with the first word put.
+/// A word for each sector, in pages that are created by the first write to them.
 #[derive(Default)]
 pub(crate) struct Pages {
     pages: BTreeMap<u64, Page>,
     first: Option<InitialWords>,
-    /// Pages that were cleared and do not exist, by their numbers.
+    /// Numbers of pages that were cleared and do not exist.
     blank: LbaSet,
 }
 
 impl Pages {
-    /// Pages of a disk on which nothing was put yet, and which began with the words that `first` tells.
+    /// Pages of a disk that began with the words of `first`, without later writes.
     pub(crate) fn beginning_with(first: InitialWords) -> Pages {
         Pages { first: Some(first), ..Pages::default() }
     }
@@ -63,7 +62,7 @@ impl Pages {
         }
     }
 
-    /// Words one by one, of sectors most of which lie near to the one before.
+    /// Reads words one by one. Fast if most sectors are near the one before.
     pub(crate) fn nearby(&self) -> impl FnMut(u64) -> u64 {
         let (mut number, mut here) = (u64::MAX, [0; PAGE as usize]);
         let mut page: Option<&Page> = None;
@@ -79,7 +78,7 @@ impl Pages {
         }
     }
 
-    /// Puts the words that sectors of a page that does not exist have into `out`.
+    /// Writes the initial words of sectors of a page that does not exist to `out`.
     fn begin(&self, at: u64, out: &mut [u64]) {
         out.fill(0);
         if let Some(first) = &self.first
@@ -89,7 +88,7 @@ impl Pages {
         }
     }
 
-    /// Makes a page exist.
+    /// A page, which is created if it does not exist.
     fn page(&mut self, number: u64) -> &mut [u64; PAGE as usize] {
         if !self.pages.contains_key(&number) {
             let mut page = Box::new([0; PAGE as usize]);
@@ -99,15 +98,15 @@ impl Pages {
         self.pages.get_mut(&number).expect("just put")
     }
 
-    /// Puts words into the sectors from `first` on.
+    /// Sets the words of the sectors from `first` on.
     pub(crate) fn put(&mut self, first: u64, words: &[u64]) {
         for (number, within, of) in runs(first, words.len() as u64) {
             self.page(number)[within].copy_from_slice(&words[of]);
         }
     }
 
-    /// The sectors within `range` that may have another word than 0, ascending by page: each page's first of them, and their
-    /// words. On a disk that began full these are all pages of the range.
+    /// The sectors in `range` whose words may not be 0, page by page: the first sector in each page, and the words from it on. On a disk
+    /// that began full these are all pages of the range.
     pub(crate) fn within(&mut self, range: Range<u64>) -> impl Iterator<Item = (u64, &mut [u64])> {
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
         if self.first.is_some() {
@@ -122,7 +121,7 @@ impl Pages {
         })
     }
 
-    /// Puts 0 into the sectors of `range`, which may be the whole disk: no page comes to be but those at its ends.
+    /// Sets the words of `range` to 0. It may be the whole disk: only the pages at its ends are created.
     pub(crate) fn clear(&mut self, range: Range<u64>) {
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
         if self.first.is_some() && whole.start < whole.end {
@@ -135,7 +134,7 @@ impl Pages {
         }
     }
 
-    /// The sectors of the pages that exist on a disk of this many, ascending; all of a small disk that began full.
+    /// The sectors of existing pages, ascending, on a disk of `capacity` sectors; all sectors of a small disk that began full.
     pub(crate) fn extents(&self, capacity: u64) -> Vec<Range<u64>> {
         let extent = |number: u64| number * PAGE..capacity.min((number + 1) * PAGE);
         match self.first {
@@ -145,7 +144,7 @@ impl Pages {
     }
 }
 
-/// The pages that `n` sectors from `first` on lie in: each one's number, the places in it, and which of the sectors.
+/// The pages of `n` sectors from `first` on: the number of each, the range in the page, and the range among the sectors.
 fn runs(first: u64, n: u64) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -160,7 +159,7 @@ fn runs(first: u64, n: u64) -> impl Iterator<Item = (u64, Range<usize>, Range<us
 /// A set of LBAs.
 #[derive(Default, Serialize, Deserialize)]
 pub struct LbaSet {
-    /// True if `extents` are those that are not in the set.
+    /// True if `extents` are the LBAs that are not in the set.
     inverted: bool,
     extents: ExtentMap,
 }
@@ -171,16 +170,16 @@ impl LbaSet {
         LbaSet { inverted: true, extents: ExtentMap::new() }
     }
 
-    /// Puts `n` LBAs from `lba` on in.
+    /// Adds `n` LBAs from `lba` on.
     #[inline]
     pub fn insert(&mut self, lba: Lba, n: u64) {
-        // Disks are mostly written where they were before.
+        // Mostly nothing changes, because disks are mostly overwritten.
         if !self.contains_all(lba, n) {
             self.set(lba, n, !self.inverted);
         }
     }
 
-    /// Takes `n` LBAs from `lba` on out.
+    /// Removes `n` LBAs from `lba` on.
     pub fn remove(&mut self, lba: Lba, n: u64) {
         self.set(lba, n, self.inverted);
     }
@@ -190,18 +189,18 @@ impl LbaSet {
         if listed { self.extents.insert(lba, n, Pba(lba.0)) } else { self.extents.remove(lba, n) }
     }
 
-    /// True if an LBA is in.
+    /// True if the set has an LBA.
     pub fn contains(&self, lba: Lba) -> bool {
         self.runs(lba, 1).next().is_some()
     }
 
-    /// True if all of `n` LBAs from `lba` on are in.
+    /// True if the set has all of `n` LBAs from `lba` on.
     #[inline]
     pub fn contains_all(&self, lba: Lba, n: u64) -> bool {
         self.extents.pieces(lba, n).all(|piece| piece.pba.is_some() != self.inverted)
     }
 
-    /// The runs of those of `n` LBAs from `lba` on that are in, in order: (first, how many). A run may go on in the next.
+    /// The runs of LBAs in the set among `n` from `lba` on, in order: (first, how many). The next run may continue one.
     #[inline]
     pub fn runs(&self, lba: Lba, n: u64) -> impl Iterator<Item = (Lba, u64)> + '_ {
         let inverted = self.inverted;

@@ -1,7 +1,7 @@
 //! Sizes, durations and shares as people write them, read and printed.
 //!
-//! k, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024; B may follow. Numbers are read as decimal digits, not as floating
-//! point, so that what is printed exactly is read back exactly. What is finer than a byte or a nanosecond is rounded.
+//! k, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024; B may follow. Numbers are read as decimal digits, not as floating point, so
+//! that exact output is read back exactly. Fractions of a byte or a nanosecond are rounded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,7 +29,7 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("pi", 1 << 50),
 ];
 
-/// Written from the last that divides evenly.
+/// Durations are written in the last unit that divides them evenly.
 const TIME_UNITS: &[(&str, u64)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -45,7 +45,7 @@ const TIME_UNITS: &[(&str, u64)] = &[
 
 const COUNT_UNITS: &[(&str, u64)] = &[("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
 
-/// A size in bytes that reads and prints like a person's: `512 KiB`, `5.0 TB`.
+/// A size in bytes that is read and printed as people write it: `512 KiB`, `5.0 TB`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
@@ -64,7 +64,7 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary where that is a short whole number (`512 KiB`), else decimal with one place (`5.0 TB`).
+    /// Binary if that is a short whole number (`512 KiB`), else decimal with one place (`5.0 TB`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0;
         for (name, unit) in [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
@@ -72,7 +72,7 @@ impl fmt::Display for Bytes {
                 return write!(f, "{} {name}", bytes / unit);
             }
         }
-        // The next unit begins where one place would round up to it.
+        // A size that would round up to the next unit is shown in that unit.
         for (name, unit) in [("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] {
             if bytes as f64 >= unit * 0.99995 {
                 return write!(f, "{:.1} {name}", bytes as f64 / unit);
@@ -97,12 +97,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, Error> {
     scale(text, &digits, find(text, unit, SIZE_UNITS, SIZES)?, SIZES)
 }
 
-/// Reads the size of a drive, and gives the whole sectors in it.
+/// Reads the size of a drive; returns its whole sectors.
 pub(crate) fn parse_capacity(text: &str) -> Result<u64, Error> {
     Ok(parse_bytes(text)? / SECTOR_BYTES)
 }
 
-/// Reads a size that must be a whole number of sectors, and gives sectors.
+/// Reads a size that must be a whole number of sectors; returns sectors.
 pub fn parse_sectors(text: &str) -> Result<u64, Error> {
     let bytes = parse_bytes(text)?;
     if !bytes.is_multiple_of(SECTOR_BYTES) {
@@ -110,7 +110,7 @@ pub fn parse_sectors(text: &str) -> Result<u64, Error> {
             (bytes / SECTOR_BYTES * SECTOR_BYTES, bytes.div_ceil(SECTOR_BYTES).saturating_mul(SECTOR_BYTES));
         let instead = match below {
             0 => exact_bytes(above),
-            // The next sector's end can't be counted in bytes.
+            // The end of the next sector would overflow in bytes.
             _ if bytes > u64::MAX - SECTOR_BYTES => exact_bytes(below),
             _ => format!("{} or {}", exact_bytes(below), exact_bytes(above)),
         };
@@ -158,7 +158,7 @@ pub fn parse_share(text: &str) -> Result<f64, Error> {
     Ok(share)
 }
 
-/// Reads a percentage, with or without its sign, and gives it in percent.
+/// Reads a percentage, with or without its sign; returns percent.
 pub fn parse_percent(text: &str) -> Result<f64, Error> {
     const PERCENT: &str = "a percentage from 0 to 100, such as 1 or 2.5%";
     let number = text.trim();
@@ -201,7 +201,7 @@ pub fn exact_duration(time: Nanos) -> String {
     }
 }
 
-/// The number's digits and the unit behind them, both without blanks; `_` may stand between digits.
+/// Splits a text into the number's digits and the unit after them, both without blanks. `_` may separate digits.
 fn split<'a>(text: &'a str, what: &str) -> Result<(Cow<'a, str>, &'a str), Error> {
     let trimmed = text.trim();
     if trimmed.is_empty() {

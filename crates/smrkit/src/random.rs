@@ -1,7 +1,7 @@
-//! Numbers that look random, made of other numbers: a mixer of 64 bits, and orders that take no memory.
+//! Pseudo-random functions of numbers: a 64-bit mixer, and permutations that take no memory.
 //!
-//! Nothing is drawn here: keys and seeds come from the caller. `workload/dice.rs` draws. By hand: a run must come out the same from
-//! any version, bit by bit.
+//! They have no state: keys and seeds come from the caller. `workload/dice.rs` draws. Written by hand, because a run must give the same
+//! result with any version, bit by bit.
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 #[inline]
@@ -11,19 +11,19 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Number that SplitMix64 draws in the state `x`.
+/// The number that SplitMix64 draws in state `x`.
 #[inline]
 pub(crate) fn splitmix(x: u64) -> u64 {
     mix(x.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The bits that the numbers under `n` take.
+/// How many bits the numbers below `n` need.
 pub(crate) fn bits_under(n: u64) -> u32 {
     64 - n.saturating_sub(1).leading_zeros()
 }
 
-/// An order of the numbers under `n`: a Feistel network of four rounds, walked along its cycle until it lands under `n`
-/// (Black and Rogaway 2002).
+/// A permutation of the numbers below `n`: a Feistel network of four rounds, repeated until the result is below `n` (cycle walking, Black
+/// and Rogaway 2002).
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     n: u64,
@@ -34,14 +34,14 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// An order of the numbers under `n`, made of those of `bits` bits, which must be enough for them.
+    /// A permutation of the numbers below `n`, from a network over numbers of `bits` bits, which must be enough for them.
     pub fn new(n: u64, bits: u32, keys: [u64; 4]) -> Permutation {
         debug_assert!(bits >= bits_under(n), "{bits} bits for the numbers under {n}");
         let (low_bits, high_bits) = (bits.div_ceil(2), bits / 2);
         Permutation { n, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
     }
 
-    /// The number at place `i`, which must be under `n`. A round goes through `mixed`, the same in all calls.
+    /// The image of `i`, which must be below `n`. `mixed` is the round function, the same in all calls.
     #[inline]
     pub fn at(&self, i: u64, mixed: impl Fn(u64) -> u64) -> u64 {
         debug_assert!(i < self.n);

@@ -1,15 +1,15 @@
-//! Ranges of numbers, each with what is known of it: a newer one covers what it overlaps of older ones, and neighbours that go on
-//! in each other are one. By hand: what is left of a range tells of its own beginning, where crates of interval maps copy the value
-//! as it was.
+//! Ranges of numbers, each with a value: a newer range replaces the parts of older ones that it overlaps, and adjacent ranges whose values
+//! continue each other are joined. Written by hand, because the value of the rest of a range is shifted to its new beginning, where crates
+//! of interval maps would copy it unchanged.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Something known of a range that can be told of a part of it.
+/// The value of a range, from which the value of a part of the range follows.
 pub trait Shift: Clone + PartialEq {
-    /// Knowledge of the part that begins `by` behind the range's start.
+    /// The value of the part that begins `by` after the range's start.
     fn shifted(&self, by: u64) -> Self;
 }
 
@@ -17,7 +17,7 @@ impl Shift for () {
     fn shifted(&self, _by: u64) {}
 }
 
-/// Ranges, no two of which overlap. Saved as the ranges alone.
+/// Ranges that do not overlap, with their values.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<u64, (u64, T)>")]
 pub struct RangeMap<T> {
@@ -45,20 +45,20 @@ impl<T: Serialize> Serialize for RangeMap<T> {
 }
 
 impl<T: Shift> RangeMap<T> {
-    /// Takes in a range, in place of what is known of any of it.
+    /// Sets the value of a range, replacing older values.
     pub fn cover(&mut self, range: Range<u64>, value: T) {
         self.uncover(range.clone());
         self.insert(range, value);
     }
 
-    /// Takes in a range of which nothing is known.
+    /// Sets the value of a range that has none so far.
     pub fn insert(&mut self, range: Range<u64>, mut value: T) {
         if range.is_empty() {
             return;
         }
         debug_assert!(self.overlapping(range.clone()).next().is_none(), "something is known of {range:?}");
         self.count += range.end - range.start;
-        // Behind all others, as a mount does a million times: found with one search.
+        // The usual case, a range after all others (a mount does this a million times), takes one search.
         if let Some(mut last) = self.ranges.last_entry()
             && last.get().0 <= range.start
         {
@@ -86,7 +86,7 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.insert(joined.start, (joined.end, value));
     }
 
-    /// Forgets what is known of any of a range; tells what that was.
+    /// Removes the values of a range; returns them with the parts that they had.
     pub fn uncover(&mut self, range: Range<u64>) -> Vec<(Range<u64>, T)> {
         let mut gone = Vec::new();
         if range.is_empty() || self.end() <= range.start {
@@ -106,8 +106,7 @@ impl<T: Shift> RangeMap<T> {
         gone
     }
 
-    /// What is known of the parts of a range, to be changed. None reaches across one of its ends any more, so that neighbours may be as if
-    /// one.
+    /// The values of the parts of a range, mutable. Ranges are split at its ends and not joined again.
     pub fn within_mut(&mut self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &mut T)> {
         if !range.is_empty() {
             self.split(range.start);
@@ -116,7 +115,7 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.range_mut(range).map(|(&first, (end, value))| (first..*end, value))
     }
 
-    /// Has a range begin at `at`, where one lies across it.
+    /// Splits a range that crosses `at`.
     fn split(&mut self, at: u64) {
         if let Some((&first, (end, value))) = self.ranges.range_mut(..at).next_back()
             && *end > at
@@ -126,7 +125,7 @@ impl<T: Shift> RangeMap<T> {
         }
     }
 
-    /// The ranges that have something in common with `range`, whole, in order.
+    /// The ranges that overlap `range`, whole, in order.
     pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
         let across = self.before(range.start).next().filter(|(before, _)| before.end > range.start);
         let first = across.map_or(range.start, |(before, _)| before.start);
@@ -134,7 +133,7 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.range(first..end).map(|(&first, (end, value))| (first..*end, value))
     }
 
-    /// Known parts of a range, in order.
+    /// The parts of a range that have values, in order.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, T)> + '_ {
         self.overlapping(range.clone()).map(move |(whole, value)| {
             let start = whole.start.max(range.start);
@@ -142,7 +141,7 @@ impl<T: Shift> RangeMap<T> {
         })
     }
 
-    /// The parts of a range, in order: what is known of each, if anything.
+    /// All parts of a range, in order, with their values, if they have any.
     pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, Option<T>)> + '_ {
         let mut at = range.start;
         let mut known = self.within(range.clone()).peekable();
@@ -156,28 +155,28 @@ impl<T: Shift> RangeMap<T> {
         })
     }
 
-    /// What is known of a number.
+    /// The value at a number.
     pub fn get(&self, at: u64) -> Option<T> {
         let (&first, (end, value)) = self.ranges.range(..=at).next_back()?;
         (at < *end).then(|| value.shifted(at - first))
     }
 
-    /// True if something is known of a number.
+    /// True if a number has a value.
     pub fn contains(&self, at: u64) -> bool {
         self.get(at).is_some()
     }
 
-    /// The first number from `at` on of which something is known.
+    /// The first number from `at` on that has a value.
     pub fn first_from(&self, at: u64) -> Option<u64> {
         self.overlapping(at..u64::MAX).next().map(|(range, _)| range.start.max(at))
     }
 
-    /// Count of the numbers of `range` of which something is known.
+    /// How many numbers of `range` have a value.
     pub fn count_within(&self, range: Range<u64>) -> u64 {
         self.within(range).map(|(part, _)| part.end - part.start).sum()
     }
 
-    /// Count of the numbers of which something is known.
+    /// How many numbers have a value.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -188,7 +187,7 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.range(..at).rev().map(|(&first, (end, value))| (first..*end, value))
     }
 
-    /// The ranges that begin at `at` or behind it, in order.
+    /// The ranges that begin at or after `at`, in order.
     #[inline]
     pub fn from(&self, at: u64) -> impl Iterator<Item = (Range<u64>, &T)> {
         self.ranges.range(at..).map(|(&first, (end, value))| (first..*end, value))
@@ -199,7 +198,7 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.iter().map(|(&first, (end, value))| (first..*end, value))
     }
 
-    /// Where the last range ends; 0 without any.
+    /// The end of the last range; 0 if there is none.
     pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, (end, _))| *end)
     }
@@ -209,12 +208,12 @@ impl<T: Shift> RangeMap<T> {
         self.ranges.len()
     }
 
-    /// True if nothing is known.
+    /// True if there is no range.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         *self = RangeMap::default();
     }

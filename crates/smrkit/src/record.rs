@@ -1,5 +1,5 @@
-//! Records of results, each a table: a column's name, type, meaning and sum are declared once, and JSON, documentation and
-//! Python's stub follow.
+//! Records of results, each a table: a column's name, type, meaning and sum are declared once, and JSON, documentation and the Python stub
+//! are derived.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a sentence or a few.
+    /// What it is, in one or a few sentences.
     pub about: &'static str,
     /// Its columns, in the order of JSON.
     pub columns: Vec<Column>,
@@ -17,13 +17,13 @@ pub struct Table {
 pub struct Column {
     /// Its name: the key in JSON.
     pub name: &'static str,
-    /// What it tells, in a sentence or a few.
+    /// What it means, in one or a few sentences.
     pub help: &'static str,
     /// Its type in Python.
     pub python: String,
-    /// True if JSON leaves it out where there is nothing to tell.
+    /// True if JSON leaves it out when it has no value.
     pub may_be_absent: bool,
-    /// The record that it holds, alone, or several of them. A function, since records hold records of their own kind.
+    /// The record that it holds, or a list of which it holds. A function, because records may contain records of their own kind.
     pub table: fn() -> Option<Table>,
 }
 
@@ -32,13 +32,13 @@ pub trait ColumnType {
     /// The type in Python.
     fn python() -> String;
 
-    /// The record that a value is or consists of.
+    /// The record that a value is, or a list of which it is.
     fn table() -> Option<Table> {
         None
     }
 }
 
-/// Names the Python type of types that are no records.
+/// Declares the Python types of types that are not records.
 #[macro_export]
 macro_rules! column_types {
     ($($type:ty: $python:literal),+ $(,)?) => {
@@ -79,8 +79,8 @@ impl<T> ColumnType for BTreeMap<String, T> {
 }
 
 impl Table {
-    /// The columns of a field of type `T`: of a record that is flattened its own. [`record!`](crate::record!) calls this with
-    /// the attributes for serde.
+    /// The columns of a field of type `T`: one, or those of a flattened record. [`record!`](crate::record!) calls this with the attributes
+    /// for serde.
     pub fn columns<T: ColumnType>(name: &'static str, help: &'static str, serde: &str) -> Vec<Column> {
         if serde.contains("flatten") {
             return T::table().map_or_else(Vec::new, |table| table.columns);
@@ -92,8 +92,7 @@ impl Table {
 
 /// Declares a record: a struct with its documentation as data ([`ColumnType::table`]).
 ///
-/// A record that ends its name with `: Add` can be summed, column by column; `=> function` says where a column is joined in
-/// another way.
+/// A record with `: Add` after its name can be summed, column by column; `=> function` joins a column in another way.
 #[macro_export]
 macro_rules! record {
     ($(#[$($meta:tt)*])* pub struct $name:ident $(<$of:ident>)?: Add { $($columns:tt)* }) => {

@@ -29,14 +29,14 @@ impl Op {
     }
 }
 
-/// One request of a host. 24 bytes, since traces hold hundreds of millions.
+/// One request of a host. Kept to 24 bytes, because traces hold hundreds of millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When the host sent it, from the start of the trace.
     pub time: Nanos,
     /// The first sector.
     pub lba: Lba,
-    /// Number of sectors; at least 1, save for a flush.
+    /// Number of sectors: at least 1, except for a flush.
     pub sectors: u32,
     /// Index into the source's table of volumes.
     pub volume: u16,
@@ -63,7 +63,7 @@ impl Request {
 pub struct Progress {
     /// Done so far.
     pub done: u64,
-    /// The whole, where it is known.
+    /// The total, if it is known.
     pub total: Option<u64>,
 }
 
@@ -87,8 +87,8 @@ pub trait Source: Send {
         Ok(rest)
     }
 
-    /// For each request of the last batch, those that its host had outstanding when it came; empty where that is not known. In a closed loop
-    /// it comes once no more are outstanding.
+    /// For each request of the last batch, how many its host had outstanding when it arrived; empty if that is not known. In a closed loop
+    /// it arrives once no more than that are outstanding.
     fn outstanding(&self) -> &[u16] {
         self.inner().map_or(&[], Source::outstanding)
     }
@@ -108,12 +108,12 @@ pub trait Source: Send {
         self.inner().map_or_else(Progress::default, Source::progress)
     }
 
-    /// Number of sources that results are to tell apart by `Request::source`; parts of one workload count as one.
+    /// Number of sources that results distinguish by `Request::source`. Parts of one workload count as one.
     fn sources(&self) -> usize {
         self.inner().map_or(1, Source::sources)
     }
 
-    /// The source that this one takes its requests from, where it passes on what is asked of it.
+    /// The source that this one takes its requests from, if it forwards calls to it.
     fn inner(&self) -> Option<&dyn Source> {
         None
     }
@@ -152,10 +152,10 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Requests a batch; small enough to stay in the nearest cache.
+    /// Requests in a batch: few enough to stay in the L1 cache.
     pub const BATCH: usize = 1024;
 
-    /// A source that gives `requests` once.
+    /// A source that returns `requests` once.
     pub fn new(requests: impl Into<std::sync::Arc<[Request]>>) -> InMemory {
         InMemory { requests: requests.into(), at: 0 }
     }

@@ -1,4 +1,4 @@
-//! Arrival of requests, their order, and the state that they find.
+//! Settings of a run: when requests arrive, their order, and the state of the disk before.
 
 pub mod rebuild;
 
@@ -242,7 +242,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Refuses what makes no sense, with the remedy.
+    /// Refuses settings that make no sense, with the remedy.
     pub fn validate(&self) -> Result<(), Error> {
         let wrong = |message: &str| Err(Error::Usage(message.into()));
         if self.depth == 0 || self.depth > 65_536 {

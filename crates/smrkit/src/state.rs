@@ -1,8 +1,8 @@
-//! Saved state: what a drive, its layer and its clock have become since they were built, as bytes.
+//! Saved state: the changes of a drive, its layer and its clock since they were built, as bytes.
 //!
-//! A struct is built from a drive file and parameters; what changes afterwards is its state. [`state!`] sorts its fields into the two,
-//! and does not compile while a field is missing from both lists. Values pass through serde into postcard, which writes the same bytes for the same
-//! values. State is loaded into a struct that was built alike, so that a table whose length follows from the drive keeps it.
+//! A struct is built from a drive file and parameters; fields that change afterwards are its state. [`state!`] lists both kinds of fields,
+//! and does not compile while a field is missing. Values pass through serde into postcard, which writes the same bytes for the same values.
+//! State is loaded into a struct that was built alike, so a table whose length depends on the drive keeps that length.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -11,17 +11,17 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{DiskResult, Fault};
 
-/// Something built that changes.
+/// A struct with state.
 pub(crate) trait State {
     /// Appends the state to `out`.
     fn save(&self, out: &mut Vec<u8>);
 
-    /// Takes over the state that `from` begins with, and moves `from` behind it. After an error the contents are of no use.
+    /// Restores the state at the front of `from`, and advances `from` past it. After an error the struct is unusable.
     fn load(&mut self, from: &mut &[u8]) -> DiskResult;
 }
 
-/// Implements [`State`] for a struct. `parts` are states themselves, `sized` are lists whose length was decided when they were built,
-/// `values` are whatever serde knows, and `built` does not change, or is room for work.
+/// Implements [`State`] for a struct. `parts` have state themselves, `sized` are lists whose length was fixed when they were built,
+/// `values` are any types that serde knows, and `built` does not change, or is scratch space.
 macro_rules! state {
     ($type:ident {
         $(parts: $($part:ident),+;)? $(sized: $($sized:ident),+;)? $(values: $($value:ident),+;)? $(built: $($built:ident),+;)?
@@ -59,32 +59,32 @@ macro_rules! layer_state {
 
 pub(crate) use {layer_state, state};
 
-/// The state of one thing alone.
+/// The bytes of a single state.
 pub(crate) fn saved(state: &impl State) -> Vec<u8> {
     let mut out = Vec::new();
     state.save(&mut out);
     out
 }
 
-/// Takes over the state of one thing alone.
+/// Restores a single state.
 pub(crate) fn load(state: &mut impl State, mut saved: &[u8]) -> DiskResult {
     state.load(&mut saved)?;
     finish(saved)
 }
 
-/// Refuses bytes behind the state.
+/// Refuses bytes after the state.
 pub(crate) fn finish(rest: &[u8]) -> DiskResult {
     if rest.is_empty() { Ok(()) } else { refused("goes on behind its end") }
 }
 
-/// A state that can't be of this drive.
+/// The fault of a state that can't be of this drive.
 pub(crate) fn refused<T>(problem: &str) -> DiskResult<T> {
     Err(Box::new(Fault::SavedState(problem.into())))
 }
 
 /// Appends a value.
 pub(crate) fn write<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
-    // Only types that postcard can't write make it fail, such as lists of unknown length.
+    // Fails only for types that postcard can't write, such as lists of unknown length.
     *out = postcard::to_extend(value, std::mem::take(out)).expect("state of known shape");
 }
 
@@ -105,13 +105,14 @@ pub(crate) fn read_sized<T: DeserializeOwned>(list: &mut Vec<T>, from: &mut &[u8
     if saved.len() != list.len() {
         return refused(&format!("has a table of {} entries in place of {}", saved.len(), list.len()));
     }
-    // Its own room stays: the memory that a layer reports counts room too.
+    // Its capacity stays, because the memory that a layer reports counts capacities.
     list.clear();
     list.extend(saved);
     Ok(())
 }
 
-/// Takes the room that a list had from the front of `from`. The memory that a layer reports counts room, so that it is part of the state.
+/// Takes the capacity of a list from the front of `from`, and makes an empty list with it. Capacities are part of the state, because the
+/// memory that a layer reports counts them.
 fn read_room<T>(from: &mut &[u8]) -> DiskResult<Vec<T>> {
     let (room, mut list): (usize, Vec<T>) = (read(from)?, Vec::new());
     match list.try_reserve_exact(room) {
@@ -130,7 +131,7 @@ impl<T: State> State for Vec<T> {
     }
 }
 
-/// One that is absent by construction stays so.
+/// `None` by construction stays so.
 impl<T: State> State for Option<T> {
     fn save(&self, out: &mut Vec<u8>) {
         self.iter().for_each(|one| one.save(out));

@@ -1,6 +1,6 @@
 //! Counters of physical accesses: commands, sectors and time by cause, and where on the surface the writes went.
 //!
-//! Amplification needs no code in any layer: every access names its cause, and the sums are made here.
+//! Write amplification needs no code in any layer: every access names its cause, and the sums are made here.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,13 +78,13 @@ pub fn adjusted(sectors: u64) -> u64 {
     sectors / 1000 + 1
 }
 
-/// Parts of the surface that writes are counted in, at most.
+/// The most parts of the surface that writes are counted in.
 const SURFACE_PARTS: u64 = 512;
 
 /// Movement of the head from track to track, as Le, Holliday and Amer count it for their arrays.
 ///
-/// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. What an access
-/// crosses itself is no movement, and the first access of all comes from nowhere.
+/// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. Tracks crossed within an
+/// access don't count, nor does the way to the first access.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HeadMovement {
     distance: [u64; 4],
@@ -94,7 +94,7 @@ pub struct HeadMovement {
 }
 
 impl HeadMovement {
-    /// Sums of |first track of an access − last track of the one before|, over the accesses of a cause.
+    /// Sum of |first track of an access − last track of the one before| over the accesses of a cause.
     pub fn distance(&self, cause: Cause) -> u64 {
         self.distance[cause as usize]
     }
@@ -119,11 +119,11 @@ pub struct Tally {
     surface: Vec<[u64; 4]>,
     part_shift: u32,
     stretches: CleaningStretches,
-    /// Counted where it was asked for.
+    /// The head's movements, if they are counted.
     movement: Option<Box<HeadMovement>>,
 }
 
-/// Movement may be counted in one run and not in the next: what was not counted begins with nothing.
+/// Movement may be counted in one run and not in the next. If it was not counted, it starts at zero.
 impl State for Tally {
     fn save(&self, out: &mut Vec<u8>) {
         state::write(&self.surface, out);
@@ -172,14 +172,14 @@ impl Tally {
         self.movement.get_or_insert_default();
     }
 
-    /// An access began on track `first` and ended on track `last`.
+    /// Counts the movement to an access that began on track `first` and ended on track `last`.
     pub fn moved(&mut self, cause: Cause, first: Track, last: Track) {
         if let Some(movement) = &mut self.movement {
             movement.note(cause, first, last);
         }
     }
 
-    /// The head's movements, where they are counted.
+    /// The head's movements, if they are counted.
     pub fn movement(&self) -> Option<&HeadMovement> {
         self.movement.as_deref()
     }
@@ -239,7 +239,7 @@ impl Tally {
         self.stretches.last_end
     }
 
-    /// As if the last cleaning had ended at `time`, for [`Tally::cleaning_end`]; 0 for none yet.
+    /// Sets [`Tally::cleaning_end`]; 0 means no cleaning yet.
     pub fn set_cleaning_end(&mut self, time: Nanos) {
         self.stretches.last_end = time;
     }
@@ -254,7 +254,7 @@ impl Tally {
         (&self.surface, 1 << self.part_shift)
     }
 
-    /// A request has completed: what is cleaned after it is another stretch.
+    /// Notes a completed request. Cleaning after it is another stretch.
     #[inline]
     pub(crate) fn end_stretch(&mut self) {
         self.stretches.end();
@@ -277,7 +277,7 @@ impl CleaningStretches {
     fn count(&mut self, access: &Access) {
         if access.cause.is_cleaning() {
             self.count += u64::from(self.current_ns == 0);
-            // At least 1, because 0 says that no stretch is going on.
+            // At least 1, because 0 means that there is no current stretch.
             self.current_ns += access.duration.0.max(1);
             self.last_end = access.start + access.duration;
         } else {

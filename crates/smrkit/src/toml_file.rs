@@ -1,4 +1,4 @@
-//! TOML files whose keys are taken by name: a mistake is told with its line and column.
+//! TOML files whose keys are taken by name. Mistakes are reported with line and column.
 
 use std::ops::Range;
 use std::path::Path;
@@ -85,7 +85,7 @@ impl<'i> TomlKeys<'i> {
         self.left.remove(key).map(read).transpose()
     }
 
-    /// The value of a key, if it is given; a text may be a number that `number` reads.
+    /// The value of a key, if it is given. A text is tried as a number with `number`.
     pub fn get_number<T: DeserializeOwned>(
         &mut self,
         key: &str,
@@ -114,7 +114,7 @@ impl<'i> TomlKeys<'i> {
         self.left.remove(key).map(|value| TomlKeys::of(value, known)).transpose()
     }
 
-    /// The table of a key, if it is given, whatever its keys are called.
+    /// The table of a key, if it is given, with any keys.
     pub fn open_table(&mut self, key: &str) -> Result<Option<TomlKeys<'i>>, Mistake> {
         let Some(value) = self.left.remove(key) else { return Ok(None) };
         let place = value.span();
@@ -134,7 +134,7 @@ impl<'i> TomlKeys<'i> {
         debug_assert!(self.left.is_empty(), "keys that are known and never taken");
     }
 
-    /// The mistake that a key is missing.
+    /// The mistake of a missing key.
     pub fn lacks(&self, key: &'static str) -> Mistake {
         Mistake::form(&TomlError::missing_field(key), self.place.clone())
     }

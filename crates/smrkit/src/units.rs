@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 /// Bytes in a sector.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A logical block address, in sectors: what the host names.
+/// A logical block address, in sectors: the host's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Lba(pub u64);
 
-/// A physical block address, in sectors: where it lies on the platters, in the order of shingling.
+/// A physical block address, in sectors: the place on the platters, in the order of shingling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pba(pub u64);
@@ -63,7 +63,7 @@ address!(Lba);
 address!(Pba);
 address!(Track);
 
-/// A moment or a duration, in nanoseconds. Sums stop at the largest, 584 years.
+/// A moment or a duration, in nanoseconds. Sums saturate at the largest, 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);

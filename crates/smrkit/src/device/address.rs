@@ -1,7 +1,7 @@
 //! Layout of an array's sectors on its members: pure arithmetic, both ways.
 //!
-//! The layouts are those of Linux's md: RAID 5 and 6 left-symmetric, RAID 10 "near". It knows no time, no contents and
-//! no failed disk. `docs/reference/arrays.md` has a table of each level.
+//! The layouts are those of Linux's md: RAID 5 and 6 left-symmetric, RAID 10 "near". Time, contents and failed disks are not its business.
+//! `docs/reference/arrays.md` has a table of each level.
 
 #[cfg(test)]
 mod tests;
@@ -75,12 +75,12 @@ pub enum Role {
         /// Sector of the unit.
         offset: u64,
     },
-    /// Nothing: what no whole chunk, or no other member, has room for.
+    /// Nothing: the rest of a member that holds no whole chunk, or for which other members have no room.
     Unused,
 }
 
 impl ArrayLayout {
-    /// The layout of an array of members with this many sectors each. Where there are no chunks, `chunk_sectors` moves nothing.
+    /// The layout of an array of members with this many sectors each. A level without chunks ignores `chunk_sectors`.
     pub fn new(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<ArrayLayout, Error> {
         level.check_disks(level.name(), member_sectors.len())?;
         if chunk_sectors == 0 {
@@ -103,7 +103,7 @@ impl ArrayLayout {
             SectorSpread::Stripes => used[0] * data,
         };
         let smallest = used.iter().copied().min().unwrap_or(1);
-        // Without chunks it says nothing; it is kept small enough to multiply.
+        // A level without chunks ignores it. Bounded all the same, so that products of it don't overflow.
         let chunk = Divisor::new(chunk_sectors.min(smallest));
         let mut starts = vec![0];
         starts.extend(used.iter().scan(0, |end, n| {
@@ -141,7 +141,7 @@ impl ArrayLayout {
         self.used.len()
     }
 
-    /// Members' worth of data in a stripe, and data units of one: the disks without the parities.
+    /// Data units of a stripe: the disks without the parities.
     pub fn data_disks(&self) -> usize {
         self.units.value as usize
     }
@@ -183,7 +183,7 @@ impl ArrayLayout {
         self.used.iter().min().map_or(0, |&n| self.chunk.quotient(n))
     }
 
-    /// Sectors in use on a member, from its first on; 0 on one that there is not.
+    /// Sectors in use on a member, from its first on; 0 for a member that does not exist.
     pub fn member_sectors(&self, disk: u32) -> u64 {
         self.used.get(disk as usize).copied().unwrap_or(0)
     }
@@ -219,8 +219,8 @@ impl ArrayLayout {
         }
     }
 
-    /// The pieces of an extent, ascending; what lies beyond the array is left out. Each lies in one chunk, where there are
-    /// chunks, and its copies lie on other members in one piece as well.
+    /// The pieces of an extent, ascending, without sectors beyond the array. Each piece lies within one chunk, if the level has chunks, and
+    /// each of its copies is contiguous on its member.
     #[inline]
     pub fn pieces(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = MemberPiece> + '_ {
         let mut at = lba;
@@ -254,7 +254,7 @@ impl ArrayLayout {
         MemberPiece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
     }
 
-    /// A piece where no chunks are.
+    /// The first piece on a level without chunks.
     fn plain_piece(&self, lba: Lba, left: u64) -> MemberPiece {
         if self.spread() == SectorSpread::Whole {
             return MemberPiece { lba, sectors: left, disk: 0, at: lba };

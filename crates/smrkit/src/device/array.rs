@@ -29,7 +29,7 @@ use crate::units::{Lba, Nanos};
 /// Sectors of a part that is compared at once.
 const PART_SECTORS: u64 = 1024;
 
-/// In the tag of a command that goes to one member as it came, and its completion straight back.
+/// Marks the tag of a command that is passed on to one member as it came, and whose completion is passed straight back.
 const PASSED: u64 = 1 << 63;
 
 /// An array of drives.
@@ -46,16 +46,16 @@ pub struct Array {
     checks: bool,
     /// In check mode: parts of the members that anything was written to.
     written: BTreeSet<u64>,
-    /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
-    /// of several, and members keep their order.
+    /// True if commands for the same sectors keep their order without locks, because each becomes one command of a member, or the same
+    /// command of several, and members serve theirs in order.
     orderly: bool,
     works: Slab,
     locks: Locks,
     /// Commands that were passed on and not completed.
     passed: usize,
-    /// Completed, until the caller takes note.
+    /// Completions that the caller has not collected.
     ready: VecDeque<Completion>,
-    /// Own work that is done, until somebody takes note.
+    /// Parts of the array's own work that are done and not collected.
     done: VecDeque<DonePart>,
     /// Work that may begin.
     free: VecDeque<u32>,
@@ -70,7 +70,7 @@ state! {
 }
 
 impl Array {
-    /// An array of members, as `layout` has them; if it `checks`, its commands carry a stamp for each sector.
+    /// An array of the members that `layout` describes. With `checks`, its commands carry a stamp for each sector.
     pub fn new(layout: ArrayLayout, members: Vec<MemberDrive>, write: WritePolicy, checks: bool) -> Array {
         Array {
             health: members.iter().map(|_| Health::Good).collect(),
@@ -111,15 +111,15 @@ impl Array {
         self.drives().iter().zip(&self.health).filter(|(_, health)| health.works()).map(|(drive, _)| drive)
     }
 
-    /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or
-    /// (on full members) copies and parities that agree.
+    /// Parts of the members that were written to, in check mode. All others are still zeros or, on members that began full, copies and
+    /// parities that agree.
     pub fn written_parts(&self) -> Vec<(Lba, u64)> {
         let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
         let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
         self.written.iter().map(part).collect()
     }
 
-    /// Own work that is done and that nobody has taken note of.
+    /// Takes the next part of the array's own work that is done.
     pub fn take_done(&mut self) -> Option<DonePart> {
         self.done.pop_front()
     }
@@ -129,14 +129,14 @@ impl Array {
         self.layout.parities() > 0 || self.layout.copies() > 1
     }
 
-    /// True if commands must lock what they touch: where order would be lost, or others have locked, such as a rebuild.
-    /// Commands that came before and did not lock are with the members already, which keep their order.
+    /// True if commands must lock their sectors: if members may reorder them, or others (such as a rebuild) hold locks. Earlier commands
+    /// without locks have been sent to the members already, which keep their order.
     #[inline]
     fn locks_ranges(&self) -> bool {
         !self.orderly || !self.locks.is_empty()
     }
 
-    /// The member, and the place there, of a request that concerns one alone.
+    /// The member that can serve a request alone, and the place there.
     #[inline]
     fn only_member(&self, request: &Request) -> Option<(u32, Lba)> {
         if self.layout.copies() > 1 {
@@ -164,8 +164,8 @@ impl Array {
         }
     }
 
-    /// The lock of a command: with parity on the rows of sectors that it touches, by their place on the members; otherwise on
-    /// its own sectors. A flush locks nothing, but waits.
+    /// The lock of a command: on levels with parity, the rows of sectors that it touches, by their place on the members; else its own
+    /// sectors. A flush locks nothing, but waits for earlier commands.
     fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
         if sectors == 0 {
             return (op == Op::Flush).then_some(RangeLock::Flush);
@@ -184,7 +184,7 @@ impl Array {
         Some(RangeLock::Extent { first, last, exclusive })
     }
 
-    /// A command arrives, not before anything that has happened here.
+    /// Takes a command that arrives now or later, never before an event that has been processed.
     #[inline]
     pub fn submit(&mut self, command: Command) -> DiskResult {
         let locks = self.locks_ranges();
@@ -199,7 +199,7 @@ impl Array {
         self.start(id, lock, now)
     }
 
-    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub fn next(&self) -> Nanos {
         match self.ready.front() {
@@ -214,7 +214,7 @@ impl Array {
         self.members.has_pending()
     }
 
-    /// Begins what comes next, once all that comes at this moment is there.
+    /// Begins the next commands, once all that arrive at this moment have arrived.
     #[inline]
     pub fn resume(&mut self) -> DiskResult {
         self.members.resume()
@@ -224,9 +224,10 @@ impl Array {
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
         if self.ready.is_empty() {
-            // Read before `advance` takes the event out: work that it frees begins at its time.
+            // Read before `advance` takes the event out, because work that it frees begins at its time.
             let now = self.members.next();
             match self.members.advance() {
+                // A command passed on to one member as it was: it is complete, and no work depends on it.
                 Some(completion) if completion.tag & PASSED != 0 => {
                     self.passed -= 1;
                     return Ok(Some(Completion { tag: completion.tag & !PASSED, ..completion }));
@@ -247,7 +248,7 @@ impl Array {
         self.works.len() + self.passed
     }
 
-    /// Members are full, those parts included that the array does not use.
+    /// Fills the members, also the parts that the array does not use.
     pub(super) fn fill(&mut self, stamps: FirstStamps) {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
@@ -275,14 +276,13 @@ impl Array {
 
 /// Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's commands.
 impl Array {
-    /// A member fails: what it held is gone. What it was asked completes; what was to be written to it after that is left
-    /// out.
+    /// Fails a member: its contents are gone. Commands sent to it complete; later writes to it are left out.
     pub fn fail(&mut self, disk: u32) {
         self.health[disk as usize] = Health::Failed;
     }
 
-    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`. The old one still completes
-    /// what it was asked.
+    /// Replaces a failed member by a new one, to be rebuilt in units of `unit_sectors`. The old one still completes the commands sent to
+    /// it.
     pub fn replace(&mut self, disk: u32, member: MemberDrive, unit_sectors: u64) {
         let sectors = self.layout.member_sectors(disk);
         self.health[disk as usize] = Health::New(RebuiltUnits::nothing(sectors, unit_sectors));
@@ -291,7 +291,7 @@ impl Array {
         self.members.replace(disk, member);
     }
 
-    /// A new member counts as rebuilt; what was left out of it is needed by nobody.
+    /// Counts a new member as rebuilt: nobody needs the sectors that were left out.
     pub fn make_whole(&mut self, disk: u32) {
         self.health[disk as usize] = Health::Good;
     }
@@ -306,9 +306,8 @@ impl Array {
         self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
     }
 
-    /// Begins to bring parity or copies in step with what is there, as after a crash that caught writes half done: parity, of
-    /// some rows by their place on the members, is written from the data; other copies, of some sectors of the array, from the
-    /// first.
+    /// Begins to resynchronise parity or copies, as after a crash in the middle of writes: parity (of rows, by their place on the members)
+    /// is written from the data, and further copies (of sectors of the array) from the first.
     pub fn resync(&mut self, first: Lba, sectors: u64, now: Nanos) -> DiskResult {
         let lock = RangeLock::Extent { first: first.0, last: first.0 + sectors - 1, exclusive: true };
         self.begin_own(Owner::Resync { first, sectors }, lock, now)
@@ -332,7 +331,7 @@ impl Array {
                 let start = self.layout.member_start(disk).0;
                 (start + at.0, start + last)
             }
-            // Rows of chunks: the array's sectors from the first of the first to the last of the last.
+            // The array's sectors in the rows of chunks that the member's sectors lie in.
             (SectorSpread::Chunks, copies) => {
                 let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
                 let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
@@ -373,7 +372,7 @@ impl Array {
         self.send(id, now)
     }
 
-    /// Sends the commands of the part that is next; finishes work that has none left.
+    /// Sends the commands of the next part of the plan, or finishes the work if none are left.
     fn send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         if !work.second && work.plan.first.is_empty() {
@@ -412,7 +411,7 @@ impl Array {
         Ok(())
     }
 
-    /// A member has completed a command.
+    /// Handles the completion of a member's command.
     #[inline]
     fn completed(&mut self, completion: Completion) -> DiskResult {
         let id = (completion.tag >> 32) as u32;
@@ -439,6 +438,7 @@ impl Array {
         self.finish_work(id, completion.end)
     }
 
+    /// Completes work whose member commands have all ended, and releases its lock.
     fn finish_work(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, lock) = (work.owner, work.lock);
@@ -453,13 +453,13 @@ impl Array {
                     }
                     false => Buf::NoData,
                 };
-                // What no member was asked for took no time.
+                // Work without commands to members took no time.
                 let start = work.start.min(now);
                 self.ready.push_back(Completion { tag, start, end: now, data });
             }
             Owner::Rebuild { disk, at, sectors } => {
                 let begin = work.command.arrival;
-                // The member that it was written to may be gone meanwhile.
+                // The member that the part was written to may have been replaced meanwhile.
                 if work.replaced == self.replaced[disk as usize] {
                     self.health[disk as usize].rebuilt(at, sectors);
                 }
@@ -483,7 +483,7 @@ impl Array {
         result
     }
 
-    /// Begins what waited for others that are done.
+    /// Begins work whose locks have become free.
     #[inline]
     fn begin_free(&mut self, now: Nanos) -> DiskResult {
         while let Some(id) = self.free.pop_front() {

@@ -1,4 +1,4 @@
-//! Check mode: what the host wrote last, sector by sector, against what it gets back.
+//! Check mode: compares what the host reads with what it wrote last, sector by sector.
 //!
 //! It stands apart from the layers and arrays that it checks. On a drive, where requests are served one after another, it also
 //! looks at the platters: a damaged sector is found at the end of the request that damaged it, not when somebody happens to
@@ -15,45 +15,45 @@ use crate::request::{Op, Request};
 use crate::stats::outcome::{InFlight, PowerCut};
 use crate::units::{Lba, Nanos};
 
-/// Requests between two full checks of a layer's books.
+/// Requests between two full checks of a layer's internal state.
 const FULL_CHECK_EVERY: u64 = 1000;
 
 /// Contents that the host expects of each sector.
 #[derive(Default)]
 pub struct Shadow {
-    /// The stamp of the last write to each LBA; 0 where the host owns nothing.
+    /// The stamp of the last write to each LBA; 0 where the host has written nothing, or discarded it.
     pages: Pages,
     writes: u64,
     /// Requests served.
     requests: u64,
-    /// The writes or the discard that have not been completed, and the number of each.
+    /// The writes or the discard in flight, and the number of each.
     in_flight: Vec<(Request, u64)>,
-    /// Acknowledged from a volatile cache since the last flush: a power cut may take them.
+    /// Sectors that a power cut may lose: acknowledged from a volatile cache since the last flush.
     unflushed: LbaSet,
 }
 
 /// Loss of the host's data by a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// Sectors of the write in flight that are there, and all of them.
+    /// How many sectors of the write in flight reached the platters, and how many it has.
     pub in_flight: Option<(u64, u64)>,
     /// Acknowledged sectors that are gone, ascending.
     pub lost: Vec<Lba>,
     /// Lost sectors that were destroyed; the others show an older write.
     pub destroyed: u64,
-    /// The first sector that is gone although it had been flushed, or had not to be.
+    /// The first lost sector that was durable: flushed, or acknowledged without a volatile cache.
     pub durable: Option<Lba>,
 }
 
 impl Shadow {
-    /// Expects that every LBA was written once before all else.
+    /// Expects that every LBA was written once before the first request.
     pub fn fill(&mut self) {
         self.pages = Pages::beginning_with(Box::new(|first, out| {
             (first..).zip(out).for_each(|(lba, word)| *word = Stamp::first(Lba(lba)).0);
         }));
     }
 
-    /// Sends a request among others: returns what a write writes, or what a read must find.
+    /// Notes a request that is sent while others are in flight; returns the stamps that a write writes, or that a read must find.
     pub fn send(&mut self, request: &Request) -> Vec<u64> {
         let sectors = u64::from(request.sectors);
         match request.op {
@@ -69,7 +69,7 @@ impl Shadow {
         Vec::new()
     }
 
-    /// Compares what a request sent among others has found with what it must find.
+    /// Compares the stamps that a request of `send` has found with those that it must find.
     pub fn verify_sent(request: &Request, expected: &[u64], found: &Buf) -> DiskResult {
         if request.op != Op::Read {
             return Ok(());
@@ -82,7 +82,7 @@ impl Shadow {
         compare(request.lba, expected, found)
     }
 
-    /// Extents that the host owns some of, in order.
+    /// Extents in which the host owns sectors, in order.
     pub fn owned(&self, capacity: u64) -> impl Iterator<Item = Request> {
         let read = |extent: std::ops::Range<u64>| {
             Request::new(Op::Read, Lba(extent.start), (extent.end - extent.start) as u32)
@@ -118,12 +118,12 @@ impl Shadow {
         Ok(())
     }
 
-    /// A write was acknowledged that a power cut may take until it is flushed.
+    /// Notes a write that was acknowledged, and that a power cut may lose until it is flushed.
     pub fn may_lose(&mut self, request: &Request) {
         self.unflushed.insert(request.lba, u64::from(request.sectors));
     }
 
-    /// Serves writes that have waited together, in this order.
+    /// Serves queued writes together, in this order.
     pub fn serve_together(
         &mut self,
         requests: &[&Request],
@@ -153,7 +153,7 @@ impl Shadow {
         compare(first, &self.pages.words(first.0, found.len() as u64), found)
     }
 
-    /// Checks after a request that nothing is damaged, and now and then the layer's own books.
+    /// Checks after a request that nothing is damaged and, now and then, the layer's internal state.
     pub fn after(&mut self, device: &mut LayeredDisk) -> DiskResult {
         self.look_for_damage(device)?;
         self.requests += 1;
@@ -174,8 +174,8 @@ impl Shadow {
         Ok(())
     }
 
-    /// After a power cut and recovery: what is still there. The host owns what it finds of its write in flight, and no
-    /// longer what was lost.
+    /// Finds out after a power cut and recovery what was lost. From then on the host owns the sectors of its write in flight that reached
+    /// the platters, and no longer those that were lost.
     pub fn audit(&mut self, device: &mut LayeredDisk) -> Loss {
         let mut loss = Loss::default();
         for (request, number) in std::mem::take(&mut self.in_flight) {
@@ -206,13 +206,12 @@ impl Shadow {
         gone.iter().for_each(|&lba| self.disown(lba, 1));
         loss.lost = gone;
         self.unflushed = LbaSet::default();
-        // Counted in `loss` already: the next read must not report the damage of the cut once more.
+        // Damage of the cut is counted in `loss`: the next read must not report it again.
         device.take_damages();
         loss
     }
 
-    /// Expects those sectors of a write in flight that are on the disk, or those of a later one in their place; returns how
-    /// many.
+    /// Adopts the sectors of a write in flight that are on the disk (or a later write in their place) as the host's; returns how many.
     fn take_over(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
         let (mut there, mut look) = (0, device.look());
         for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
@@ -225,8 +224,8 @@ impl Shadow {
         there
     }
 
-    /// At the end of a drive: everything that the host owns is read back, and the layer's books are checked in full. Of a large
-    /// disk that began full it is what lies near to what was written since.
+    /// Reads back everything that the host owns at the end of a run, and checks the layer's internal state in full. On a large disk that
+    /// began full it reads only the surroundings of what was written since.
     pub fn finish(&mut self, device: &mut LayeredDisk) -> DiskResult {
         device.check()?;
         for request in self.owned(device.host_sectors) {
@@ -251,14 +250,14 @@ fn compare(first: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
 #[derive(Default)]
 pub(super) struct DriveCheck {
     pub shadow: Shadow,
-    /// Contents of an array; nothing on a drive of its own, whose shadow knows all.
+    /// Contents of the member of an array; unused on a single drive, whose shadow knows them.
     pub contents: Pages,
     /// The power cuts so far.
     pub power_cuts: Vec<PowerCut>,
 }
 
 impl DriveCheck {
-    /// Serves writes together, and looks after them.
+    /// Serves writes together, and verifies them.
     pub fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
         let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
         self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
@@ -267,7 +266,8 @@ impl DriveCheck {
         Ok(())
     }
 
-    /// Serves a request that carries `data`, and looks after it; what it reads goes there, and over it what `cache` holds.
+    /// Serves a request with its `data`, and verifies it. A read fills `data` from the platters, then overlays the sectors that `cache`
+    /// holds.
     pub fn serve(
         &mut self,
         device: &mut LayeredDisk,
@@ -276,7 +276,7 @@ impl DriveCheck {
         data: &mut Buf,
     ) -> DiskResult {
         if cache.is_some() && request.op == Op::Write {
-            // Torn by a power cut, it may take what it was to replace: the layer takes it for one that was acknowledged before.
+            // Torn by a power cut, such a write may lose the data that it was to replace: the layer took it for one acknowledged before.
             self.shadow.may_lose(request);
         }
         self.shadow.serve(request, |buf| {
@@ -289,7 +289,7 @@ impl DriveCheck {
         self.served(device, request, data)
     }
 
-    /// Serves a request from `cache`: a write is acknowledged, and goes there; a read finds all that it asks for.
+    /// Serves a request from `cache`, which has room for a write, or holds all sectors of a read.
     pub fn serve_from_cache(
         &mut self,
         device: &mut LayeredDisk,
@@ -311,7 +311,7 @@ impl DriveCheck {
         self.served(device, request, data)
     }
 
-    /// Looks after a request, and keeps what the array has written, or tells what it reads.
+    /// Verifies a request on a member of an array, and keeps the stamps that it wrote, or returns those that it read.
     fn served(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
         self.shadow.after(device)?;
         let sectors = u64::from(request.sectors);
@@ -324,8 +324,8 @@ impl DriveCheck {
         Ok(())
     }
 
-    /// After a cut of the power at physical write number `write`: the device has lost what is volatile. What the host finds is compared
-    /// with what it was promised, and what was under way may be tried again.
+    /// Notes a power cut at physical write number `write`, after which the device has lost what is volatile: compares what the host finds
+    /// with what it was promised. Requests under way may then be tried again.
     #[cold]
     pub fn power_cut(&mut self, device: &mut LayeredDisk, write: u64) -> DiskResult {
         let loss = self.shadow.audit(device);
@@ -349,6 +349,7 @@ impl DriveCheck {
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
+/// The record of a loss: the fate of the write in flight, and the lost sectors as extents.
 fn describe(loss: &Loss) -> PowerCut {
     let in_flight = match loss.in_flight {
         None => InFlight::None,

@@ -15,7 +15,7 @@ pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
 pub struct Command {
     /// Comes back with the completion.
     pub tag: u64,
-    /// The request. Its time is without meaning: `arrival` tells it.
+    /// The request. Its `time` is unused: see `arrival`.
     pub request: Request,
     /// When it arrives.
     pub arrival: Nanos,
@@ -28,7 +28,7 @@ pub struct Command {
 /// When a request that was served at once was begun and completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its own service began.
+    /// When its own service began, without the wait.
     pub start: Nanos,
     /// Moment of completion.
     pub end: Nanos,
@@ -37,13 +37,13 @@ pub struct Served {
 /// The end of a command.
 #[derive(Clone, Debug)]
 pub struct Completion {
-    /// The command's.
+    /// The tag of the command.
     pub tag: u64,
-    /// Its own service began.
+    /// When its own service began, without the wait.
     pub start: Nanos,
     /// Moment of completion.
     pub end: Nanos,
-    /// Stamps that were read, in check mode; or what is left of those of the command.
+    /// Stamps that were read, in check mode, or those that the command came with.
     pub data: Buf,
 }
 

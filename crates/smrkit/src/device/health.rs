@@ -21,13 +21,13 @@ pub enum Health {
 pub struct RebuiltUnits {
     sectors: u64,
     unit_sectors: u64,
-    /// A bit a unit.
+    /// One bit for each unit.
     done: Vec<u64>,
     left: u64,
 }
 
 impl RebuiltUnits {
-    /// Nothing of a member of `sectors`.
+    /// A member of `sectors`, of which nothing is rebuilt.
     pub fn nothing(sectors: u64, unit_sectors: u64) -> RebuiltUnits {
         let units = sectors.div_ceil(unit_sectors);
         RebuiltUnits { sectors, unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
@@ -37,7 +37,7 @@ impl RebuiltUnits {
         at.0 / self.unit_sectors..(at.0 + sectors).div_ceil(self.unit_sectors)
     }
 
-    /// Notes sectors that have been rebuilt. Units of which they are only a part stay as they are.
+    /// Notes sectors that have been rebuilt. Only whole units count.
     pub fn note(&mut self, at: Lba, sectors: u64) {
         let end = at.0 + sectors;
         // The last unit may be shorter than the others, and is whole at the member's end.

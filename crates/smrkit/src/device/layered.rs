@@ -24,7 +24,7 @@ pub struct LayeredDisk {
     source: u8,
     /// The end of the last command.
     idle_since: Nanos,
-    /// Takes note of accesses once counting begins.
+    /// Records accesses once counting begins.
     recorder: Option<Box<dyn Recorder>>,
 }
 
@@ -69,7 +69,7 @@ impl LayeredDisk {
         self.disk.now()
     }
 
-    /// Does one stage of cleaning that is due or helps; returns whether there was any.
+    /// Runs one stage of cleaning that `need` allows; returns `false` if there was none.
     #[inline]
     pub fn step(&mut self, need: Need) -> DiskResult<bool> {
         self.layer.step(&mut self.disk, need)
@@ -80,8 +80,8 @@ impl LayeredDisk {
         self.layer.idle_delay().is_some()
     }
 
-    /// Does one step of what is due, or after the layer's delay of what helps, if it begins before `time`; returns whether there
-    /// was any. Where the delay ends before `time`, it is waited for.
+    /// Runs one step of due cleaning or, after the layer's idle delay, of useful cleaning, if it can begin before `time` (waiting for the
+    /// end of the delay). Returns `false` if there was none.
     #[inline]
     pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
         if self.now() >= time {
@@ -101,7 +101,7 @@ impl LayeredDisk {
         }
     }
 
-    /// Lets time pass: what is due comes first, then what merely helps. A step that has begun goes on to its end.
+    /// Lets time pass until `time`: due cleaning runs first, then useful cleaning. A step that has begun is completed, even beyond `time`.
     #[inline]
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult {
         while self.step_before(time)? {}
@@ -109,7 +109,7 @@ impl LayeredDisk {
         Ok(())
     }
 
-    /// Does what is due before a command that was sent at `moment`; when its own service begins.
+    /// Runs due cleaning before a command that was sent at `moment`; returns when the command's own service begins.
     #[inline]
     pub fn begin_service(&mut self, moment: Nanos) -> DiskResult<Nanos> {
         self.step(Need::Must)?;
@@ -117,7 +117,7 @@ impl LayeredDisk {
         Ok(self.now())
     }
 
-    /// Serves a request: reads into `buf`, or writes from it. Time goes on to its completion.
+    /// Serves a request: reads into `buf`, or writes from it. Advances the time to its completion.
     #[inline]
     pub fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         let (lba, n) = (request.lba, u64::from(request.sectors));
@@ -132,7 +132,7 @@ impl LayeredDisk {
         result
     }
 
-    /// Serves writes that have waited together, each with its sectors. Time goes on to their completion.
+    /// Serves queued writes together, each with its sectors. Advances the time to their completion.
     pub fn serve_together(&mut self, writes: &[(&Request, &Buf)]) -> DiskResult {
         let mut all: SmallVec<[QueuedWrite; 8]> = SmallVec::new();
         for &(request, data) in writes {
@@ -143,7 +143,7 @@ impl LayeredDisk {
         result
     }
 
-    /// Writes what the drive's cache held. These are no requests: they were counted when they were acknowledged.
+    /// Writes runs of the drive's write cache. They don't count as requests, because those were counted when they were acknowledged.
     pub(super) fn write_back(&mut self, writes: &[QueuedWrite], source: u8) -> DiskResult {
         self.set_source(source);
         let result = self.disk.in_batch(|disk| match writes {
@@ -154,7 +154,7 @@ impl LayeredDisk {
         result
     }
 
-    /// A request completes at `end` without the platters.
+    /// Counts a request that completed at `end` without the platters.
     #[inline]
     pub(super) fn note_request(&mut self, end: Nanos) {
         self.disk.end_requests(1);
@@ -175,12 +175,12 @@ impl LayeredDisk {
         self.idle_since = self.idle_since.max(self.disk.now());
     }
 
-    /// The place of the head for a sector.
+    /// Where the head has to be for a sector.
     pub fn position(&self, pba: Pba) -> Position {
         self.disk.clock().position(self.disk.geometry(), pba)
     }
 
-    /// From now until the media would begin with a request for the sectors from `pba` on; 0 where the drive serves it from its buffer.
+    /// The time until the media would begin to serve a request at `pba`; 0 if the drive serves it from its buffer.
     pub fn wait_for_media(&self, request: &Request, pba: Pba, position: &Position) -> Nanos {
         let (clock, now) = (self.disk.clock(), self.disk.now());
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
@@ -188,7 +188,7 @@ impl LayeredDisk {
         buffered.unwrap_or_else(|| clock.estimate_at(position, now))
     }
 
-    /// The time to get the head there from where it is.
+    /// The time to move the head there from where it is.
     #[inline]
     pub fn positioning(&self, position: &Position) -> Nanos {
         self.disk.clock().estimate_at(position, self.disk.now())
@@ -200,7 +200,7 @@ impl LayeredDisk {
         self.disk.tally().cleaning_end()
     }
 
-    /// Counting starts anew (after warm-up).
+    /// Starts counting anew, after warm-up.
     pub fn reset_counts(&mut self) {
         self.disk.reset_tally();
         self.layer.reset_stats();
@@ -210,7 +210,7 @@ impl LayeredDisk {
         }
     }
 
-    /// In check mode: what was damaged since the last call, is so still, and lies where its LBA is found.
+    /// In check mode: live sectors that were damaged since the last call and still are.
     pub fn take_damages(&mut self) -> Vec<Damage> {
         let Some(stamps) = self.disk.stamps().filter(|stamps| stamps.has_damages()) else { return Vec::new() };
         let mut damages = stamps.take_damages();
@@ -218,25 +218,25 @@ impl LayeredDisk {
         damages
     }
 
-    /// Checks the layer's own books in full.
+    /// Checks the layer's internal state in full.
     pub fn check(&self) -> DiskResult {
         self.layer.check()
     }
 
-    /// Takes every LBA as written once, in order, and nothing as cached: in no time, on a drive that has done nothing yet.
+    /// Fills a new drive as if every LBA had been written once, in order, with an empty cache. Takes no time.
     pub fn fill(&mut self) {
         let placement = self.layer.fill();
         self.disk.fill(placement);
     }
 
-    /// The power was cut and is back: what the drive and its layer keep in volatile memory only is lost.
+    /// Cuts the power and restores it: drive and layer lose what they keep in volatile memory only.
     pub fn power_cut(&mut self) {
         self.disk.power_cut();
         self.source = 0;
         self.layer.power_cut();
     }
 
-    /// In check mode: what lies where LBAs are found, at no cost.
+    /// In check mode: reads the stamp of an LBA without charging time.
     pub fn look(&mut self) -> impl FnMut(Lba) -> Stamp {
         let (layer, mut stamp) = (&self.layer, self.disk.stamps().map(|stamps| stamps.nearby()));
         move |lba| match &mut stamp {

@@ -1,6 +1,6 @@
 //! The kinds of arrays, as a table: how sectors are spread over the members, how many copies and parities are kept.
 //!
-//! Whoever adds a level adds a row here, and to `address.rs` a way to spread sectors if none of those there will do.
+//! To add a level, add a row here and, if it spreads sectors in a new way, that to `address.rs`.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub struct LevelSpec {
     pub instead: Option<&'static str>,
 }
 
-/// A level that keeps nothing twice: what the others are told by.
+/// A level without redundancy: the others say how they differ from it.
 const PLAIN: LevelSpec = LevelSpec {
     level: Level::Span,
     name: "span",

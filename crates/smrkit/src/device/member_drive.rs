@@ -1,8 +1,8 @@
 //! A drive with its queue: a system of its own, or a member of an array.
 //!
-//! A command is served when its turn comes: what is due or helps fills the gap before it, what is due comes first, then its own
-//! service. Its completion is known then, and waits for its moment. In check mode every read is verified against the drive's
-//! own stamps.
+//! A command is served when its turn comes: cleaning fills the idle time before it, due cleaning is done first, and then its own service
+//! begins. Its completion is then computed at once, and reported when its time comes. In check mode every read is verified against the
+//! drive's own stamps.
 
 use std::collections::VecDeque;
 
@@ -42,19 +42,19 @@ struct CommandWatch {
 }
 
 impl CommandWatch {
-    /// From now on.
+    /// Counts from now on.
     fn new(tally: &Tally) -> CommandWatch {
         CommandWatch { before: tally.times(), ..CommandWatch::default() }
     }
 
-    /// A command has been served, so long after its dispatch.
+    /// Counts a command that was completed `time` after its dispatch.
     #[inline]
     fn count(&mut self, time: Nanos) {
         self.commands += 1;
         self.times.count(time);
     }
 
-    /// The account until now.
+    /// The counts until now.
     fn report(&self, tally: &Tally) -> MemberRebuild {
         MemberRebuild {
             new: false,
@@ -70,17 +70,17 @@ impl CommandWatch {
 /// A drive with its queue and its write cache.
 pub struct MemberDrive {
     pub(super) device: LayeredDisk,
-    /// In order of arrival: those that the drive does not see yet, or all of them.
+    /// Commands in order of arrival that have not been dispatched to the drive; all, if the drive does not order them.
     arrived: VecDeque<Command>,
-    /// Commands that the drive sees and that need the platters, where it orders them or has a write cache.
+    /// Dispatched commands that need the platters, if the drive orders commands or has a write cache.
     waiting: Option<Waiting>,
     dispatch: Dispatch,
     write_cache: Option<Box<CachedWrites>>,
     /// From dispatch to completion, since counting began.
     times: CommandTimes,
-    /// Commands that complete, in the order of their ends.
+    /// Completions to come, in the order of their times.
     completions: VecDeque<Completion>,
-    /// In check mode: contents that it is verified against.
+    /// In check mode: the contents to verify against.
     check: Option<Box<DriveCheck>>,
     counts: Option<MemberCounts>,
     /// End of the last command.
@@ -100,9 +100,9 @@ struct CachedWrites {
     blocked: VecDeque<(Command, Nanos)>,
     /// The moment up to which commands have come and events have been processed.
     time: Nanos,
-    /// No command is dispatched before: a flush is under way.
+    /// The end of the flush under way: no command is dispatched before it.
     flush_end: Nanos,
-    /// True if a batch went before commands that needed the platters: the next of them has its turn.
+    /// True if a batch went before commands that need the platters: the next turn is a command's.
     owes_turn: bool,
 }
 
@@ -140,7 +140,7 @@ impl State for MemberDrive {
 }
 
 impl MemberDrive {
-    /// A drive of its own. It is verified if its platters hold stamps.
+    /// A single drive. It is verified if its platters hold stamps.
     pub fn new(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
         let (room, together) = (device.disk.clock().write_cache_sectors(), device.layer.takes_together());
         let check = device.disk.holds_data().then(Box::default);
@@ -169,7 +169,7 @@ impl MemberDrive {
         drive
     }
 
-    /// A drive of an array: what is asked of it is counted.
+    /// A member of an array: its commands are counted.
     pub fn in_array(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
         let counts = MemberCounts { all: no_counts(), watch: CommandWatch::default() };
         MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing) }
@@ -193,12 +193,12 @@ impl MemberDrive {
         self.device.record(recorder);
     }
 
-    /// Counts of the commands of a member of an array; nothing is counted from now on.
+    /// Takes the counts of a member's commands, and ends counting.
     pub fn take_counts(&mut self) -> HostCounts {
         self.counts.as_mut().map_or_else(no_counts, |counts| std::mem::replace(&mut counts.all, no_counts()))
     }
 
-    /// From now on [`MemberDrive::watched`] counts.
+    /// Starts the counts of [`MemberDrive::watched`].
     pub fn watch(&mut self) {
         if let Some(counts) = &mut self.counts {
             counts.watch = CommandWatch::new(self.device.disk.tally());
@@ -221,7 +221,7 @@ impl MemberDrive {
         self.check.as_mut().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
     }
 
-    /// The order in which it serves commands that wait, from now on. None does.
+    /// Sets the order in which queued commands are served. The queue is empty.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
         self.dispatch = Dispatch::new(queueing.dispatched());
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
@@ -234,22 +234,22 @@ impl MemberDrive {
         };
     }
 
-    /// True if it serves commands in the order of their coming.
+    /// True if it serves commands in the order of arrival.
     pub fn keeps_order(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// True if requests are completed one by one in the order of their coming, whatever comes meanwhile.
+    /// True if requests complete one by one in the order of arrival, whatever arrives meanwhile.
     pub fn completes_in_order(&self) -> bool {
         self.keeps_order() && self.device.layer.takes_together() == 1
     }
 
-    /// True if a power cut may take writes that have completed.
+    /// True if a power cut may lose completed writes.
     pub fn has_write_cache(&self) -> bool {
         self.write_cache.is_some()
     }
 
-    /// Empties the drive's caches and cleans while that helps; returns when it was done.
+    /// Empties the drive's caches and cleans as long as that helps; returns when it was done.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
         self.destage_all(false)?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
@@ -260,8 +260,8 @@ impl MemberDrive {
         Ok(self.device.now())
     }
 
-    /// Does one piece of work that no command waits for, if it begins before `time`; returns whether there was any: of the layer's own,
-    /// or a batch of the write cache.
+    /// Does one piece of background work, a step of cleaning or a batch of the write cache, if it can begin before `time`. Returns `false`
+    /// if there was none.
     #[inline]
     pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
         let Some(cached) = &self.write_cache else { return self.device.step_before(time) };
@@ -276,7 +276,7 @@ impl MemberDrive {
         Ok(true)
     }
 
-    /// Lets time pass without a command. What has begun goes on to its end.
+    /// Lets time pass without a command. Background work that has begun is completed.
     #[inline]
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult {
         while self.step_before(time)? {}
@@ -293,7 +293,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Brings the next batch of the write cache to the platters, at `time` or once they are free.
+    /// Destages the next batch of the write cache, at `time` or once the platters are free.
     fn destage(&mut self, time: Nanos, is_flushing: bool) -> DiskResult {
         let Some(cached) = &mut self.write_cache else { return Ok(()) };
         self.device.disk.wait_until(time);
@@ -312,7 +312,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Brings all that the write cache holds to the platters, since a flush waits for it.
+    /// Destages the whole write cache, because a flush waits for it.
     fn flush_cache(&mut self) -> DiskResult {
         self.device.layer.set_flushing(true);
         let done = self.destage_all(true);
@@ -320,7 +320,7 @@ impl MemberDrive {
         done
     }
 
-    /// Brings all that the write cache holds to the platters.
+    /// Destages the whole write cache.
     fn destage_all(&mut self, is_flushing: bool) -> DiskResult {
         while self.write_cache.as_ref().is_some_and(|cached| !cached.cache.is_empty()) {
             self.destage(self.device.now(), is_flushing)?;
@@ -328,7 +328,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Does something until it succeeds; each power cut that it meets is noted, and what is volatile is lost.
+    /// Repeats `work` until it succeeds. Each power cut on the way is noted, and loses what is volatile.
     #[inline]
     fn through_outages<T>(&mut self, mut work: impl FnMut(&mut MemberDrive) -> DiskResult<T>) -> DiskResult<T> {
         loop {
@@ -351,7 +351,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Serves a request while nothing else waits; its completion is told before its moment. In check mode `data` are stamps of
+    /// Serves a request while the queue is empty, and returns its completion ahead of its time. In check mode `data` holds the stamps of
     /// the array that the drive belongs to.
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
@@ -388,8 +388,8 @@ impl MemberDrive {
         request.op == Op::Write && self.write_cache.as_ref().is_some_and(|cached| takes(cached))
     }
 
-    /// From `now` on, when the write cache can begin to serve a request: it has room for a write, or all that a read asks for. `None`
-    /// where only the platters can serve it or make room.
+    /// The first time from `now` on at which the write cache can begin to serve a request: it has room for a write, or holds all of a read.
+    /// `None` if only the platters can serve it or make room.
     #[inline]
     fn buffered_from(&self, request: &Request, now: Nanos) -> Option<Nanos> {
         let (cache, n) = (&self.write_cache.as_ref()?.cache, u64::from(request.sectors));
@@ -447,7 +447,7 @@ impl MemberDrive {
         Ok(served)
     }
 
-    /// Lets time pass until a command has been sent and its turn comes.
+    /// Lets time pass until a command that is sent at `sent` has its turn; returns that time.
     #[inline(always)]
     fn turn(&mut self, sent: Nanos) -> DiskResult<Nanos> {
         let turn = self.device.now().max(sent);
@@ -457,6 +457,7 @@ impl MemberDrive {
         Ok(turn)
     }
 
+    /// Updates the counts after a request was served.
     #[inline(always)]
     fn note_served(&mut self, request: &Request, moments: Moments, host: bool, served: &Served, on_platters: bool) {
         let (Moments { arrival, sent, turn }, &Served { start, end }) = (moments, served);
@@ -473,7 +474,7 @@ impl MemberDrive {
         }
     }
 
-    /// A command has waited for cleaning since its turn came.
+    /// Notes that a command had to wait for cleaning from its turn on.
     fn note_waiting(&mut self, turn: Nanos, host: bool) {
         if let Some(counts) = &mut self.counts {
             counts.all.waits_for_cleaning(turn);
@@ -481,7 +482,7 @@ impl MemberDrive {
         self.first_wait = self.first_wait.min(if host { turn } else { Nanos::MAX });
     }
 
-    /// Does what is due, then serves a request that was sent at `arrival`; when its service began.
+    /// Runs due cleaning, then serves a request that was sent at `arrival`; returns when its service began.
     #[inline(always)]
     fn serve_now(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
         if self.write_cache.is_some() {
@@ -500,11 +501,11 @@ impl MemberDrive {
         let start = self.device.begin_service(arrival)?;
         match (&mut self.write_cache, request.op) {
             (_, Op::Flush) => self.flush_cache()?,
-            // What is written now replaces what is held, and so does a discard.
+            // A write or a discard replaces what the cache holds of the same sectors.
             (Some(cached), Op::Write | Op::Discard) => {
                 cached.cache.remove(&self.device, request.lba, u64::from(request.sectors));
             }
-            // Where a part is held, all of it is read: that is one access, while each gap would cost a rotation.
+            // A read that the cache holds in part reads all of its sectors: that is one access, while each gap would cost a rotation.
             (_, _) => {}
         }
         let cache = self.write_cache.as_ref().map(|cached| &cached.cache);
@@ -515,12 +516,14 @@ impl MemberDrive {
         Ok(start)
     }
 
+    /// Begins the command that the queue picks or, without a queue, the oldest one. A write takes along others that the layer can serve
+    /// with it.
     #[inline]
     fn begin_next(&mut self) -> DiskResult {
         let next = match &mut self.waiting {
             None => None,
             Some(waiting) => {
-                // A flush is neither overtaken nor does it overtake.
+                // A flush keeps its place: it overtakes no command, and none overtakes it.
                 while !waiting.is_full()
                     && self.arrived.front().is_some_and(|command| command.request.op != Op::Flush)
                     && let Some(command) = self.arrived.pop_front()
@@ -542,7 +545,7 @@ impl MemberDrive {
         self.begin(command, sent)
     }
 
-    /// Takes out the command that arrived first, which is dispatched now.
+    /// Takes out the command that arrived first, and dispatches it now.
     #[inline]
     fn next_in_order(&mut self) -> Option<(Command, Nanos)> {
         let command = self.arrived.pop_front()?;
@@ -553,15 +556,18 @@ impl MemberDrive {
     /// Takes out up to `most` writes that have arrived and may be served next, each with the moment of its dispatch.
     fn waiting_writes(&mut self, most: usize) -> Vec<(Command, Nanos)> {
         let now = self.device.now();
-        let mut writes = self.waiting.as_mut().map_or_else(Vec::new, |waiting| waiting.take_writes(most, now));
+        if let Some(waiting) = &mut self.waiting {
+            return waiting.take_writes(most, now);
+        }
+        let mut writes = Vec::new();
         let is_next = |command: &Command| command.request.op == Op::Write && command.arrival <= now;
-        while self.waiting.is_none() && writes.len() < most && self.arrived.front().is_some_and(is_next) {
+        while writes.len() < most && self.arrived.front().is_some_and(is_next) {
             writes.extend(self.next_in_order());
         }
         writes
     }
 
-    /// Serves writes that have waited together; they are completed together.
+    /// Serves queued writes together; they complete together.
     fn begin_together(&mut self, first: (Command, Nanos), mut more: Vec<(Command, Nanos)>) -> DiskResult {
         more.insert(0, first);
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
@@ -576,7 +582,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Does what is due, then serves writes the last of which was sent at `last`; when their service began.
+    /// Runs due cleaning, then serves writes of which the last was sent at `last`; returns when their service began.
     fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
         let start = self.device.begin_service(last)?;
         match &mut self.check {
@@ -589,7 +595,7 @@ impl MemberDrive {
         Ok(start)
     }
 
-    /// Serves a command that was dispatched at `sent`; its completion waits for its moment.
+    /// Serves a command that was dispatched at `sent`, and queues its completion.
     #[inline]
     fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
@@ -604,7 +610,7 @@ impl MemberDrive {
         self.completions.insert(before.map_or(0, |at| at + 1), completion);
     }
 
-    /// A command arrives, not before anything that has happened here.
+    /// Takes a command that arrives now or later, never before an event that has been processed.
     #[inline]
     pub(super) fn submit(&mut self, command: Command) -> DiskResult {
         if self.write_cache.is_some() {
@@ -638,7 +644,7 @@ impl MemberDrive {
             || self.write_cache.as_ref().is_some_and(|cached| waits(cached))
     }
 
-    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub(super) fn next(&self) -> Nanos {
         let completion = self.completions.front().map_or(Nanos::MAX, |completion| completion.end);
@@ -651,7 +657,7 @@ impl MemberDrive {
         }
     }
 
-    /// Processes the next event; the command that it completed, if it did.
+    /// Processes the next event; returns the completion, if it was one.
     #[inline]
     pub(super) fn advance(&mut self) -> Option<Completion> {
         let next = self.next();
@@ -683,12 +689,12 @@ impl MemberDrive {
     fn may_dispatch(&self, cached: &CachedWrites) -> bool {
         let under_way = self.outstanding() - self.arrived.len();
         let Some(next) = self.arrived.front() else { return false };
-        // A flush is neither overtaken nor does it overtake.
+        // A flush keeps its place: it overtakes no command, and none overtakes it.
         let most = if next.request.op == Op::Flush { 1 } else { cached.depth };
         cached.time >= cached.flush_end && under_way < most
     }
 
-    /// Dispatches commands to a drive with a write cache, and begins what comes next on the platters if they are free.
+    /// Dispatches commands to a drive with a write cache, and begins the next work on the platters if they are free.
     fn resume_cached(&mut self) -> DiskResult {
         while let Some(cached) = &self.write_cache {
             let time = cached.time;
@@ -705,7 +711,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// The drive takes a command at `time`.
+    /// Dispatches a command to the drive at `time`.
     fn receive(&mut self, command: Command, time: Nanos) -> DiskResult {
         // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
         // read changes nothing and may pass.
@@ -729,7 +735,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Serves a command from the write cache, which can begin at `from`; its completion waits for its moment.
+    /// Serves a command from the write cache, which can begin at `from`, and queues its completion.
     fn complete_from_cache(&mut self, command: Command, sent: Nanos, from: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
         let moments = Moments { arrival, sent, turn: sent };
@@ -738,14 +744,14 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Begins what comes next on the platters, which are free at `time`: commands go before the write cache, unless something there
-    /// is too old, or a write has waited too long for room.
+    /// Begins the next work on the platters, which are free at `time`: commands go before the write cache, unless something in it is too
+    /// old, or a write has waited too long for room.
     fn begin_on_platters(&mut self, time: Nanos) -> DiskResult {
         let (Some(cached), Some(waiting)) = (&mut self.write_cache, &mut self.waiting) else { return Ok(()) };
         let is_overdue =
             cached.cache.is_overdue(time) || cached.blocked.front().is_some_and(|(_, sent)| *sent + WAIT_MAX <= time);
-        // Where each batch makes the layer clean, all that is held is overdue for good. Commands then take turns with batches, or none
-        // would ever be served.
+        // If each batch makes the layer clean, everything in the cache stays overdue. Commands then take turns with batches, or none would
+        // ever be served.
         cached.owes_turn = is_overdue && !cached.owes_turn && waiting.len() > 0;
         let next =
             if is_overdue && (cached.owes_turn || waiting.len() == 0) { None } else { waiting.pick(&self.device) };
@@ -795,11 +801,11 @@ impl MemberDrive {
         }
     }
 
-    /// Counting starts anew at `now`, until when the drive waits.
+    /// Starts counting anew at `now`, until when the drive idles.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
-        // It may have gone on longer, while the array's counting begins now.
+        // Background work may have lasted beyond `now`, but the array counts from `now`.
         self.device.disk.record_since(now);
         self.first_wait = Nanos::MAX;
         self.times = CommandTimes::default();
@@ -811,7 +817,7 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// The power was cut and is back: commands under way are gone, and what was in volatile memory only.
+    /// Cuts the power and restores it: commands in flight are gone, and so is volatile memory.
     pub(super) fn power_cut(&mut self) {
         self.arrived.clear();
         self.waiting.iter_mut().for_each(Waiting::clear);

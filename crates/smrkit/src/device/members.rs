@@ -1,7 +1,6 @@
-//! The members of an array, those that were replaced and still have commands to complete, and which of them something happens at
-//! next.
+//! The members of an array, those that were replaced and still have commands to complete, and the order of their events.
 //!
-//! Only members with anything under way are looked through, so that an array of thousands costs no more than its commands.
+//! Only members with commands under way are visited, so that an array of thousands costs no more than its commands.
 
 use super::command::{Command, Completion, Served};
 use super::member_drive::MemberDrive;
@@ -11,7 +10,7 @@ use crate::request::Request;
 use crate::state::state;
 use crate::units::Nanos;
 
-/// The members, and what happens next at them.
+/// The members and their next events.
 pub(super) struct Members {
     /// Members in order, then those that were replaced.
     all: Vec<MemberDrive>,
@@ -43,7 +42,7 @@ impl Members {
         self.events.next()
     }
 
-    /// Counting starts anew at `now`.
+    /// Starts counting anew at `now`.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.first_wait = Nanos::MAX;
         self.as_mut_slice().iter_mut().try_for_each(|member| member.reset_counts(now))
@@ -106,7 +105,7 @@ impl Members {
         Ok(())
     }
 
-    /// Another member in this place; the old one still completes what it was asked.
+    /// Replaces a member; the old one still completes the commands sent to it.
     pub fn replace(&mut self, disk: u32, member: MemberDrive) {
         let number = disk as usize;
         let old = std::mem::replace(&mut self.all[number], member);
@@ -124,7 +123,7 @@ impl Members {
         self.events = events(&self.all);
     }
 
-    /// Something has changed at a member.
+    /// Updates the next event of a member that has changed.
     #[inline]
     fn touch(&mut self, number: usize) {
         let member = &self.all[number];
@@ -140,16 +139,16 @@ fn events(members: &[MemberDrive]) -> EventQueue {
     EventQueue::new(members.iter().map(MemberDrive::next).collect())
 }
 
-/// The moments to come, one a member.
+/// The time of the next event of each member.
 struct EventQueue {
     /// By member; [`Nanos::MAX`] where nothing is under way.
     times: Vec<Nanos>,
-    /// Events with their members, the soonest last; of several at one moment the first member.
+    /// Events with their members, the soonest last. At equal times the first member's event is the soonest.
     coming: Vec<(Nanos, u32)>,
 }
 
 impl EventQueue {
-    /// The moments of members, in order.
+    /// Events at these times, by member.
     pub fn new(times: Vec<Nanos>) -> EventQueue {
         let all = times.iter().zip(0..).map(|(&time, member)| (time, member));
         let mut coming: Vec<(Nanos, u32)> = all.filter(|&(time, _)| time < Nanos::MAX).collect();
@@ -157,13 +156,13 @@ impl EventQueue {
         EventQueue { times, coming }
     }
 
-    /// The soonest moment; [`Nanos::MAX`] if nothing is under way.
+    /// The time of the soonest event; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub fn next(&self) -> Nanos {
         self.coming.last().map_or(Nanos::MAX, |&(time, _)| time)
     }
 
-    /// Takes the soonest moment out: whose it is.
+    /// Takes out the soonest event; returns its member.
     #[inline]
     pub fn take(&mut self) -> Option<usize> {
         let (_, member) = self.coming.pop()?;
@@ -171,7 +170,7 @@ impl EventQueue {
         Some(member as usize)
     }
 
-    /// The moment of a member is `time` now.
+    /// Sets the time of a member's next event.
     #[inline]
     pub fn set(&mut self, member: usize, time: Nanos) {
         let before = std::mem::replace(&mut self.times[member], time);

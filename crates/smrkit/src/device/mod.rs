@@ -55,7 +55,7 @@ impl State for Device {
     }
 }
 
-/// Calls a method that drives and arrays have under one name.
+/// Calls a method that drives and arrays both have.
 macro_rules! either {
     ($device:expr, $of:ident => $call:expr) => {
         match $device {
@@ -98,7 +98,7 @@ impl Device {
         }
     }
 
-    /// Its drives, in order, to be changed.
+    /// Its drives, in order, mutable.
     pub fn drives_mut(&mut self) -> &mut [MemberDrive] {
         match self {
             Device::Drive(drive) => std::slice::from_mut(drive),
@@ -114,7 +114,7 @@ impl Device {
         }
     }
 
-    /// The array, if it is one, to be changed.
+    /// The array, if it is one, mutable.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
         match self {
             Device::Drive(_) => None,
@@ -122,7 +122,7 @@ impl Device {
         }
     }
 
-    /// The order in which each drive, by its number, serves commands that wait, from now on. Nothing is under way.
+    /// Sets the order in which each drive, by its number, serves queued commands. Nothing is under way.
     pub fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
         match self {
             Device::Drive(drive) => drive.order_commands(queueing(0)),
@@ -130,18 +130,18 @@ impl Device {
         }
     }
 
-    /// True if requests are completed in the order of their coming, whatever comes meanwhile.
+    /// True if requests complete in the order of arrival, whatever arrives meanwhile.
     pub fn completes_in_order(&self) -> bool {
         matches!(self, Device::Drive(drive) if drive.completes_in_order())
     }
 
-    /// A command arrives, not before anything that has happened here.
+    /// Takes a command that arrives now or later, never before an event that has been processed.
     #[inline]
     pub fn submit(&mut self, command: Command) -> DiskResult {
         either!(self, device => device.submit(command))
     }
 
-    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub fn next(&self) -> Nanos {
         either!(self, device => device.next())
@@ -163,17 +163,18 @@ impl Device {
         either!(self, device => device.has_pending())
     }
 
-    /// Begins what comes next, once all that comes at this moment is there: a drive that orders its commands sees all of them.
+    /// Begins the next commands, once all that arrive at this moment have arrived, so that a drive that orders its commands sees all of
+    /// them.
     pub fn resume(&mut self) -> DiskResult {
         either!(self, device => device.resume())
     }
 
-    /// Processes the next event if it is due by `limit`, or begins what waits once all that comes at its moment is there; returns
-    /// whether there was anything. `now`, the time of the last event or arrival, goes on; `done` gets what is completed.
+    /// Processes the next event if it is due by `limit`, or begins the commands that wait for it; returns `false` if there was neither.
+    /// Advances `now`, the time of the last event or arrival, and adds completions to `done`.
     pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
         let next = self.next();
-        // As in `Engine::happen`. Strictly earlier: an event or an arrival at this very moment comes first, so that a drive that orders its
-        // commands sees all of them.
+        // As in `Engine::process_next`. Strictly earlier, because an event or an arrival at the same time comes first: a drive that orders
+        // its commands has to see all of them.
         if self.has_pending() && *now < next.min(limit) {
             return self.resume().map(|()| true);
         }
@@ -186,8 +187,8 @@ impl Device {
         Ok(true)
     }
 
-    /// Serves a request where nothing is under way and one drive has to serve it alone, and tells the completion before its
-    /// moment; `None` where that can't be. The caller lets nothing else happen until then.
+    /// Serves a request that one drive can serve alone while nothing is under way, and returns its completion ahead of its time; `None` if
+    /// it can't. The caller processes nothing else before that time.
     #[inline(always)]
     pub fn serve_at_once(
         &mut self,
@@ -202,19 +203,20 @@ impl Device {
         }
     }
 
-    /// The whole state: drives with their clocks and layers, and the health of arrays. Nothing is under way. It holds none of the host's data.
+    /// The whole state: drives with their clocks and layers, and the health of arrays, without the host's data. Nothing is under way.
     pub fn state(&self) -> Vec<u8> {
         assert_eq!(self.outstanding(), 0, "commands under way are no state that can be saved");
         state::saved(self)
     }
 
-    /// Takes over the [`Device::state`] of one that was built alike. Errors: it is another's, or damaged; then this one is of no use.
+    /// Restores the [`Device::state`] of a device that was built alike. Errors: a state of another device, or a damaged one; then this
+    /// device is unusable.
     pub fn restore(&mut self, saved: &[u8]) -> DiskResult {
         state::load(self, saved)
     }
 
-    /// The power of all drives was cut and is back: commands under way are gone, and what was in volatile memory only. Copies and parity
-    /// may differ where a write was under way.
+    /// Cuts the power of all drives and restores it: commands in flight are gone, and so is volatile memory. Copies and parity may differ
+    /// where a write was in flight.
     pub fn power_cut(&mut self) {
         either!(self, device => device.power_cut())
     }
@@ -239,7 +241,7 @@ impl Device {
         self.drives().iter().map(|drive| drive.device().layer.capacity().cache_sectors).sum()
     }
 
-    /// Gauges of the layers: means of the caches and of gauges that are shares, and sums of the rest; of the drives that work.
+    /// Gauges of the layers of working drives: the mean of caches and of gauges that are shares, and the sum of all others.
     pub fn gauges(&self) -> Gauges {
         match self {
             Device::Drive(drive) => drive.gauges(),
@@ -247,12 +249,12 @@ impl Device {
         }
     }
 
-    /// Takes every sector as written once, in order, with these stamps, and nothing as cached: before the first command.
+    /// Fills a new device as if every sector had been written once, in order, with these stamps, and with empty caches.
     pub fn fill(&mut self, stamps: FirstStamps) {
         either!(self, device => device.fill(stamps))
     }
 
-    /// Counting starts anew at `now`, until when the drives wait.
+    /// Starts counting anew at `now`, until when the drives idle.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         match self {
             Device::Drive(drive) => drive.reset_counts(now),
@@ -260,7 +262,7 @@ impl Device {
         }
     }
 
-    /// Checks every drive's books, and in check mode reads back all that was written to each.
+    /// Checks the internal state of every drive and, in check mode, reads back all that was written to each.
     pub fn finish(&mut self) -> DiskResult {
         either!(self, device => device.finish())
     }

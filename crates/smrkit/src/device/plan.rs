@@ -24,7 +24,7 @@ pub(super) struct Sub {
     pub sectors: u64,
 }
 
-/// The commands to the members, and what after them has completed.
+/// The commands to the members, in two parts: those of `second` are sent when all of `first` have completed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemberPlan {
     pub first: Vec<Sub>,
@@ -37,7 +37,7 @@ impl MemberPlan {
         self.second.clear();
     }
 
-    /// Commands of one member that touch become one.
+    /// Joins commands to one member that touch.
     fn join(&mut self) {
         for subs in [&mut self.first, &mut self.second] {
             if subs.len() > 1 {
@@ -72,12 +72,12 @@ impl Planner<'_> {
         self.health[disk as usize].has(at, sectors)
     }
 
-    /// True if a member takes writes: a new one does everywhere, and what is not rebuilt yet is rebuilt over them.
+    /// True if a member takes writes. A replacement does everywhere: where it is not rebuilt yet, the rebuild overwrites them.
     fn works(&self, disk: u32) -> bool {
         self.health[disk as usize].works()
     }
 
-    /// The plan for a host's command. `choose` takes one of several copies that are as good.
+    /// The plan for a host's command. `choose` picks one of several copies to read.
     pub fn host(
         &self,
         op: Op,
@@ -100,6 +100,7 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Plans the accesses to an array of copies, or of single disks: a read from the copy that `choose` selects, a write to all that work.
     #[inline]
     fn copies(
         &self,
@@ -134,6 +135,7 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Plans the accesses to an array with parity, stripe by stripe.
     fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         if op == Op::Discard {
             self.discard(lba, sectors, plan);
@@ -150,7 +152,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The data sectors `from..to` of a stripe, by which units have them: at most three pieces.
+    /// Splits the data sectors `from..to` of a stripe into pieces in which the same units have the same offsets: at most three.
     fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[StripePiece; 3]> {
         let chunk = self.layout.chunk_sectors();
         let (first, last) = (from / chunk, (to - 1) / chunk);
@@ -201,7 +203,7 @@ impl Planner<'_> {
         0..(self.layout.data_disks() + self.layout.parities()) as u32
     }
 
-    /// Discards whole stripes on every working member: parity stays true only where these go.
+    /// Discards whole stripes on every working member. Parts of stripes stay, because their parity would no longer fit.
     fn discard(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) {
         let (all, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
         let (first, end) = (lba.0.div_ceil(all), (lba.0 + sectors) / all);
@@ -212,6 +214,7 @@ impl Planner<'_> {
         }
     }
 
+    /// Reads the units of a piece or, if one is missing, as many others as rebuild it.
     fn read(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
         let StripePiece { stripe, units, offsets } = piece;
         if units.clone().all(|unit| self.has_unit(*stripe, unit, offsets)) {
@@ -221,7 +224,7 @@ impl Planner<'_> {
         self.row(*stripe, offsets, &mut plan.second)
     }
 
-    /// Reads as many units as give all of a stripe: data first, then parity.
+    /// Reads as many units of a stripe as it has data units, from which all others follow: data first, then parity.
     pub fn row(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
         let data = self.layout.data_disks();
         let before = subs.len();
@@ -230,6 +233,7 @@ impl Planner<'_> {
         if subs.len() - before == data { Ok(()) } else { Err(lost(Lba(stripe * self.layout.stripe_sectors()))) }
     }
 
+    /// Writes the units of a piece with their parities, and first reads what these are computed from.
     fn write(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
         let StripePiece { stripe, units, offsets } = piece;
         let data = self.layout.data_disks() as u32;
@@ -245,24 +249,26 @@ impl Planner<'_> {
         let changed = units.clone().chain(parities.clone());
         let others = (0..data).filter(|unit| !units.contains(unit));
         if parities.clone().next().is_some() && units.len() < data as usize {
-            let fewer = match self.write {
+            let modifies = match self.write {
                 WritePolicy::Auto => changed.clone().count() < others.clone().count(),
                 WritePolicy::ReadModifyWrite => true,
                 WritePolicy::Reconstruct => false,
             };
-            match (changed.clone().all(has), others.clone().all(has)) {
-                (true, reconstructs) if fewer || !reconstructs => {
-                    plan.first.extend(changed.map(|unit| sub(Op::Read, unit)))
-                }
-                (_, true) => plan.first.extend(others.map(|unit| sub(Op::Read, unit))),
-                _ => self.row(*stripe, offsets, &mut plan.first)?,
+            let (can_modify, can_reconstruct) = (changed.clone().all(has), others.clone().all(has));
+            if can_modify && (modifies || !can_reconstruct) {
+                plan.first.extend(changed.map(|unit| sub(Op::Read, unit)));
+            } else if can_reconstruct {
+                plan.first.extend(others.map(|unit| sub(Op::Read, unit)));
+            } else {
+                // Some unit of either set is lost: it is computed from the rest of the row.
+                self.row(*stripe, offsets, &mut plan.first)?;
             }
         }
         plan.second.extend(written.chain(parities).map(|unit| sub(Op::Write, unit)));
         Ok(())
     }
 
-    /// The plan that brings `sectors` of member `disk` from `at` on back from the others.
+    /// The plan that rebuilds `sectors` of member `disk` from `at` on from the others.
     pub fn rebuild(
         &self,
         disk: u32,
@@ -292,7 +298,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The plan that brings the parity of some rows, or the copies of some sectors, in step with what is there.
+    /// The plan that resynchronises the parity of some rows, or the copies of some sectors, with the data.
     pub fn resync(&self, first: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
         if self.layout.parities() > 0 {
@@ -332,7 +338,7 @@ impl Planner<'_> {
         plan.join();
     }
 
-    /// The first copies of what a member has, where they lie in the row before.
+    /// Adds reads of the first copies of sectors of which a member has further copies, if they lie in the row before.
     fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         for (chunk, from, sectors) in self.layout.by_chunk(at, sectors) {
             let own = Lba(chunk * self.layout.chunk_sectors() + from);

@@ -1,7 +1,8 @@
 //! Commands that wait at a drive, and which of them is next.
 //!
-//! The drive sees at most `depth` commands: the host dispatches one when another completes, and a timeout runs from there. Where each would take the head is worked out when it enters the queue. Shortest
-//! positioning time first may starve a command, as the literature warns; a drive's own order knows an age at which it goes first.
+//! The drive sees at most `depth` commands: the host dispatches one when another completes, and a timeout runs from there. The head
+//! position of each is computed when it enters the queue. Shortest positioning time first may starve a command, as the literature warns; a
+//! drive's own order therefore has an age from which on a command goes first.
 
 use super::LayeredDisk;
 use super::command::Command;
@@ -15,11 +16,11 @@ use crate::units::{Nanos, Pba};
 enum QueueOrder {
     /// The one that arrived first.
     Arrival,
-    /// In the direction of the head's movement, then back.
+    /// The next one in the direction of the head's movement; at the end the direction turns.
     Elevator,
     /// The shortest positioning time.
     Positioning,
-    /// As drives do ([`Waiting::own`]): the first to be dispatched once it has been at the drive for `age`.
+    /// As drives do ([`Waiting::own`]): the oldest once it has been at the drive for `age`, else the one that waits least.
     Own { age: Nanos },
 }
 
@@ -32,7 +33,7 @@ pub struct Queueing {
 }
 
 impl Queueing {
-    /// The order that `queue` means on a drive, which may have an order of its own, of up to `depth` commands.
+    /// The order of `queue` for up to `depth` commands, on a drive that may have an order of its `own`.
     pub fn new(queue: Queue, depth: u32, own: Option<CommandOrder>) -> Queueing {
         let (order, most) = match (queue, own) {
             (Queue::Fcfs, _) | (Queue::Drive, None) => (QueueOrder::Arrival, depth),
@@ -67,7 +68,7 @@ impl Queueing {
 struct QueueEntry {
     command: Command,
     sent: Nanos,
-    /// The place of its first sector when it came.
+    /// Where its first sector was when it arrived.
     pba: Pba,
     position: Position,
 }
@@ -108,7 +109,7 @@ impl Waiting {
         (self.cylinder, self.descending)
     }
 
-    /// Goes on from a [`Waiting::heading`].
+    /// Restores a [`Waiting::heading`].
     pub fn head(&mut self, heading: (u64, bool)) {
         (self.cylinder, self.descending) = heading;
     }
@@ -119,8 +120,7 @@ impl Waiting {
         self.commands.push(QueueEntry { command, sent, pba, position: device.position(pba) });
     }
 
-    /// Takes the next command out, with the moment of its dispatch: the best of those that have arrived, else the one that
-    /// arrives first.
+    /// Takes out the next command, with the time of its dispatch: the best of those that have arrived, or the first to arrive.
     pub fn pick(&mut self, device: &LayeredDisk) -> Option<(Command, Nanos)> {
         let now = device.now();
         let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
@@ -136,8 +136,8 @@ impl Waiting {
         Some((entry.command, entry.sent))
     }
 
-    /// The command that a drive takes of those that have arrived: the first to be dispatched, once it is so old; else the one that
-    /// waits least for the platters, or not at all, since the buffer holds it. Of commands that continue one another the first.
+    /// The command that a drive takes of those that have arrived: the one dispatched first, if it is `age` old; else the one that waits
+    /// least for the platters (not at all, if the buffer holds its data). Of commands that continue one another it is the first.
     fn own(&self, device: &LayeredDisk, age: Nanos) -> Option<usize> {
         let now = device.now();
         let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
@@ -156,7 +156,7 @@ impl Waiting {
         Some(chosen)
     }
 
-    /// Takes out up to `most` writes that have arrived by `now`, in the order of their coming.
+    /// Takes out up to `most` writes that have arrived by `now`, in the order of arrival.
     pub fn take_writes(&mut self, most: usize, now: Nanos) -> Vec<(Command, Nanos)> {
         let is_due = |entry: &QueueEntry| entry.command.request.op == Op::Write && entry.command.arrival <= now;
         let mut writes = Vec::new();
@@ -200,20 +200,20 @@ pub const NCQ_COMMANDS: u32 = 32;
 pub(super) struct Dispatch {
     /// When the last commands were completed, as many as the drive takes at once.
     ends: Box<[Nanos]>,
-    /// Place at which the next command finds the completion that it waits for.
+    /// Index in `ends` of the completion that the next command waits for.
     next_sent: usize,
-    /// Place of the next completion.
+    /// Index in `ends` of the next completion.
     next_end: usize,
 }
 
 impl Dispatch {
-    /// To a drive that takes `depth` commands at once, or as many as NCQ has.
+    /// Dispatch to a drive that takes `depth` commands at once, by default those of NCQ.
     pub fn new(depth: Option<u32>) -> Dispatch {
         let ends = vec![Nanos::ZERO; depth.unwrap_or(NCQ_COMMANDS).max(1) as usize].into();
         Dispatch { ends, next_sent: 0, next_end: 0 }
     }
 
-    /// The moment at which the next command, in the order of arrival, is dispatched. What it waits for has been completed.
+    /// The time at which the next command, in the order of arrival, is dispatched. The completion that it waits for has been noted.
     #[inline]
     pub fn send(&mut self, arrival: Nanos) -> Nanos {
         let sent = arrival.max(self.ends[self.next_sent]);
@@ -221,14 +221,14 @@ impl Dispatch {
         sent
     }
 
-    /// A command was completed.
+    /// Notes the completion of a command.
     #[inline]
     pub fn completed(&mut self, end: Nanos) {
         self.ends[self.next_end] = end;
         self.next_end = self.after(self.next_end);
     }
 
-    /// Commands under way are gone: the next waits for none of them.
+    /// Forgets commands in flight, which are gone: the next command waits for none of them.
     pub fn forget(&mut self) {
         self.ends.fill(Nanos::ZERO);
         // Commands that were sent and will never complete had moved `next_sent` ahead; left there, later ones would

@@ -1,10 +1,9 @@
 //! Copies and parity in check mode: the stamps that a command reads and writes on each member, worked out sector by sector from what
 //! it has read.
 //!
-//! P is the XOR of the data; Q is Σ 2ⁱ·Dᵢ in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1, byte by byte, as in
-//! Anvin, "The mathematics of RAID-6" (2004); R is Σ 4ⁱ·Dᵢ, the factors of ZFS's third parity. Up to three lost units solve as many
-//! such sums, whose factors are a Vandermonde matrix. By hand: crates for erasure codes have factors of their own, not those of md
-//! and ZFS.
+//! P is the XOR of the data; Q is Σ 2ⁱ·Dᵢ in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1, byte by byte, as in Anvin, "The mathematics
+//! of RAID-6" (2004); R is Σ 4ⁱ·Dᵢ, the factors of ZFS's third parity. Up to three lost units are the solution of as many equations, whose
+//! factors form a Vandermonde matrix. Written by hand, because crates for erasure codes use other factors than md and ZFS.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::units::Lba;
 pub(super) struct KnownSectors(BTreeMap<(u32, Lba), u64>);
 
 impl KnownSectors {
-    /// Takes note of what a member's command has read; of sectors that are known already, nothing.
+    /// Notes the stamps that a member's command has read, except of sectors that are known already.
     pub fn note(&mut self, sub: &Sub, stamps: &[u64]) {
         for (i, &stamp) in (0..).zip(stamps) {
             self.0.entry((sub.disk, sub.at + i)).or_insert(stamp);
@@ -34,7 +33,7 @@ impl KnownSectors {
     }
 }
 
-/// Stamps that a command writes, from its first sector on. Empty for what writes nothing of its own.
+/// Stamps that a command writes, from its first sector on. Empty for the array's own work.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenSectors<'a> {
     pub lba: Lba,
@@ -84,7 +83,7 @@ pub(super) fn written(layout: &ArrayLayout, known: &KnownSectors, own: &WrittenS
     (0..sub.sectors).map(|i| stamp(sub.at + i)).collect()
 }
 
-/// The new parity `number` of a row: from all of its data, from the changes of the old, or from what the others restore.
+/// The new parity `number` of a row, computed from all of its data, or from the old parity and the changes, or from restored data.
 fn new_parity(
     layout: &ArrayLayout,
     known: &KnownSectors,
@@ -98,7 +97,7 @@ fn new_parity(
     if let Some(units) = whole {
         return parity(number, &units);
     }
-    // Parity is linear: what it changes by is the parity of the changes.
+    // Parity is linear: the change of the parity is the parity of the changes.
     let change = |unit: usize| new(unit).map_or(Some(0), |new| Some(old[unit]? ^ new));
     let changes: Option<Vec<u64>> = (0..data).map(change).collect();
     match (changes, old[data + number]) {
@@ -111,7 +110,7 @@ fn new_parity(
     }
 }
 
-/// The stamp of a member's sector in an array that began full: `host` tells those of the array's sectors.
+/// The stamp of a member's sector in an array that began full. `host` returns the stamp of a sector of the array.
 pub(super) fn first_stamp(layout: &ArrayLayout, disk: u32, at: Lba, host: impl Fn(Lba) -> u64) -> u64 {
     match layout.inverse(disk, at) {
         Role::Data(lba) | Role::Copy(lba, _) => host(lba),
@@ -123,7 +122,7 @@ pub(super) fn first_stamp(layout: &ArrayLayout, disk: u32, at: Lba, host: impl F
     }
 }
 
-/// Compares copies with each other, and parity with data, in some sectors of all members that were read.
+/// Compares copies with each other, and parity with data, in sectors that were read from all members.
 pub(super) fn compare(layout: &ArrayLayout, known: &KnownSectors, at: Lba, sectors: u64) -> DiskResult {
     for disk in 0..layout.disks() as u32 {
         for at in (0..sectors).map(|i| at + i) {
@@ -137,7 +136,7 @@ pub(super) fn compare(layout: &ArrayLayout, known: &KnownSectors, at: Lba, secto
     Ok(())
 }
 
-/// Stamp that a member's sector should have according to the others, if those were read.
+/// The stamp that a member's sector should have by the sectors of the others, if those were read.
 fn expected(layout: &ArrayLayout, known: &KnownSectors, disk: u32, at: Lba) -> Option<u64> {
     match layout.inverse(disk, at) {
         Role::Parity { number, stripe, offset } => {
@@ -164,13 +163,13 @@ fn parity(number: usize, data: &[u64]) -> u64 {
     data.iter().rev().fold(0, |sum, unit| (0..number).fold(sum, |sum, _| twice(sum)) ^ unit)
 }
 
-/// The data units of a stripe, the missing ones restored; `units` are data, then parities, as many as there are. `None` where more
-/// is gone than its parities restore.
+/// The data units of a stripe, with missing ones restored. `units` are the data units, then the parities. `None` if more units are missing
+/// than there are parities.
 fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
     let (known, parities) = units.split_at(data);
     let lost: Vec<usize> = (0..data).filter(|&unit| known[unit].is_none()).collect();
     let mut whole: Vec<u64> = known.iter().map(|unit| unit.unwrap_or(0)).collect();
-    // What a stored parity and that of the known units differ by is the lost units' share.
+    // The stored parity less the parity of the known units is the contribution of the lost units.
     let equation = |(number, stored): (usize, &Option<u64>)| {
         let share = parity(number, &whole) ^ (*stored)?;
         Some((lost.iter().map(|&unit| power(number * unit)).collect(), share))
@@ -188,7 +187,7 @@ fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
 /// A sum of unknown units, each times its factor.
 type Equation = (Vec<u8>, u64);
 
-/// The unknown units of as many equations that have one solution, by elimination.
+/// Solves as many equations as there are unknown units, by elimination. They have exactly one solution.
 fn solved(mut equations: Vec<Equation>) -> Vec<u64> {
     for unknown in 0..equations.len() {
         let with = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);

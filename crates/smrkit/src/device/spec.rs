@@ -1,7 +1,8 @@
 //! The description of an array as users write it, a short text.
 //!
-//! It is `LEVEL:key=value,…`, with `member=(…)` for each drive where they differ. Values with commas, parentheses or blanks stand in
-//! double quotes; a quote inside is written twice. Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the keys.
+//! It is `LEVEL:key=value,…`, with `member=(…)` for each drive where they differ. Values with commas, parentheses or blanks are put in
+//! double quotes, and quotes inside them doubled. Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the
+//! keys.
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +45,7 @@ pub enum SystemSpec {
     Array(ArraySpec),
 }
 
-/// A drive with a layer; what is not given is the run's own.
+/// A drive with a layer. Values that are not given are those of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriveSpec {
     /// The layer's name.
@@ -99,7 +100,7 @@ impl SystemSpec {
         }
     }
 
-    /// The same, to be changed.
+    /// The drives, mutable.
     pub fn drives_mut(&mut self) -> &mut [DriveSpec] {
         match self {
             SystemSpec::Drive(drive) => std::slice::from_mut(drive),
@@ -118,7 +119,7 @@ impl FromStr for ArraySpec {
 impl fmt::Display for ArraySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:disks={}", self.name, self.members.len())?;
-        // ZFS has no chunks: whoever wrote its words is told of them only if he gave one.
+        // Under a name of ZFS's, which has no chunks, the chunk is shown only if one was given.
         if self.name == self.level.name() || self.chunk_sectors != CHUNK_SECTORS {
             write!(f, ",chunk={}", CHUNK.write(&self.chunk_sectors).text)?;
         }
@@ -227,7 +228,7 @@ fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
     Err(Error::Usage(message.into()))
 }
 
-/// The array: defaults, what members take from it, and what can't be.
+/// Resolves an array: fills in defaults and what members inherit. Errors: values that contradict each other.
 fn resolved(raw: &RawArray) -> Result<ArraySpec, Error> {
     let keys = ArrayKeys::read(&raw.values)?;
     let name = Level::name_as_written(raw.level.trim())?;
@@ -257,7 +258,7 @@ fn members(raw: &RawArray, disks: Option<u64>, name: &str, own: &DriveSpec) -> R
     let disks = match (disks, given) {
         (None, 0) => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
         (None, _) => given,
-        // Any number too large for an array is the largest.
+        // Saturated: any such number is too large for an array.
         (Some(disks), _) => usize::try_from(disks).unwrap_or(usize::MAX),
     };
     if given > 1 && given != disks {
@@ -270,7 +271,7 @@ fn members(raw: &RawArray, disks: Option<u64>, name: &str, own: &DriveSpec) -> R
     Ok(members)
 }
 
-/// A drive that takes from `inherited` what it is not given. Whoever names a layer names its parameters too.
+/// A drive that inherits the values it is not given. Parameters are not inherited if it names a layer of its own.
 fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
     let capacity = DriveKeys::read(&raw.values)?.capacity.map(|bytes| bytes / SECTOR_BYTES);
     let set = match (&raw.set, &raw.layer) {
@@ -293,7 +294,7 @@ const DRIVE_NAMES: [&str; 3] = ["layer", "drive", "set"];
 type Result2<T> = Result<T, Box<Error>>;
 
 impl<'a> TextPiece<'a> {
-    /// Place of `separator` outside of parentheses and quotes.
+    /// Positions of `separator` outside of parentheses and quotes.
     fn outside(self, separator: u8) -> Result2<Vec<usize>> {
         let (mut found, mut open, mut quoted) = (Vec::new(), Vec::new(), None);
         for (i, byte) in self.text.bytes().enumerate() {
@@ -318,7 +319,7 @@ impl<'a> TextPiece<'a> {
         }
     }
 
-    /// The parts between commas; none of an empty text.
+    /// The parts between commas; an empty text has none.
     fn items(self) -> Result2<Vec<TextPiece<'a>>> {
         let mut from = 0;
         let mut items = Vec::new();
@@ -340,7 +341,7 @@ impl<'a> TextPiece<'a> {
         }
     }
 
-    /// Text in the parentheses that this part is.
+    /// The text inside the parentheses around this part.
     fn inside(self) -> Result2<TextPiece<'a>> {
         match self.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             Some(_) => Ok(self.slice(1, self.text.len() - 1).trimmed()),
@@ -362,7 +363,7 @@ impl<'a> TextPiece<'a> {
     }
 }
 
-/// A value as `value` reads it back.
+/// The value, in quotes if `value` needs them to read it back.
 fn quoted(value: &str) -> String {
     let odd = |c: char| c.is_whitespace() || "\"(),=:".contains(c);
     if value.is_empty() || value.contains(odd) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.into() }

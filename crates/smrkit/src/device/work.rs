@@ -1,5 +1,5 @@
-//! Work that an array has under way: commands of the host, and its own. Work on the same stripes, or on the same sectors, goes one after
-//! another, in the order of its coming.
+//! Work that an array has under way: commands of the host, and its own. Work on the same stripes, or on the same sectors, is done one after
+//! another, in the order of arrival.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -69,7 +69,7 @@ impl ArrayCommand {
         }
     }
 
-    /// Begins anew for another command; keeps the room of its plan.
+    /// Reuses this for another command, and keeps the memory of its plan.
     #[inline]
     fn renew(&mut self, owner: Owner, command: Command) {
         (self.owner, self.command) = (owner, command);
@@ -91,7 +91,7 @@ impl ArrayCommand {
     }
 }
 
-/// All work, by number; numbers are used again. By hand: what is removed keeps the room of its plan for the next.
+/// All work, by number. Numbers are reused. Written by hand, so that a freed entry keeps the memory of its plan for the next.
 #[derive(Default)]
 pub(super) struct Slab {
     works: Vec<ArrayCommand>,
@@ -121,7 +121,7 @@ impl Slab {
     #[inline]
     pub fn remove(&mut self, id: u32) {
         let work = &mut self.works[id as usize];
-        // The plan keeps its room for the next piece of work with this id.
+        // The plan keeps its memory for the next piece of work with this id.
         work.known.clear();
         work.command.data = Buf::NoData;
         self.free.push(id);
@@ -139,10 +139,10 @@ pub(super) enum RangeLock {
     Extent {
         first: u64,
         last: u64,
-        /// Nobody else may work there; otherwise those may who share it too.
+        /// True if no other work may overlap; else other shared locks may.
         exclusive: bool,
     },
-    /// Nothing, but it waits for all that change something and came before.
+    /// Locks nothing, but waits for all earlier work that changes sectors.
     Flush,
 }
 
@@ -150,20 +150,20 @@ struct HeldLock {
     last: u64,
     exclusive: bool,
     order: u64,
-    /// Locks before it that are in its way.
+    /// How many earlier locks it waits for.
     blockers: u32,
 }
 
 /// The locks of all work under way or waiting.
 #[derive(Default)]
 pub(super) struct Locks {
-    /// By the first that they lock.
+    /// Locks by their first row or sector.
     ranges: BTreeMap<(u64, u32), HeldLock>,
-    /// The only lock, kept apart as long as it is: then nothing need be looked up.
+    /// The lock, while there is only one: it is found without a lookup.
     only: Option<(u32, RangeLock)>,
-    /// Flushes that wait: order, number, and for how many.
+    /// Flushes that wait: order, number, and how many locks they wait for.
     flushes: Vec<(u64, u32, usize)>,
-    /// No lock is longer.
+    /// Length of the longest lock so far.
     longest: u64,
     next_order: u64,
 }
@@ -175,7 +175,7 @@ impl Locks {
         self.only.is_none() && self.ranges.is_empty()
     }
 
-    /// Work `id` locks; tells whether it may begin at once. If not, a later [`Locks::release`] names it.
+    /// Takes a lock for work `id`; returns whether the work may begin at once. If not, a later [`Locks::release`] names it.
     #[inline]
     pub fn take(&mut self, id: u32, lock: RangeLock) -> bool {
         if self.is_empty() {
@@ -188,6 +188,7 @@ impl Locks {
         self.insert(id, lock)
     }
 
+    /// Adds a lock; returns `true` if no other lock blocks it.
     fn insert(&mut self, id: u32, lock: RangeLock) -> bool {
         self.next_order += 1;
         let order = self.next_order;
@@ -205,7 +206,7 @@ impl Locks {
         blockers == 0
     }
 
-    /// Work `id` is done; adds what may begin now to `free`, the first to come first.
+    /// Releases the lock of work `id`; adds the work that may begin now to `free`, in the order of arrival.
     #[inline]
     pub fn release(&mut self, id: u32, lock: RangeLock, free: &mut VecDeque<u32>) {
         let RangeLock::Extent { first, last, exclusive } = lock else { return };
@@ -216,6 +217,7 @@ impl Locks {
         }
     }
 
+    /// Removes a lock, and adds the work that only this one blocked to `free`, in order of arrival.
     fn remove(&mut self, key: (u64, u32), last: u64, exclusive: bool, free: &mut VecDeque<u32>) {
         let Some(done) = self.ranges.remove(&key) else { return };
         let mut begin: Vec<(u64, u32)> = Vec::new();

@@ -1,8 +1,8 @@
 //! The write-back cache of a drive: memory in front of the layer, the same for every layer.
 //!
-//! A write completes once the bus has carried it here, and is brought to the platters later, in an order of the drive's own: the run
-//! nearest to the head first, or, where the layer puts writes one after another anyway, the oldest. Writes that overlap or touch
-//! become one run. What is held is lost with the power unless it was flushed.
+//! A write completes once the bus has carried it here, and is destaged later, in the drive's own order: the run nearest to the head first
+//! or, on a layer that appends anyway, the oldest. Writes that overlap or touch become one run. A power cut loses what is held and was not
+//! flushed.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -15,21 +15,20 @@ use crate::request::Request;
 use crate::state::state;
 use crate::units::{Lba, Nanos};
 
-/// Runs that are held at most (assumption). It is what lets a disk do two to three times as many small random writes as without a
-/// cache, which is what disks do, and what lets a flush end within a second. A layer that puts more than half as many together gets two
-/// batches: one gathers while the other is on its way.
+/// Runs that are held at most (assumption). With this many a disk does two to three times as many small random writes as without a cache,
+/// as real disks do, and a flush ends within a second. A layer that takes batches of more than half of it gets room for two batches: one
+/// gathers while the other is written.
 const RUNS_MAX: usize = 40;
-/// Without a command for so long, the drive brings what it holds to the platters (assumption).
+/// After this long without a command the drive destages what it holds (assumption).
 const QUIET: Nanos = Nanos(100_000_000);
 /// Age from which on a write goes to the platters before anything else (assumption).
 const AGE_MAX: Nanos = Nanos(3_000_000_000);
-/// From this length on a run is a stream, which layers are given alone: 512 KiB (assumption).
+/// From this length on a run is a stream, which goes to the layer alone: 512 KiB (assumption).
 const STREAM_SECTORS: u64 = 1024;
-/// Sectors that are brought to the platters at once where the layer names no band, so that commands need not wait long: 8 MiB
-/// (assumption).
+/// Sectors that are destaged at once if the layer has no bands, so that commands need not wait long: 8 MiB (assumption).
 const BATCH_SECTORS_MAX: u64 = 16_384;
 
-/// Sectors that follow on each other, and wait for the platters.
+/// Contiguous sectors that wait to be destaged.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct HeldRun {
     pub lba: Lba,
@@ -41,16 +40,16 @@ pub(super) struct HeldRun {
     pub source: u8,
     /// Number of its first write.
     order: u64,
-    /// When its first and its last write came.
+    /// When its first and its last write arrived.
     since: Nanos,
     last: Nanos,
-    /// From when on waiting longer would not have made its batch longer, if it is so long.
+    /// When its batch became complete, if it has: waiting longer would not make it longer.
     whole_at: Option<Nanos>,
-    /// Place of its first sector when that came; `None` for a layer that appends, to which it makes no difference.
+    /// Where its first sector was on the platters when it arrived; `None` on a layer that appends, where it does not matter.
     position: Option<Position>,
     /// End of the band in which it begins.
     band_end: Lba,
-    /// True if what it continued has been brought to the platters.
+    /// True if the beginning of its run has been destaged already.
     is_rest: bool,
 }
 
@@ -67,26 +66,26 @@ impl HeldRun {
         self.sectors >= STREAM_SECTORS || self.is_rest
     }
 
-    /// Sectors that are brought to the platters at once, if it is a stream.
+    /// Sectors that are destaged at once, if it is a stream.
     fn batch_sectors(&self) -> u64 {
         if self.band_end == Lba(u64::MAX) { BATCH_SECTORS_MAX } else { self.band_end - self.lba }
     }
 
-    /// It has changed at `now`.
+    /// Notes a change at `now`.
     fn note_change(&mut self, now: Nanos) {
         let is_whole = self.is_stream() && self.sectors >= self.batch_sectors();
         self.whole_at = self.whole_at.or(Some(now)).filter(|_| is_whole);
     }
 
-    /// When it may go to the platters. A stream that is still coming waits until it reaches its band's end: ended anywhere else, the
-    /// layer would have to save the tracks behind it, which the rest of the stream will overwrite.
+    /// When it may be destaged. A stream that still grows waits until it reaches the end of its band: if it ended earlier, the layer would
+    /// have to save the tracks behind it, which the rest of the stream will overwrite.
     fn ready_at(&self) -> Nanos {
         let waits = self.is_stream() && self.band_end < Lba(u64::MAX) && self.end() < self.band_end;
         if waits { (self.last + QUIET).min(self.since + AGE_MAX) } else { Nanos::ZERO }
     }
 }
 
-/// A batch on its way to the platters: its room becomes free as it is written, and its runs when all of it is.
+/// A batch that is being destaged: its sectors become free as they are written, its runs when all of it is written.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Batch {
     start: Nanos,
@@ -104,7 +103,7 @@ pub(super) struct WriteCache {
     /// In no order; none overlaps or touches another.
     runs: Vec<HeldRun>,
     by_lba: RunIndex,
-    /// Of those that have a position.
+    /// Those of `runs` that have a position, by cylinder.
     by_cylinder: RunIndex,
     /// Sectors in `runs`.
     pub sectors: u64,
@@ -125,7 +124,7 @@ state! {
     }
 }
 
-/// Places of runs, in the order of a number that each has. So few are counted faster than found by halving.
+/// Indices of runs, sorted by a number that each has. For so few, counting is faster than a binary search.
 #[derive(Default)]
 struct RunIndex(Vec<(u64, usize)>);
 
@@ -140,7 +139,7 @@ impl RunIndex {
         self.0.insert(self.below(key), (key, at));
     }
 
-    /// Takes out the run at place `at`, to which the last one moves.
+    /// Removes the run with index `at`, which the last run takes over.
     fn remove(&mut self, at: usize, last: usize) {
         self.0.retain(|own| own.1 != at);
         self.0.iter_mut().filter(|own| own.1 == last).for_each(|own| own.1 = at);
@@ -148,7 +147,7 @@ impl RunIndex {
 }
 
 impl WriteCache {
-    /// An empty one for `limit_sectors`, before a layer that takes `together` writes at once.
+    /// An empty cache of `limit_sectors` in front of a layer that takes `together` writes at once.
     pub fn new(limit_sectors: u64, together: usize) -> WriteCache {
         WriteCache {
             limit: limit_sectors,
@@ -198,7 +197,7 @@ impl WriteCache {
         self.runs.push(run);
     }
 
-    /// Takes a run out; the last one gets its place.
+    /// Takes a run out; the last one moves to its index.
     fn take_out(&mut self, at: usize) -> HeldRun {
         let run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
@@ -220,7 +219,7 @@ impl WriteCache {
         self.touched(lba, n).any(|at| self.runs[at].lba <= lba && lba + n <= self.runs[at].end())
     }
 
-    /// From `now` on, when there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
+    /// The first time from `now` on at which there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
     #[inline]
     pub fn room_at(&self, now: Nanos, lba: Lba, n: u64) -> Option<Nanos> {
         let (mut held, mut touches) = (0, false);
@@ -245,12 +244,12 @@ impl WriteCache {
         Some(if left < sectors { now.max(start + Nanos(freed as u64)) } else { now })
     }
 
-    /// When the bus can carry a command's data that is there, or has room, from `from` on.
+    /// The first time from `from` on at which the bus can carry the data of a command that is held, or has room.
     pub fn bus_from(&self, from: Nanos) -> Nanos {
         from.max(self.bus_free_at)
     }
 
-    /// A command completes at `end`; `on_bus` if the bus was used until then.
+    /// Notes a command that completes at `end`; `on_bus` if it used the bus until then.
     #[inline]
     pub fn note_command(&mut self, end: Nanos, on_bus: bool) {
         self.last_command = self.last_command.max(end);
@@ -263,7 +262,7 @@ impl WriteCache {
         self.sectors > self.limit / 2 || self.runs.len() > self.runs_max / 2
     }
 
-    /// Takes the sectors of a write, for which there is room, at `now`.
+    /// Takes the sectors of a write at `now`. There is room for them.
     #[inline]
     pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let was_half_full = self.is_half_full();
@@ -281,7 +280,7 @@ impl WriteCache {
         }
     }
 
-    /// A write overwrites or continues a run that begins no later.
+    /// Adds a write that overwrites or continues a run which begins no later.
     fn extend(&mut self, at: usize, request: &Request, data: &Buf, now: Nanos) {
         let run = &mut self.runs[at];
         let sectors = run.sectors.max(request.end() - run.lba);
@@ -296,7 +295,7 @@ impl WriteCache {
         run.note_change(now);
     }
 
-    /// A write joins all runs that it overlaps or touches.
+    /// Adds a write, joining all runs that it overlaps or touches.
     fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();
@@ -329,7 +328,7 @@ impl WriteCache {
         self.hold(run);
     }
 
-    /// Forgets `n` sectors from `lba` on, which are discarded or overwritten on the platters.
+    /// Forgets `n` sectors from `lba` on, because they are discarded or overwritten on the platters.
     pub fn remove(&mut self, device: &LayeredDisk, lba: Lba, n: u64) {
         let (end, mut at) = (lba + n, 0);
         while at < self.runs.len() {
@@ -356,7 +355,7 @@ impl WriteCache {
         self.hold(part);
     }
 
-    /// Puts what it holds of `n` sectors from `lba` on over `out`, which was read from there.
+    /// Overlays `out`, which was read from `n` sectors at `lba`, with the sectors that are held.
     pub fn overlay(&self, lba: Lba, n: u64, out: &mut Buf) {
         for run in &self.runs {
             let (first, end) = (run.lba.max(lba), run.end().min(lba + n));
@@ -366,8 +365,8 @@ impl WriteCache {
         }
     }
 
-    /// From `now` on, when a batch is to go to the platters if no command needs them: once the cache is half full or a batch is whole, no
-    /// command has come for a while, or something is too old. `None` if it is empty.
+    /// The first time from `now` on at which a batch is to be destaged if no command needs the platters: when the cache is half full, a
+    /// batch is complete, no command has come for a while, or something is too old. `None` if the cache is empty.
     #[inline]
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         if self.runs.is_empty() {
@@ -377,7 +376,7 @@ impl WriteCache {
         if self.is_half_full() {
             due = due.min(self.half_full);
         }
-        // While writes come it is half full, and the first run that may go ends the search.
+        // While writes come the cache is half full, so mostly the first run that is ready ends the search.
         if due <= now && self.runs.iter().any(|run| run.ready_at() <= now) {
             return Some(now);
         }
@@ -389,24 +388,23 @@ impl WriteCache {
         Some(due.max(ready).max(now))
     }
 
-    /// True if at `now` something has waited too long: it goes before commands that need the platters.
+    /// True if at `now` some run has waited too long, and goes before commands that need the platters.
     pub fn is_overdue(&self, now: Nanos) -> bool {
         self.runs.iter().any(|run| run.since + AGE_MAX <= now)
     }
 
-    /// Takes out what is to go to the platters next, at the drive's time: runs that the layer may put together, or one. `is_flushing` if
-    /// a flush waits for it.
+    /// Takes out the runs to be destaged next: as many as the layer takes together, or one. `is_flushing` if a flush waits for them.
     pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[HeldRun; 8]> {
         let now = device.now();
         let is_ready = |run: &HeldRun| run.ready_at() <= now;
-        // Where room is needed, a stream has to go although it does not reach its band's end.
+        // If nothing is ready and room is needed, a stream has to go before it reaches the end of its band.
         let takes_all = !self.runs.iter().any(is_ready);
         let is_eligible = |run: &HeldRun| takes_all || is_ready(run);
         let shared = device.layer.takes_together();
         let mut batch = SmallVec::new();
         let Some(oldest) = self.oldest(is_eligible) else { return batch };
         let is_old = self.runs[oldest].since + AGE_MAX <= now;
-        // A layer that takes writes together appends them: where they belong makes no difference to the head.
+        // A layer that takes writes together appends them, so their LBAs make no difference to the head.
         let first = if is_old || shared > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
         let first = self.take(device, first, is_flushing);
         let (mut sectors, source) = (first.sectors, first.source);
@@ -417,7 +415,7 @@ impl WriteCache {
         }
         let may_share = |run: &HeldRun| is_eligible(run) && !run.is_stream() && run.source == source;
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
-        // In the order of `runs`, which it keeps.
+        // The order of each run that may join the batch, by its index: both lists are changed alike.
         let mut orders: SmallVec<[u64; RUNS_MAX]> =
             self.runs.iter().map(|run| if may_share(run) { run.order } else { u64::MAX }).collect();
         while batch.len() < shared
@@ -435,7 +433,7 @@ impl WriteCache {
         batch
     }
 
-    /// The batch taken out last was on its way from `start` to `end`.
+    /// Notes that the last batch is written from `start` to `end`.
     pub fn note_batch(&mut self, start: Nanos, end: Nanos, batch: &[HeldRun]) {
         let sectors = batch.iter().map(|run| run.sectors).sum();
         self.batch = Batch { start, end, runs: batch.len(), sectors };
@@ -451,8 +449,8 @@ impl WriteCache {
         eligible.min_by_key(|(_, run)| run.order).map(|(at, _)| at)
     }
 
-    /// The run that the head reaches first; of several the first in `runs`. Nearer cylinders come first: seeks take longer the further
-    /// they go, so that the search ends where a seek alone takes longer than the best way.
+    /// The run that the head reaches first; at equal times the first in `runs`. Looks at near cylinders first, and stops where the seek
+    /// alone takes longer than the best run so far: seeks only get longer with distance.
     fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
         let (clock, now) = (device.disk.clock().mechanical()?, device.now());
         let (runs, head) = (&self.by_cylinder.0, u64::from(clock.cylinder()));
@@ -480,14 +478,14 @@ impl WriteCache {
         (best.1 < self.runs.len()).then_some(best.1)
     }
 
-    /// Takes out a run, or as much of it as goes at once: of a stream what lies in its band. The rest stays.
+    /// Takes out a run or, of a long stream, the part in its band. The rest stays.
     fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> HeldRun {
         let mut run = self.take_out(at);
-        // A run that is flushed is no stream for the layer: it need not end at a band's end.
+        // A flush takes all of a run: it can't wait for the end of a band.
         let in_bands = run.band_end < Lba(u64::MAX);
         let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > most {
-            // It is as young as the stream: it must not be taken for something that was left behind.
+            // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);
             let rest = HeldRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
             self.keep_part(device, &rest, run.lba + most, run.sectors - most);
@@ -497,7 +495,7 @@ impl WriteCache {
     }
 }
 
-/// Place of a sector where its layer does not append, and the end of its band.
+/// Position of a sector (`None` if the layer appends), and the end of its band.
 fn place(device: &LayeredDisk, lba: Lba) -> (Option<Position>, Lba) {
     let appends = device.layer.takes_together() > 1;
     let position = (!appends).then(|| device.position(device.layer.locate(lba)));

@@ -1,10 +1,9 @@
 //! A drive's buffer before the mechanical clock: a write cache and read-ahead, each off by default.
 //!
-//! A write completes after the bus transfer while there is room; the media works off the queue in order, joining
-//! what is contiguous. A read's bus transfer overlaps the media's. After a read the media goes on reading until the next
-//! access that it must serve; a window behind the head is kept, and so are stretches that were read before. Overheads of a
-//! command that was sent before the one at work was completed overlap it. Left out: reordering inside the cache,
-//! interrupting an access once begun.
+//! While there is room, a write completes after the bus transfer; the media writes the queue in order, joining contiguous writes. A read's
+//! bus transfer overlaps the media's. After a read the media reads ahead until the next access that it must serve; a window behind the head
+//! is kept, and so are stretches that were read before. The overhead of a command overlaps the service of the command before, if it was
+//! sent by then. Left out: reordering inside the cache, interrupting an access once begun.
 
 use std::collections::VecDeque;
 
@@ -44,13 +43,13 @@ named_values! {
 pub struct Overheads {
     /// Before the media reads.
     pub read_miss: [Nanos; 2],
-    /// Before the bus carries what is in the buffer.
+    /// Before the bus carries data that is in the buffer.
     pub read_hit: [Nanos; 2],
     /// Before the bus carries a write into the buffer.
     pub write: [Nanos; 2],
-    /// Before the media writes what the buffer has no room for.
+    /// Before the media writes data that the buffer has no room for.
     pub media_write: [Nanos; 2],
-    /// From then on until the bus begins with the data of such a write; `None` for media that don't wait for them.
+    /// From then until the bus begins to carry the data of such a write; `None` for media that don't wait for the data.
     pub write_data: Option<Nanos>,
     /// After a read from the media has enough in the buffer, before the bus carries it.
     pub read_reselect: Nanos,
@@ -71,7 +70,7 @@ impl Overheads {
 pub struct Buffer {
     /// Room for writes that the media has not done; 0 is off.
     pub write_cache_bytes: u64,
-    /// Order in which they are done.
+    /// Order in which these are written.
     pub write_cache_order: WriteCacheOrder,
     /// Bytes that the media reads on after a read; 0 is off, save where it reads to a track's end.
     pub read_ahead_bytes: u64,
@@ -79,7 +78,7 @@ pub struct Buffer {
     pub read_ahead_to: ReadAheadTo,
     /// Bytes behind the head's place that are kept; read-ahead overwrites the rest.
     pub segment_bytes: u64,
-    /// Stretches that are kept, the one at hand among them; the oldest goes first.
+    /// Stretches that are kept, the current one included; the oldest is dropped first.
     pub segments: u32,
     /// Sectors of the track that pass before the first one asked for are read too.
     pub reads_passing: bool,
@@ -136,17 +135,17 @@ pub struct Buffered {
     pub media: Mechanical,
     queue: WriteQueue,
     segments: Segments,
-    /// Until when the media is busy with what it has begun.
+    /// Until when the media is busy with the access it has begun.
     pub busy_until: Nanos,
-    /// Time that the media wrote from the cache while no command was served, so far as it is counted.
+    /// Time for which the media wrote from the cache while no command was served, up to `counted_to`.
     pub unwaited: Nanos,
-    /// Until when that is counted, the end of the last command at least; [`Nanos::MAX`] while one is served.
+    /// Up to when `unwaited` is counted: at least the end of the last command; [`Nanos::MAX`] while one is served.
     counted_to: Nanos,
-    /// When the drive was sent the command that comes next, where that was before its turn.
+    /// When the next command was sent to the drive, if that was before its turn.
     sent: Nanos,
     /// True if the last command was a write.
     after_write: bool,
-    /// Of the bus, for reads and for writes.
+    /// Time of the bus for a sector, for reads and for writes.
     ps_per_sector: [u64; 2],
 }
 
@@ -176,7 +175,7 @@ impl Buffered {
         }
     }
 
-    /// The room of the drive's write-back cache; a cache in the order of arrival is a matter of this clock alone.
+    /// The size of the drive's write-back cache. 0 if it writes in the order of arrival: this clock alone models such a cache.
     pub fn write_cache_sectors(&self) -> u64 {
         match self.buffer.write_cache_order {
             WriteCacheOrder::Position => self.buffer.write_cache_bytes / SECTOR_BYTES,
@@ -189,7 +188,7 @@ impl Buffered {
         self.queue.takes(1)
     }
 
-    /// When a command that was sent at `sent` completes whose data the bus carries from `start` on, to or from memory alone.
+    /// When a command that needs only the bus completes: it was sent at `sent`, and its data is carried from `start` on.
     pub fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
         let overheads = &self.buffer.overheads;
         let ready = self.ready(start, sent, if write { overheads.write } else { overheads.read_hit });
@@ -203,17 +202,17 @@ impl Buffered {
         self.media.leave_at(place);
     }
 
-    /// Counts that time anew.
+    /// Starts the count of `unwaited` anew.
     pub fn reset_unwaited(&mut self) {
         self.unwaited = Nanos::ZERO;
     }
 
-    /// The command that is served next was sent at `moment`: its overhead is over so much earlier.
+    /// Notes that the next command was sent at `moment`: its overhead began then.
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.sent = moment;
     }
 
-    /// The power is cut: what waits for the media is lost, and the buffer is empty.
+    /// Cuts the power: queued writes are lost, and the buffer is empty.
     pub fn power_cut(&mut self) {
         self.queue.clear();
         self.segments.clear();
@@ -235,12 +234,12 @@ impl Buffered {
         completed
     }
 
-    /// From `now` on, when an overhead of a command that was sent at `sent` is over.
+    /// The first time from `now` on at which the overhead of a command that was sent at `sent` is over.
     fn ready(&self, now: Nanos, sent: Nanos, overhead: [Nanos; 2]) -> Nanos {
         now.max(sent + overhead[usize::from(self.after_write)])
     }
 
-    /// From `now` until a read at a position would begin, behind what the media is doing.
+    /// The time from `now` until a read at a position would begin, after the access that the media is busy with.
     #[inline]
     pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
         let start = now.max(self.busy_until);
@@ -253,19 +252,20 @@ impl Buffered {
         now.max(self.busy_until)
     }
 
+    /// The end of a write: into the buffer or, if it is longer than that, to the media.
     fn write(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         if self.segments.meet(pba, pba + sectors) {
             self.stop_reading_ahead(g, now);
         }
         self.segments.overwrite(pba, pba + sectors);
         if !self.queue.takes(sectors) {
-            // Too long for the cache: it goes to the media behind all that waits there.
+            // A write that is longer than the cache goes to the media, after all queued writes.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
             let Some(data) = self.buffer.overheads.write_data else {
                 return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
             };
-            // The head moves while the bus is at work, and waits for the data where it is there.
+            // The head moves while the bus carries data; if it arrives first, it waits for the data.
             self.stop_reading_ahead(g, start);
             let carried = ready + data;
             let begin = carried + self.lead(g, pba, sectors);
@@ -274,7 +274,7 @@ impl Buffered {
         }
         let mut room_at = now;
         while !self.queue.has_room(sectors) {
-            // What is being written frees its room when it is done; then the next begins.
+            // A write frees its room when the media has done it; then the next begins.
             room_at = room_at.max(self.busy_until);
             self.queue.written();
             if !self.queue.has_room(sectors) {
@@ -286,9 +286,9 @@ impl Buffered {
         completed
     }
 
-    /// How long the bus carries a write before the media begin: until the watermark of what lies on its first track is in the buffer, and
-    /// as long as it takes to be a sector ahead of the media up to the end, even in the zone where those are fastest (assumption).
-    /// Drives write a track after another: on the HP C3323A, writes that go on on the next track begin as early as shorter ones.
+    /// How long the bus carries a write before the media begins: until the watermark of the part on the first track is in the buffer, and
+    /// until the bus stays a sector ahead of the media up to the end, even in the fastest zone (assumption). Only the first track counts:
+    /// on the HP C3323A, writes that continue on the next track begin as early as shorter ones.
     fn lead(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
         let on_first = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
         let mark = (self.buffer.write_watermark * on_first as f64).ceil() as u64;
@@ -298,6 +298,7 @@ impl Buffered {
         self.bus(true, mark).max(ahead)
     }
 
+    /// The end of a read: from the buffer, from sectors being read ahead, or from the media.
     fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         let end = pba + sectors;
         let from_buffer = self.ready(now, sent, self.buffer.overheads.read_hit) + self.bus(false, sectors);
@@ -318,7 +319,7 @@ impl Buffered {
             self.stop_reading_ahead(g, start);
         }
         let passing = if self.buffer.reads_passing { self.media.passing_before(g, start, pba) } else { 0 };
-        // The bus begins when so much is there, and ends after the last sector.
+        // The bus begins when this many sectors are in the buffer, and ends after the last.
         let first = ((self.buffer.watermark * sectors as f64) as u64).clamp(1, sectors);
         let begun = self.on_media(g, start, false, pba, first);
         let more = sectors - first;
@@ -329,7 +330,7 @@ impl Buffered {
         carried.max(done + self.bus(false, 1))
     }
 
-    /// The time until a write of `sectors` finds room in the cache; `None` where it is too long for it.
+    /// The time until a write of `sectors` finds room in the cache; `None` if it is longer than the cache.
     #[inline]
     pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
         let wait = if self.queue.has_room(sectors) { Nanos::ZERO } else { self.busy_until.since(now) };
@@ -345,7 +346,7 @@ impl Buffered {
             || self.segments.ahead_of(g, &self.media, now, pba, end).is_some()
     }
 
-    /// The media reads ahead after a read of `pba` to `end`, of a stretch that began at `began`.
+    /// Starts reading ahead after a read of `pba` to `end`, in a stretch that began at `began`.
     fn read_on(&mut self, g: &Geometry, began: Pba, pba: Pba, end: Pba, passed: Nanos) {
         let end_of_track = |more: u64| g.track_start(g.track_of(end - 1) + more);
         let sectors = self.buffer.read_ahead_bytes / SECTOR_BYTES;
@@ -383,20 +384,20 @@ impl Buffered {
         self.counted_to = self.counted_to.max(to);
     }
 
-    /// An access of the media itself, which ends reading ahead.
+    /// Accesses the media, which ends reading ahead.
     fn on_media(&mut self, g: &Geometry, start: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.stop_reading_ahead(g, start);
         self.go_on(g, start, write, pba, sectors)
     }
 
-    /// The media goes on at once where it stands.
+    /// Continues an access without repositioning the head.
     #[inline(always)]
     fn go_on(&mut self, g: &Geometry, start: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.busy_until = self.media.access_without_overhead(g, start, write, pba, sectors);
         self.busy_until
     }
 
-    /// Reads ahead no more; the head stays where reading got to.
+    /// Stops reading ahead; the head stays where reading got to.
     fn stop_reading_ahead(&mut self, g: &Geometry, now: Nanos) {
         if let Some(reached) = self.segments.stop(g, &self.media, now) {
             self.media.leave_at(&g.place(Pba(reached.0.max(1) - 1)));
@@ -409,7 +410,7 @@ impl Buffered {
     }
 }
 
-/// A stretch that was read or is being read ahead, from `began` on: `end` passed under the head at `passed`; on to `limit`.
+/// A stretch from `began` on that was read, or is being read ahead up to `limit`. Its sector `end` passed under the head at `passed`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ReadAhead {
     pub began: Pba,
@@ -419,7 +420,7 @@ struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Place that reading has reached.
+    /// The sector that reading has reached.
     fn reached(&self, g: &Geometry, media: &Mechanical, now: Nanos) -> Pba {
         let left = self.limit - self.end;
         let whole = media.streaming(g, self.end, left).0.max(1);
@@ -432,7 +433,7 @@ impl ReadAhead {
 #[derive(Clone, Debug)]
 struct Segments {
     ahead: Option<ReadAhead>,
-    /// Stretches that were read before it, from and to, the latest first.
+    /// Earlier stretches, from and to, the latest first.
     kept: VecDeque<(Pba, Pba)>,
     count: usize,
     /// The length of each, in sectors.
@@ -453,12 +454,12 @@ impl Segments {
         Segments { ahead: None, kept: VecDeque::new(), count, length }
     }
 
-    /// The media reads ahead of this.
+    /// Starts reading ahead of a stretch.
     pub fn read_on(&mut self, ahead: ReadAhead) {
         self.ahead = Some(ahead);
     }
 
-    /// Reads ahead no more; returns the place that reading got to. What was read is kept where there are more segments.
+    /// Stops reading ahead; returns the sector that reading got to. If there are more segments, the stretch is kept.
     pub fn stop(&mut self, g: &Geometry, media: &Mechanical, now: Nanos) -> Option<Pba> {
         let ahead = self.ahead.take()?;
         let reached = ahead.reached(g, media, now);
@@ -469,7 +470,7 @@ impl Segments {
         Some(reached)
     }
 
-    /// From where on a stretch is still in the buffer: what lies further behind the head is overwritten.
+    /// The first sector of a stretch that is still in the buffer: sectors further behind the head are overwritten.
     fn kept_from(&self, ahead: &ReadAhead, reached: Pba) -> Pba {
         ahead.began.max(Pba(reached.0.saturating_sub(self.length)))
     }
@@ -492,13 +493,13 @@ impl Segments {
         self.ahead.is_some_and(|ahead| pba < ahead.limit && end > ahead.began)
     }
 
-    /// Forgets the stretches that were read of what is written now.
+    /// Forgets stretches with sectors that are overwritten now.
     pub fn overwrite(&mut self, pba: Pba, end: Pba) {
         self.kept.retain(|&(from, to)| to <= pba || end <= from);
     }
 }
 
-/// A write that the host was told is done.
+/// A write that has completed for the host, and waits for the media.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Pending {
     pub pba: Pba,
@@ -506,21 +507,21 @@ struct Pending {
     since: Nanos,
 }
 
-/// Counts of a `WriteQueue` are each of granules of this many sectors, and as many as writes of 8 KiB fit into it, so that few
-/// stand for several writes; at most these, 32 KiB.
+/// Sectors of a granule, by which a `WriteQueue` counts its writes. It has as many counts as writes of 8 KiB fit into it, so that few
+/// counts are shared; at most these, 32 KiB.
 const GRANULE_SECTORS: u64 = 128;
 const COUNTS_MAX: u64 = 1 << 13;
 
-/// Writes that wait for the media. Most reads find by one count that none of them holds their sectors.
+/// Writes that wait for the media. For most reads one count shows that none of the writes holds their sectors.
 #[derive(Clone, Debug)]
 struct WriteQueue {
     /// The sectors that it has room for.
     room: u64,
     writes: VecDeque<Pending>,
-    /// Sectors in `writes`, and of the write that the media is doing.
+    /// Sectors in `writes`, and in the write that the media is doing.
     queued: u64,
     writing: u64,
-    /// Granules in `writes`, by their number modulo the counts.
+    /// How many granules of `writes` have this number, modulo the length.
     granules: Vec<u32>,
 }
 
@@ -545,7 +546,7 @@ impl WriteQueue {
         Self { room, writes: VecDeque::new(), queued: 0, writing: 0, granules: vec![0; counts] }
     }
 
-    /// True if a write is not too long for it.
+    /// True if the queue is long enough for the write.
     pub fn takes(&self, sectors: u64) -> bool {
         sectors <= self.room
     }
@@ -555,7 +556,7 @@ impl WriteQueue {
         self.queued + self.writing + sectors <= self.room
     }
 
-    /// Place of a granule's count.
+    /// Index of a granule's count.
     fn place(&self, granule: u64) -> usize {
         granule as usize & (self.granules.len() - 1)
     }
@@ -567,7 +568,7 @@ impl WriteQueue {
         }
     }
 
-    /// Adds a write that is complete for the host at `since`, to the last one if it continues it.
+    /// Adds a write that completes for the host at `since`; joins it to the last one if it continues that.
     pub fn push(&mut self, pba: Pba, sectors: u64, since: Nanos) {
         self.queued += sectors;
         let last = (pba.0 + sectors - 1) / GRANULE_SECTORS;
@@ -582,12 +583,12 @@ impl WriteQueue {
         self.recount(first..=last, |count| count + 1);
     }
 
-    /// When the next write was complete for the host.
+    /// When the next write completed for the host.
     pub fn next(&self) -> Option<Nanos> {
         self.writes.front().map(|next| next.since)
     }
 
-    /// The media begins the next write.
+    /// Takes out the next write, which the media begins.
     pub fn begin(&mut self) -> Option<Pending> {
         let next = self.writes.pop_front()?;
         self.queued -= next.sectors;
@@ -597,7 +598,7 @@ impl WriteQueue {
         Some(next)
     }
 
-    /// The write that the media was doing is done: its room is free.
+    /// Frees the room of the write that the media has done.
     pub fn written(&mut self) {
         self.writing = 0;
     }

@@ -1,4 +1,4 @@
-//! From a drive file to a drive: geometry, interference, clock, and the order of commands. Values are checked against each other.
+//! From a drive file to a drive: geometry, interference, clock, and the order of commands. Checks that values fit together.
 
 use std::ops::Range;
 
@@ -64,8 +64,8 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     }
 }
 
-/// The geometry of a drive file: each recording zone on each surface, and each copy of it, in turn. They shingle in the
-/// direction of `toward`.
+/// The geometry of a drive file: each recording zone on one surface after another, and on each copy of the surfaces. Zones shingle towards
+/// `toward`.
 pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error> {
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
     let copies = file.copies();
@@ -148,7 +148,7 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
     }
 }
 
-/// The buffer of a drive file; `overhead` is that of commands without one of their own kind.
+/// The buffer of a drive file. `overhead` is for the kinds of commands that the file names none for.
 fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
     let read_ahead_bytes = t.read_ahead_bytes.given().unwrap_or(0);
     let bus = t.bus_bytes_per_s.given().unwrap_or(Buffer::BUS_BYTES_PER_S);
@@ -207,7 +207,7 @@ pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Er
     }
 }
 
-/// Stretches with spares that a drive may have at most.
+/// The most stretches with spares of a drive.
 const SPARE_STRETCHES_MAX: u64 = 1 << 22;
 
 /// True if the tracks of a recording zone lie on all surfaces in turn.
@@ -276,7 +276,7 @@ fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<S
     })
 }
 
-/// The raw sectors of a zone, counted from its first of `sectors`, that hold nothing.
+/// The raw sectors of a zone of `sectors` that hold nothing, counted from its first.
 pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<Range<u64>>, String> {
     let listed = |slip: &Slip| match *slip {
         Slip::One(first) => first..first.saturating_add(1),
@@ -302,7 +302,7 @@ pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> 
     Ok(slips)
 }
 
-/// Place of the spares that `slips` leave of `each`, at the end of a stretch; slips among the spares use up none.
+/// Where the spares begin at the `end` of a stretch: slips before them use up some of `each`, slips among them none.
 fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));

@@ -59,7 +59,7 @@ pub fn models() -> impl Iterator<Item = Model> {
     })
 }
 
-/// The one model of the catalogue that a model string names, in any case, with or without what vendors put before and behind it.
+/// The only model of the catalogue that a model string names, in any case, with or without the vendor's prefixes and suffixes.
 pub fn find(text: &str) -> Option<Model> {
     let mut found = identify(text).into_iter();
     match (found.next(), found.next()) {
@@ -68,8 +68,8 @@ pub fn find(text: &str) -> Option<Model> {
     }
 }
 
-/// The disks that a text names, each once: a model string, or what `smartctl -i`, `hdparm -I`, `lsblk`, `zpool status` print, and names
-/// below `/dev/disk/by-id`.
+/// The disks that a text names, each once. The text is a model string, the output of `smartctl -i`, `hdparm -I`, `lsblk` or `zpool status`,
+/// or names in `/dev/disk/by-id`.
 pub fn identify(text: &str) -> Vec<Identified> {
     let models: Vec<(Model, Vec<String>)> = models().map(|model| (model, pattern_words(model.name))).collect();
     let mut found: Vec<Identified> = Vec::new();
@@ -78,7 +78,7 @@ pub fn identify(text: &str) -> Vec<Identified> {
         let line = line.to_ascii_uppercase();
         let mut own = models_in(&line, &models);
         if own.is_empty() {
-            // A disk that none of the catalogue's names and beginnings fits is found by what stands around it.
+            // A disk that is not built like any name of the catalogue is found by the words around it.
             own.extend(disk_by_context(&line, &mut column));
         }
         if line.contains("SOLID STATE DEVICE")
@@ -88,7 +88,7 @@ pub fn identify(text: &str) -> Vec<Identified> {
         }
         found.extend(own);
     }
-    // Only now: a line on rotation is about the disk that was named last, even if that was named before.
+    // Duplicates go only now: a line on rotation is about the disk named last, even if that was named before.
     let mut once: Vec<Identified> = Vec::new();
     for disk in found {
         if !once.contains(&disk) {
@@ -100,7 +100,7 @@ pub fn identify(text: &str) -> Vec<Identified> {
 
 /// The models of a line in capitals: those of the catalogue, and words that are built like them.
 fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
-    // A row of the catalogue itself, brackets and all.
+    // True for a row of the catalogue itself, whose name has brackets.
     let pattern = |model: &Model| model.name.contains('[') && line.contains(&model.name.to_ascii_uppercase());
     if let Some((model, _)) = models.iter().find(|(model, _)| pattern(model)) {
         return vec![Identified::Known(model.name.to_string(), *model)];
@@ -108,7 +108,7 @@ fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
     let mut found = Vec::new();
     let mut words = words(line);
     while let Some(first) = words.first() {
-        // Of names that begin alike ("Exos X24", "Exos X24 28TB") the longest is meant.
+        // Of names with the same beginning ("Exos X24", "Exos X24 28TB") the longest match is meant.
         let known = models.iter().filter(|(_, pattern)| begins_with(&words, pattern)).max_by_key(|(_, p)| p.len());
         let taken = match known {
             Some((model, pattern)) => {
@@ -129,7 +129,7 @@ fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
 pub fn unlisted(name: &str) -> Identified {
     let words = name.to_ascii_uppercase();
     let is_solid = |word: &&str| {
-        // Western Digital, Crucial, Samsung, Kingston: what their SSDs begin with, before a digit.
+        // Prefixes of SSDs by Western Digital, Crucial, Samsung and Kingston, before a digit.
         let begins =
             |start: &str| word.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         word.contains("SSD") || word.contains("NVME") || ["WDS", "CT", "MZ", "SA", "SKC", "SNV"].into_iter().any(begins)
@@ -140,7 +140,8 @@ pub fn unlisted(name: &str) -> Identified {
     }
 }
 
-/// The disk that a tool's line in capitals names, whatever it is called. `column` is where `lsblk` has the models, by its header.
+/// The disk that a tool's line names, known by its context. The line is in capitals; `column` is the column of models in `lsblk`, from its
+/// header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
     let of = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
@@ -159,7 +160,7 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
     let mut by_id = line.split_whitespace().filter_map(|word| {
         let name = word.rsplit('/').next()?;
         let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
-        // The serial number comes last. Without one it is no model, but a number of the device's.
+        // The serial number comes last. A name without one is not a model string.
         let (model, _) = name.rsplit_once('_')?;
         Some(of(&model.replace('_', " "), bus == "NVME"))
     });
@@ -168,7 +169,7 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
     }
     let device = columns.first().filter(|word| is_device(word))?;
     let name = match *column {
-        // A number that is aligned to the right may begin before its column does.
+        // A right-aligned number may begin before its column.
         Some((from, to)) => {
             let cell: String = line.chars().take(to).skip(from).collect();
             let is_cut = cell.ends_with(|c: char| !c.is_whitespace()) && line.chars().count() > to;
@@ -190,7 +191,7 @@ fn is_device(word: &str) -> bool {
         || word.starts_with("NVME") && !word.contains('P')
 }
 
-/// The words of a text, without what is between them.
+/// The words of a text, without separators.
 fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
@@ -206,6 +207,7 @@ fn begins_with(words: &[&str], pattern: &[String]) -> bool {
     words.len() >= pattern.len() && pattern.iter().zip(words).all(|(pattern, word)| matches(pattern, word))
 }
 
+/// True if a word matches a pattern, in which `[…]` is one of some letters and `*` any end.
 fn matches(pattern: &str, word: &str) -> bool {
     let mut letters = word.chars();
     let mut rest = pattern.chars();
@@ -240,26 +242,26 @@ fn looks_like_a_model(word: &str) -> bool {
     };
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_toshiba = word.starts_with("HDW") && word.chars().skip(4).take(3).all(|c| c.is_ascii_digit());
-    // The O of WD4OEFAX is a zero misread.
+    // One digit is enough for WD: in WD4OEFAX, the O is a misread zero.
     let enough = if word.starts_with("WD") { 1 } else { 2 };
     word.len() >= 7 && digits >= enough && digits < word.len() && (is_toshiba || BEGINNINGS.iter().any(follows))
 }
 
-/// The model of the catalogue that is nearest to one that it does not have: of the same letters and the same size, if all of those record
-/// alike. Anything else could record in another way: WD40EFAX and WD40EFRX do, and so do WD60EFAX and WD80EFAX.
+/// The model of the catalogue that is nearest to an unlisted one: with the same letters and size, and only if all such models record alike.
+/// Others may not: WD40EFAX is shingled and WD40EFRX is not; WD60EFAX is and WD80EFAX is not.
 pub fn nearest_model(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
     let own = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
     let family: Vec<Model> = models().filter(|model| is_of_family(own, model.name)).collect();
     let near = nearest(own, family.iter().map(|model| model.name))?;
     let distance = strsim::levenshtein(own, near);
-    // A mistyped letter may be one of another family's: ST1000DM048 of ST1000LM048.
+    // A mistyped letter may lead to another family: ST1000DM048 for ST1000LM048. Models as near as the nearest have to record alike, too.
     let is_as_near = |model: &Model| strsim::levenshtein(own, model.name) <= distance;
     let mut rivals = models().filter(is_as_near).chain(family.iter().copied());
     rivals.all(|model| model.recording == family[0].recording).then_some(near)
 }
 
-/// True if two models have the same letters, and the same first number but for its last digit: that tells generations of a size apart.
+/// True if two models have the same letters and the same first number, up to its last digit, in which generations of one size differ.
 fn is_of_family(name: &str, other: &str) -> bool {
     let letters = |name: &str| -> String { name.chars().filter(|c| !c.is_ascii_digit()).collect() };
     let size = |name: &str| -> String {

@@ -1,5 +1,5 @@
-//! The clock that a disk asks: one of three models behind one set of functions. The simplest is here: s per command and b per sector,
-//! without position or rotation.
+//! The clock of a disk: one of three models behind one set of functions. The simplest is in this file: a constant time per command and per
+//! sector, without position or rotation.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl DriveClock {
         }
     }
 
-    /// The command that is served next was sent at `moment`, while others were served; only a buffered drive makes use of it.
+    /// Notes that the next command was sent at `moment`, while others were served. Only a buffered drive makes use of it.
     #[inline]
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         if let DriveClock::Buffered(clock) = self {
@@ -58,17 +58,17 @@ impl DriveClock {
         }
     }
 
-    /// The room of the drive's write-back cache, in sectors; 0 where it has none.
+    /// The size of the drive's write-back cache in sectors; 0 if it has none.
     pub fn write_cache_sectors(&self) -> u64 {
         self.buffered().map_or(0, Buffered::write_cache_sectors)
     }
 
-    /// True if writes complete in a cache in the order of arrival, which is a matter of the clock alone.
+    /// True if writes complete early in a cache that writes in the order of arrival, which the clock alone models.
     pub fn completes_early(&self) -> bool {
         self.buffered().is_some_and(Buffered::completes_early)
     }
 
-    /// When a command that was sent at `sent` completes whose data the bus carries from `start` on, to or from the drive's memory alone.
+    /// When a command that needs only the bus completes: it was sent at `sent`, and its data is carried from `start` on.
     #[inline]
     pub(crate) fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
         match self {
@@ -87,8 +87,8 @@ impl DriveClock {
         }
     }
 
-    /// Time to read `sectors` on one track in whatever order they pass under the head; `None` where the clock
-    /// does not know better than to read them in order, or they lie on several tracks.
+    /// Time to read `sectors` on one track in whatever order they pass under the head; `None` if the clock has no rotation, or they lie on
+    /// several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
         match self {
             DriveClock::Mechanical(clock) => clock.in_any_order(g, now, pba, sectors),
@@ -96,7 +96,8 @@ impl DriveClock {
         }
     }
 
-    /// From `now` until a read of the sector at a position would begin: overhead, seek and rotational latency; 0 for a constant clock.
+    /// The time from `now` until a read of the sector at a position would begin: overhead, seek and rotational latency; 0 for a constant
+    /// clock.
     #[inline]
     pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
         match self {
@@ -106,14 +107,14 @@ impl DriveClock {
         }
     }
 
-    /// From `now` until the drive can serve an access from its buffer: at once, or when there is room. `None` where it can't.
+    /// The time from `now` until the drive can serve an access from its buffer: 0, or until there is room. `None` if it can't.
     #[inline]
     pub fn wait_for_buffer(&self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Option<Nanos> {
         let clock = self.buffered()?;
         if write { clock.wait_for_room(now, sectors) } else { clock.holds(g, now, pba, sectors).then_some(Nanos::ZERO) }
     }
 
-    /// The place of the head for a sector.
+    /// Where the head has to be for a sector.
     #[inline]
     pub fn position(&self, g: &Geometry, pba: Pba) -> Position {
         let place = g.place(pba);
@@ -145,7 +146,7 @@ impl DriveClock {
         self.buffered().map(|clock| clock.unwaited)
     }
 
-    /// Counts that time anew.
+    /// Starts the count of [`DriveClock::unwaited`] anew.
     pub fn reset_unwaited(&mut self) {
         if let DriveClock::Buffered(clock) = self {
             clock.reset_unwaited();
@@ -185,7 +186,7 @@ impl DriveClock {
     }
 }
 
-/// Place of the head for a sector; made once a request, so that estimates of waiting requests are cheap.
+/// Where the head has to be for a sector. Computed once for each request, so that estimates of waiting requests are cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The cylinder, from the rim inward.
@@ -196,15 +197,15 @@ pub struct Position {
     pub angle: Turn,
 }
 
-/// Costs of the constant clock: the drive behind Cassuto's figures (derived from its Table I). They are kept in picoseconds and rounded
-/// once per command, so that counts replay to the published totals.
+/// Costs of the constant clock: the drive behind Cassuto's figures (derived from its Table I). Kept in picoseconds and rounded once per
+/// command, so that the published counts give the published totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant {
     command_ps: u64,
     sector_ps: u64,
 }
 
-/// An hour: more for one command is taken for a mistake in the unit.
+/// An hour: more for one command must be a mistake in the unit.
 const COMMAND_PS_MAX: f64 = 3.6e15;
 
 impl Constant {

@@ -1,7 +1,7 @@
 //! Drive files: TOML in which every key is a table of a value, its source and, where it is known only roughly, the range that it lies in.
 //!
-//! Unknown keys, wrong types and missing sources are errors with file, line and column. Each key stands once in the tables below, with
-//! its unit and what it may be; whether values fit together is decided where they are used.
+//! Unknown keys, wrong types and missing sources are errors with file, line and column. Each key is declared once in the tables below, with
+//! its unit and range; `build.rs` checks whether values fit together.
 
 use std::path::Path;
 
@@ -75,14 +75,14 @@ pub(super) struct DriveFile {
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
     pub translation: Option<TranslationTable>,
-    /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
+    /// How many times the drive has each of its surfaces, if it was made larger; 0 means once.
     pub copies: u32,
-    /// The model of the catalogue that it stands for, if that is another's.
+    /// The model of the catalogue that it stands for, if it was made for another model.
     pub stands_for: Option<&'static str>,
 }
 
 impl ZoneTable {
-    /// True if it has what only zones over all surfaces know.
+    /// True if it has keys that only zones over all surfaces have.
     pub fn is_over_all_surfaces(&self) -> bool {
         let angles = [self.offset, self.head_skew, self.cylinder_skew];
         let spares = [self.spare_sectors, self.spare_tracks];
@@ -94,7 +94,7 @@ impl ZoneTable {
 }
 
 impl MechanicalTable {
-    /// True if overheads are told by kind, or when the bus begins.
+    /// True if it has overheads of a command's kind or end, or a watermark of the bus.
     pub fn has_electronics(&self) -> bool {
         let by_kind = [&self.read_miss_ms, &self.read_hit_ms, &self.write_ms, &self.media_write_ms];
         let ends = [
@@ -109,7 +109,7 @@ impl MechanicalTable {
 }
 
 impl DriveFile {
-    /// Times that the drive has each of its surfaces.
+    /// How many times the drive has each of its surfaces.
     pub fn copies(&self) -> u32 {
         self.copies.max(1)
     }
@@ -261,7 +261,7 @@ impl std::fmt::Display for ByBefore {
     }
 }
 
-/// The layer that the drive is sold with. Which layers and parameters there are is for the layers to know.
+/// The layer that the drive is sold with. Its name and parameters are checked by the layers.
 #[derive(Clone, Debug)]
 pub(super) struct TranslationTable {
     layer: Sourced<Parameter>,
@@ -415,7 +415,7 @@ impl DriveFile {
         problem
     }
 
-    /// Takes an end of the range of key `wanted` for its value, or a number. Returns the keys that have ranges where that can't be.
+    /// Sets key `wanted` to an end of its range, or to a number. If it can't be set, returns the keys that have ranges.
     pub fn choose(&mut self, wanted: &str, value: &str) -> Result<(), Vec<String>> {
         let (mut chosen, mut with_range) = (false, Vec::new());
         self.visit(&mut |name, unit, key| {
@@ -433,7 +433,7 @@ impl DriveFile {
 pub(super) struct Sourced<T> {
     pub value: T,
     pub source: String,
-    /// The ends of the range that the value lies in.
+    /// The ends of the range of the value.
     low: Option<T>,
     high: Option<T>,
 }
@@ -454,7 +454,7 @@ pub struct DriveSetting {
 }
 
 impl DriveSetting {
-    /// Kinds of sources with the words that tell them. What is partly assumed counts as assumed.
+    /// Kinds of sources with the words that show them. A value that is partly assumed counts as assumed.
     const BASES: [(&str, &[&str]); 5] = [
         ("assumed", &["assumption"]),
         ("derived", &["derived"]),
@@ -471,7 +471,7 @@ impl DriveSetting {
     }
 }
 
-/// The ends of a range, as drives at one of them have it in their names.
+/// The ends of a range, as they are written in the name of a drive.
 pub const RANGE_ENDS: [&str; 2] = ["low", "high"];
 
 /// A type of value that a drive file can have.
@@ -558,7 +558,7 @@ pub(super) trait DriveFileKey {
     /// The key's mistake and its remedy, if it has one.
     fn problem(&self) -> Option<&'static str>;
 
-    /// Takes an end of its range for the value, or another one; tells whether it could.
+    /// Sets the value to an end of its range, or to another value; returns `false` if there is no such value.
     fn choose(&mut self, unit: &str, value: &str) -> bool;
 }
 
@@ -618,7 +618,7 @@ pub(super) trait FileEntry: Sized {
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str);
 }
 
-/// A number that is written as text, in the unit of its key; none where the key has none.
+/// A number that is written as text, in the unit of its key; `None` if the key has no such unit.
 fn number(text: &str, unit: &str) -> Option<Result<f64, Error>> {
     Some(match unit {
         "" => return None,

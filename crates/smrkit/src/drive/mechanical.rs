@@ -1,7 +1,7 @@
 //! The mechanical clock: seek, settle, head switch, rotational latency, transfer, and command overhead.
 //!
-//! The platter's angle is a function of time alone, a sector's angle one of its place alone; waiting is their
-//! difference. Nothing is rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
+//! The platter's angle depends on time alone, a sector's angle on its place alone; rotational latency is their difference. Nothing is
+//! rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
 
 use super::Position;
 use super::seek::{SeekCurve, SeekPoints};
@@ -29,14 +29,14 @@ pub(crate) struct Mechanics {
 #[derive(Clone, Debug)]
 pub struct Mechanical {
     rotation: Divisor,
-    /// 2⁶⁴ / rotation: what the platter turns in a nanosecond.
+    /// How far the platter turns in a nanosecond: 2⁶⁴ / rotation.
     turn_per_ns: Turn,
     seek: SeekCurve,
     overhead: u64,
     switch: u64,
     write_settle: u64,
     skew: Turn,
-    /// Whole rotations lost at each track of a transfer where the skew does not cover the switch.
+    /// Whole rotations lost at each track of a transfer, because the skew does not cover the switch.
     lost: u128,
     cylinder: u32,
     surface: u32,
@@ -49,7 +49,7 @@ state! {
     }
 }
 
-/// Lateness that is taken for rounding: times are whole nanoseconds, angles are not.
+/// Lateness that counts as rounding: times are whole nanoseconds, angles are not.
 const SLACK_NS: u64 = 2;
 
 impl Mechanics {
@@ -105,7 +105,7 @@ impl Mechanical {
         self.access_without_overhead(g, now + Nanos(self.overhead), write, pba, sectors)
     }
 
-    /// Accesses without command overhead, as when the media goes on by itself.
+    /// Accesses without command overhead, as when the media works on its own.
     #[inline(always)]
     pub fn access_without_overhead(
         &mut self,
@@ -129,14 +129,14 @@ impl Mechanical {
         Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value))
     }
 
-    /// From `now` until a read at a position would begin: overhead, seek and rotational latency.
+    /// The time from `now` until a read at a position would begin: overhead, seek and rotational latency.
     #[inline]
     pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
         let arrive = now.0 + self.overhead + self.seek_ns(position.cylinder, position.surface);
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
-    /// From `now` until a write at a position would begin, without command overhead.
+    /// The time from `now` until a write at a position would begin, without command overhead.
     #[inline]
     pub fn write_estimate(&self, position: &Position, now: Nanos) -> Nanos {
         let seek = self.seek_ns(position.cylinder, position.surface);
@@ -144,7 +144,7 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
-    /// The time until the head is ready to write at a place, wherever that is on its track.
+    /// The time until the head is ready to write on the track of a place, without rotational latency.
     pub fn write_seek(&self, g: &Geometry, pba: Pba) -> Nanos {
         let place = g.place(pba);
         let seek = self.seek_ns(place.cylinder, place.surface);
@@ -157,8 +157,8 @@ impl Mechanical {
         self.cylinder
     }
 
-    /// The time to read sectors of one track in whatever order they pass under the head: a rotation at most, once the head
-    /// is there. `None` where they lie on several tracks.
+    /// The time to read sectors of one track in whatever order they pass under the head: one rotation at most, once the head is there.
+    /// `None` if they lie on several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
         let (first, last) = (g.place(pba), g.place(pba + (sectors - 1)));
         if first.track != last.track {
@@ -171,7 +171,7 @@ impl Mechanical {
         Some(Nanos(arrive + in_order.min(self.rotation.value) - now.0))
     }
 
-    /// Sectors of its track that pass between the head's arrival there, from `ready` on, and a sector.
+    /// How many sectors of its track pass under the head before a sector, if the head starts to move there at `ready`.
     pub fn passing_before(&self, g: &Geometry, ready: Nanos, pba: Pba) -> u64 {
         let place = g.place(pba);
         let arrive = ready.0 + self.seek_ns(place.cylinder, place.surface);
@@ -195,7 +195,7 @@ impl Mechanical {
         &self.seek
     }
 
-    /// The mean seek between two sectors drawn at random, from `SAMPLES` equal steps over the disk.
+    /// The mean seek between two random sectors, computed from `SAMPLES` equal steps over the disk.
     pub fn mean_seek(&self, g: &Geometry) -> Nanos {
         const SAMPLES: u64 = 512;
         let step = g.sectors.div_ceil(SAMPLES).max(1);
@@ -205,7 +205,7 @@ impl Mechanical {
         Nanos(sum / (cylinders.len() as u64).pow(2).max(1))
     }
 
-    /// About how long `sectors` from `pba` take to pass under the head, at the rate of that recording zone.
+    /// Roughly the time that `sectors` from `pba` on take to pass under the head, at the rate of that recording zone.
     pub fn streaming(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
         let zone = g.zone_of(pba);
         let a_track = match zone.run_tracks() {
@@ -263,8 +263,8 @@ impl Mechanical {
         time
     }
 
-    /// A transfer inside a recording zone that lies on all surfaces: each step to the next track is a move of its own, past
-    /// tracks that hold only spares.
+    /// A transfer inside a recording zone that lies on all surfaces: each step to the next track is a move of its own, and tracks that hold
+    /// only spares are skipped.
     fn transfer_by_track(
         &mut self,
         g: &Geometry,
@@ -289,7 +289,7 @@ impl Mechanical {
         time
     }
 
-    /// The time of `tracks` whole tracks with the switch after each, and an angle more.
+    /// The time of `tracks` whole tracks with a switch after each, plus the angle `more`.
     fn turns(&self, tracks: u64, more: u128) -> u64 {
         let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
         let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
@@ -303,7 +303,7 @@ impl Mechanical {
         if surface == self.surface { seek } else { seek.max(self.switch) }
     }
 
-    /// From a moment until an angle passes under the head.
+    /// The time from `moment` until an angle passes under the head.
     #[inline]
     fn wait(&self, moment: u64, target: Turn) -> u64 {
         let angle = self.rotation.remainder(moment) * self.turn_per_ns;
@@ -319,7 +319,7 @@ fn high(angle: Turn, rotation: u64) -> u64 {
     ((u128::from(angle) * u128::from(rotation)) >> 64) as u64
 }
 
-/// A time from a drive file; more than an hour is taken for a mistake.
+/// A time from a drive file; more than an hour is refused as a mistake.
 pub(super) fn nanos(key: &str, ms: f64) -> Result<u64, Error> {
     if !(0.0..=3.6e6).contains(&ms) {
         return Err(Error::Impossible(format!("{key} = {ms}: give milliseconds from 0 to 3600000")));

@@ -109,7 +109,7 @@ pub struct Drive {
     pub translation: Option<Translation>,
     file: DriveFile,
     path: PathBuf,
-    /// Of a drive file that does not come with smrkit.
+    /// The text of a drive file that is not built in.
     text: Option<Arc<str>>,
 }
 
@@ -123,8 +123,8 @@ pub struct Translation {
 }
 
 impl Drive {
-    /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file; `@KEY=low` or
-    /// `@KEY=high` behind it takes an end of the range of that key, `@KEY=NUMBER` another value ([`Drive::at`]).
+    /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file. `@KEY=low` or `@KEY=high`
+    /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
         match ends(name_or_path) {
             Some((own, key, value)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, value),
@@ -146,9 +146,9 @@ impl Drive {
         Drive::parse(path, &text)
     }
 
-    /// The drive for a model string: its own, or that of another model at its size.
+    /// The drive for a model string: its own, or another model's at its size.
     fn of_model(text: &str) -> Result<Drive, Error> {
-        // What vendors put behind a model's name is passed over. A key that was meant must not be.
+        // A vendor's suffix of a model's name may be ignored, but a misspelt key must not be.
         if let Some((_, choice)) = text.split_once('@') {
             return Err(Error::Usage(format!(
                 "`@{choice}` is no key of a drive file and its value: give them as in @mechanical.rpm=7200"
@@ -156,7 +156,7 @@ impl Drive {
         }
         let Some(model) = catalogue::find(text) else {
             let names = DRIVES.iter().map(|(name, _)| *name);
-            // Of model strings, those that differ in a letter may record in another way.
+            // A model string that differs in one letter may be of a disk that records differently, so none is suggested.
             let near = match catalogue::identify(text).is_empty() {
                 // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
                 true if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
@@ -190,7 +190,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// The model of the catalogue that the drive stands for, where that has no drive of its own.
+    /// The model of the catalogue that the drive stands for, if that model has no drive of its own.
     pub fn stands_for(&self) -> Option<&'static str> {
         self.file.stands_for
     }
@@ -205,7 +205,7 @@ impl Drive {
         self.text.as_deref()
     }
 
-    /// The drive as if its text were that of a file at `path`.
+    /// The drive as if its text came from a file at `path`.
     pub(crate) fn with_path(self, path: PathBuf) -> Drive {
         Drive { path, ..self }
     }
@@ -219,9 +219,9 @@ impl Drive {
         Ok(Drive { text: Some(text.into()), ..drive })
     }
 
-    /// The drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its
-    /// platters, as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of
-    /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
+    /// The drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its platters,
+    /// as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of the stroke, and defects
+    /// beyond the new end go. With the resulting size, it makes the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
             return Err(Error::Usage("a capacity below one sector: give at least 512 bytes with {capacity}".into()));
@@ -243,7 +243,7 @@ impl Drive {
         self.settings.iter().filter(|setting| setting.range.is_some())
     }
 
-    /// The drive with `key` at an end of its range (`low`, `high`), or at another value; its name says so. Errors: a key without a
+    /// The drive with `key` at an end of its range (`low`, `high`) or at another value, which its name shows. Errors: a key without a
     /// range, or one that is not in its file.
     pub fn at(&self, key: &str, value: &str) -> Result<Drive, Error> {
         let mut file = self.file.clone();
@@ -258,13 +258,13 @@ impl Drive {
         file.name += &suffix;
         let path = PathBuf::from(self.path.display().to_string() + &suffix);
         let drive = Drive::build(file, &path)?;
-        // The law may be another than the file's, unless a value of the law itself is chosen.
+        // Keeps a law that was set by `with_interference`, unless a value of the law itself is chosen.
         let is_law = key.starts_with("interference.");
         let drive = if is_law { drive } else { drive.with_interference(self.interference)? };
         Ok(Drive { text: self.text.clone(), ..drive })
     }
 
-    /// The drive with this many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
+    /// The drive with `times` its platters, with the same tracks and seeks.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
         let slipped = self.geometry.slipped();
         let raw = self.geometry.sectors + slipped;
@@ -323,7 +323,7 @@ impl Drive {
         Some((Nanos(clock.curve().ns(third.min(u64::from(u32::MAX)) as u32)), clock.mean_seek(&self.geometry)))
     }
 
-    /// Its law in each form that can be derived from its own, its own included, for `drives show`.
+    /// Its law in its own form, and in each form that can be derived from it, for `drives show`.
     pub fn forms(&self) -> Vec<(Form, Interference)> {
         let derive = |form| self.interference.derive(&self.geometry, form).ok().filter(|law| law.form().is_some());
         Form::ALL.into_iter().filter_map(|form| derive(form).map(|law| (form, law))).collect()
@@ -337,7 +337,7 @@ fn ends(name: &str) -> Option<(&str, &str, &str)> {
     key.contains('.').then_some((own, key, value))
 }
 
-/// The values that stand behind a drive's name or path, as `@KEY=low`; empty without.
+/// The values chosen after a drive's name or path, such as `@KEY=low`; empty if there are none.
 pub(crate) fn chosen_ends(name: &str) -> &str {
     let mut own = name;
     while let Some((shorter, ..)) = ends(own) {

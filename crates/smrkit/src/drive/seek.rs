@@ -1,8 +1,7 @@
 //! The seek curve: milliseconds over the distance, as a table that is interpolated linearly.
 //!
-//! Distances are shares of the full stroke, or cylinders where a curve was measured. For speed the curve is sampled once:
-//! every distance below 64 cylinders (of a measured curve, every distance that it knows), then 32 samples an octave, again
-//! interpolated.
+//! Distances are shares of the full stroke, or cylinders where a curve was measured. For speed the curve is sampled once: at every distance
+//! below 64 cylinders (or up to the last measured one), then 32 times an octave, with linear interpolation between.
 
 use std::sync::Arc;
 
@@ -13,7 +12,8 @@ use crate::error::Error;
 pub(crate) enum SeekPoints {
     /// (Share of the full stroke, milliseconds), from the one-track seek at share 0 to the full stroke at share 1.
     Shares(Vec<(f64, f64)>),
-    /// (Cylinders, milliseconds), as measured; times may fall. Beyond the last, the last two are extended.
+    /// (Cylinders, milliseconds), as measured; times may fall with the distance. Beyond the last point, the line through the last two
+    /// continues.
     Cylinders(Vec<(f64, f64)>),
 }
 
@@ -32,9 +32,9 @@ pub struct SeekCurve {
 const EXACT: u32 = 64;
 /// Distances of a measured curve that have a sample each at most.
 const EXACT_MAX: u32 = 1 << 16;
-/// Samples in an octave above it, as a power of two.
+/// Samples in each octave above the exact ones, as a power of two.
 const OCTAVE_BITS: u32 = 5;
-/// A seek beyond this is taken for a mistake in the unit; a step between samples has 31 bits.
+/// A longer seek must be a mistake in the unit. Also keeps a step between samples within 31 bits.
 const SEEK_MS_MAX: f64 = 2000.0;
 
 impl SeekPoints {
@@ -107,6 +107,7 @@ impl SeekCurve {
         if cylinders < self.exact {
             return u64::from(base);
         }
+        // Linear between two samples, which are 2^shift cylinders apart in this octave.
         let shift = 31 - cylinders.leading_zeros() - OCTAVE_BITS;
         let part = i64::from(cylinders & ((1 << shift) - 1));
         (i64::from(base) + ((i64::from(step) * part) >> shift)) as u64
@@ -137,7 +138,8 @@ impl SeekCurve {
     }
 }
 
-/// Linear between the points around `x`; before the first point its value, beyond the last the last two extended.
+/// Interpolates linearly between the points around `x`. Before the first point its value holds; beyond the last, the line through the last
+/// two continues.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     if points.len() < 2 || x <= points[0].0 {
         return points[0].1;
@@ -147,7 +149,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0)
 }
 
-/// Sample that a distance belongs to.
+/// Index of the sample at or before a distance.
 #[inline]
 fn index(cylinders: u32, exact: u32) -> usize {
     if cylinders < exact {
@@ -155,11 +157,11 @@ fn index(cylinders: u32, exact: u32) -> usize {
     }
     let octave = 31 - cylinders.leading_zeros();
     let within = (cylinders >> (octave - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1);
-    // Samples of the octave in which the exact distances end begin where the octave does.
+    // `exact` need not be a power of two: the samples of its octave are counted from the octave's beginning.
     (exact + ((octave - exact.ilog2()) << OCTAVE_BITS) + within) as usize
 }
 
-/// The distance at which a sample stands.
+/// The distance of a sample.
 fn distance(index: usize, exact: u32) -> u64 {
     let Some(above) = index.checked_sub(exact as usize) else { return index as u64 };
     let octave = (above >> OCTAVE_BITS) as u32 + exact.ilog2();

@@ -1,7 +1,7 @@
-//! The sizes that a drive can be made in: how often it has its surfaces, and what share of its tracks each recording zone has.
+//! The sizes that a drive can be made in: how many times it has its surfaces, and what share of its tracks each recording zone keeps.
 //!
-//! Every zone's tracks grow with the share, so that one size follows another without gaps: the least that holds a number of
-//! sectors is also the least that holds its own.
+//! Every zone grows with the share, so sizes are ordered: the smallest drive that holds some number of sectors is also the smallest that
+//! holds its own size.
 
 use super::build::{is_interleaved, outer_cylinders, zone_slips};
 use super::file::{DriveFile, FileEntry, Lengths, ZoneTable};
@@ -29,8 +29,8 @@ pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Times more of its surfaces: as many as are needed and zones can be counted for a mechanical drive. A constant clock knows
-/// no surfaces, and takes more tracks.
+/// How many times a mechanical drive has its surfaces: as many as are needed, as long as zones can be counted. A constant clock has no
+/// surfaces, and gets more tracks instead.
 fn copies(file: &DriveFile, needed: u64) -> u32 {
     if file.mechanical.is_none() {
         return 1;
@@ -63,13 +63,14 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
     Ok(if raw_sectors(file, enough) == raw_sectors(file, WHOLE) { WHOLE } else { enough })
 }
 
-/// Tracks of the zone `at` of `zones` at a share, at least one. Zones take their turns, so that sizes lie close together.
+/// Tracks of zone `at` of `zones` in a drive scaled to `share`, at least one. Zones round up at different shares, so that drives of many
+/// sizes can be made.
 fn tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
     let turn = WHOLE * at as u128 / zones as u128;
     ((u128::from(zone.tracks) * share + turn) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
 }
 
-/// Sectors on the platters at a share, defective ones included.
+/// Sectors on the platters of a drive scaled to `share`, defective ones included.
 fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
@@ -91,22 +92,22 @@ fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
     raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
 }
 
-/// Sectors that recording zones over all surfaces leave out at a share. A zone that can't be laid out leaves out nothing: building the
-/// drive names the mistake.
+/// Sectors that slips take from the recording zones of a drive scaled to `share`. A zone whose slips can't be laid out loses none here:
+/// building the drive reports the mistake.
 fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
-    let all = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
+    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
     let of_zone = |(at, zone): (usize, &ZoneTable)| {
         let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
-        let sectors = tracks(zone, at, zones.len(), share).saturating_mul(all).saturating_mul(track_sectors);
+        let sectors = tracks(zone, at, zones.len(), share).saturating_mul(all_surfaces).saturating_mul(track_sectors);
         let slips = zone_slips(zone, track_sectors, sectors).unwrap_or_default();
         u128::from(Slips::from(slips).count())
     };
     zones.iter().enumerate().map(of_zone).sum()
 }
 
-/// Gives each recording zone its tracks at a share. Gaps between zones stay as they are.
+/// Scales each recording zone to `share`. Gaps between zones stay as they are.
 fn scale(file: &mut DriveFile, share: u128) {
     let zones = &mut file.geometry.zones.value;
     let old = outer_cylinders(zones);

@@ -1,5 +1,5 @@
-//! Requests on their way in: when they arrive, as commands are completed (closed loop) or by the trace's clock (open loop), and what is
-//! refused, with the remedy: what lies outside the device, or comes out of order.
+//! The intake of requests: when they arrive, as commands complete (closed loop) or by the trace's clock (open loop). Requests outside the
+//! device, or out of order, are refused with a remedy.
 
 use std::collections::VecDeque;
 
@@ -10,50 +10,50 @@ use crate::request::{Request, Source};
 use crate::settings::{Arrival, Settings};
 use crate::units::{Lba, Nanos};
 
-/// Gives each request its moment of arrival.
+/// Computes the arrival of each request.
 pub enum Arrivals {
-    /// The moments at which commands were completed and not yet followed by another.
+    /// A closed loop: a command arrives when another completes.
     Closed {
-        /// One moment for each command that may be outstanding.
+        /// For each free place in the queue, when it became free.
         free: VecDeque<Nanos>,
         /// The pause after a completion.
         think: Nanos,
     },
-    /// A closed loop with pauses of the trace: the step from the time of the request before.
+    /// A closed loop with the trace's pauses: the difference of the times of two requests.
     Thinking {
         /// As above.
         free: VecDeque<Nanos>,
         /// The time of the request before.
         last: Nanos,
-        /// For requests of which it is known how many were outstanding when they came.
+        /// For requests of traces that record how many others were outstanding.
         sent: SentBefore,
     },
     /// The trace's times from `origin` on, stretched by `scale`.
     Open {
-        /// The moment of the trace's time 0.
+        /// When the trace's time 0 is.
         origin: Nanos,
         /// The factor.
         scale: f64,
     },
 }
 
-/// Requests and completions so far, for a request that waits until no more than so many are outstanding.
+/// Requests and completions so far, for requests that wait until at most some number of others are outstanding.
 #[derive(Default)]
 pub struct SentBefore {
     count: u64,
-    /// The arrival of the last one.
+    /// The arrival of the last request.
     arrival: Nanos,
-    /// The latest completions, and how many came before them.
+    /// The latest completions; `forgotten` counts those before them.
     ends: VecDeque<Nanos>,
     forgotten: u64,
 }
 
 impl SentBefore {
-    /// The moment from which on no more than `outstanding` were outstanding, and all that was sent before had come; [`Nanos::MAX`] where
+    /// The first time from which on at most `outstanding` requests were outstanding, and all earlier ones had arrived; [`Nanos::MAX`] if
     /// that is still to come.
     fn moment(&self, outstanding: u16) -> Nanos {
         let Some(last) = self.count.saturating_sub(outstanding.into()).checked_sub(1) else { return self.arrival };
-        // What is forgotten ended long before.
+        // A forgotten completion is long past, and does not delay the request.
         let Some(at) = last.checked_sub(self.forgotten) else { return self.arrival };
         self.ends.get(at as usize).map_or(Nanos::MAX, |&end| end.max(self.arrival))
     }
@@ -82,7 +82,8 @@ impl Arrivals {
         }
     }
 
-    /// The arrival of the next request, whose time in the trace is `time`, and which came when so many were outstanding, if that is known.
+    /// The arrival of the next request, whose time in the trace is `time`, and before which `outstanding` were outstanding, if that is
+    /// known.
     #[inline]
     pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
@@ -100,7 +101,7 @@ impl Arrivals {
         }
     }
 
-    /// The arrival of the next request, which is not taken; [`Nanos::MAX`] where no further command may be outstanding.
+    /// The arrival of the next request, without taking it; [`Nanos::MAX`] if no further command may be outstanding.
     #[inline]
     pub fn peek(&self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
@@ -127,7 +128,7 @@ impl Arrivals {
         matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.len() == 1)
     }
 
-    /// A request was completed at `end`; completions come in the order of time.
+    /// Notes a completion at `end`. Completions come in the order of time.
     #[inline]
     pub fn completed(&mut self, end: Nanos) {
         match self {
@@ -156,19 +157,19 @@ const FOLD_A_TRACE: &str = "add {fold} to take addresses modulo the capacity, {c
 const TASK_TOO_LATE: &str =
     "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
 
-/// Requests on their way in, a batch at a time.
+/// The requests to come, a batch at a time.
 #[derive(Default)]
 pub(super) struct Input {
     batch: Vec<Request>,
-    /// For each, those that were outstanding when it came; empty where that is not known.
+    /// How many were outstanding when each request arrived; empty if that is not known.
     outstanding: Vec<u16>,
     at: usize,
-    /// True if nothing comes any more.
+    /// True if no more requests come.
     pub is_over: bool,
 }
 
 impl Input {
-    /// True if the next batch is to be taken.
+    /// True if the batch is used up and the next is to be taken.
     #[inline]
     pub fn wants_more(&self) -> bool {
         self.at == self.batch.len() && !self.is_over
@@ -187,25 +188,25 @@ impl Input {
         Ok(())
     }
 
-    /// Nothing more is taken.
+    /// Ends the input: no more requests are taken.
     pub fn end(&mut self) {
         self.batch.clear();
         (self.at, self.is_over) = (0, true);
     }
 
-    /// The next request, which is not taken.
+    /// The next request, without taking it.
     #[inline]
     pub fn peek(&self) -> Option<&Request> {
         self.batch.get(self.at)
     }
 
-    /// Requests that were outstanding when the next one came, if that is known.
+    /// How many requests were outstanding when the next one arrived, if that is known.
     #[inline]
     pub fn outstanding(&self) -> Option<u16> {
         self.outstanding.get(self.at).copied()
     }
 
-    /// Takes the next request, with those that were outstanding when it came, if that is known.
+    /// Takes the next request, with the number that was outstanding when it arrived, if that is known.
     #[inline]
     pub fn next(&mut self) -> Option<(Request, Option<u16>)> {
         let next = (*self.batch.get(self.at)?, self.outstanding());
@@ -220,12 +221,12 @@ pub(super) struct Intake {
     fold: bool,
     /// Requests taken from the source.
     taken: u64,
-    /// Of each of the merged sources, where their rows are asked for.
+    /// Requests taken from each of the merged sources, if rows are wanted.
     taken_of_source: Vec<u64>,
     last_time: Nanos,
-    /// The row in its source of the request that was noted last; 0 where none are.
+    /// The row, in its source, of the request noted last; 0 if rows are not wanted.
     pub row: u64,
-    /// Sectors offered to all sources; none where each source has a member of its own.
+    /// Sectors offered to all sources; `None` if each source has a member of its own.
     host_sectors: Option<u64>,
 }
 
@@ -264,7 +265,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Takes note of the row of a request that was admitted; to be called once for each.
+    /// Notes the row of an admitted request. To be called once for each.
     pub fn note_row(&mut self, source: u8) {
         let source = usize::from(source);
         if self.taken_of_source.len() <= source {
@@ -286,11 +287,12 @@ impl Intake {
         if moment > LATEST { Err(Error::Usage(TASK_TOO_LATE.into())) } else { Ok(()) }
     }
 
+    /// Moves a request that ends beyond `capacity` back, modulo that. Errors: requests are not folded, or this one is too long.
     #[cold]
     fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
         let sectors = u64::from(request.sectors);
         if self.fold && sectors <= capacity {
-            // A request that would cross the end moves back.
+            // A request that would cross the end is moved back.
             request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! The loop: requests arrive, wait, are served, and are counted.
 //!
-//! The engine knows drives and arrays, not layers. Time goes from event to event: an arrival, a completion, work of an array's
-//! own. What completes before anything else can happen takes a short way past the events: a request to a drive that serves them
-//! in order, and in a closed loop of one a request to an idle array that concerns one drive.
+//! The engine knows drives and arrays, not layers. Time advances from event to event: an arrival, a completion, an array's own work. A
+//! request that completes before anything else can happen is served at once, without events: on a drive that serves them in order and, in a
+//! closed loop of one, on an idle array if it concerns one drive.
 
 mod intake;
 mod observer;
@@ -30,7 +30,7 @@ use task::{ArrayWork, BackgroundTask};
 use verify::{ArrayCheck, Sent, SentRequests};
 use warm_up::WarmUp;
 
-/// Events between two looks at the observer where no requests come.
+/// Events between two calls of the observer while no requests arrive.
 const LOOK_EVERY: u64 = 1 << 16;
 
 /// A drive or an array, the requests' way to it, and what is counted on the way.
@@ -45,7 +45,7 @@ pub struct Engine<'a> {
     check: ArrayCheck,
     work: ArrayWork<'a>,
     observer: &'a mut dyn Observer,
-    /// Asked once: it is looked at for every request.
+    /// [`Observer::wants_requests`], asked once because it is needed for every request.
     wants_requests: bool,
     warm_up: WarmUp,
     sent: SentRequests,
@@ -57,7 +57,7 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// A loop over `device`, which has been built for checking if the settings ask for that. Only arrays have a `task`.
+    /// An engine for `device`, which has been built for check mode if the settings ask for that. Only arrays have a `task`.
     pub fn new(
         mut device: Device,
         settings: Settings,
@@ -89,7 +89,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The run begins at `now`, with a device that has come so far.
+    /// Begins the run at `now`, the time of the device.
     pub fn begin_at(&mut self, now: Nanos) {
         self.now = now;
     }
@@ -99,8 +99,8 @@ impl<'a> Engine<'a> {
         self.now
     }
 
-    /// Serves all requests of `source`, and does the array's own work; what the host still wants when that is over is left
-    /// out, if there was any. Returns `false` if the observer ended the run early.
+    /// Serves all requests of `source`, and does the array's own work, if it has any: then the run ends with that work, and the requests
+    /// that are left are not served. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
         if self.warm_up.begin(&self.device, self.now) {
@@ -108,7 +108,7 @@ impl<'a> Engine<'a> {
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
         let has_work = self.work.begin(&self.device);
-        // Requests may take the short way past the events.
+        // Where nothing can come between a request and its completion, it is served at once, without events.
         let is_short = !has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
         let (mut input, mut events) = (Input::default(), 0u64);
         while go_on {
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
             if is_short {
                 self.serve_in_turn(&mut input, source)?;
             }
-            if !input.wants_more() && !self.happen(&mut input, source)? {
+            if !input.wants_more() && !self.process_next(&mut input, source)? {
                 break;
             }
             events += 1;
@@ -139,7 +139,7 @@ impl<'a> Engine<'a> {
         Ok(go_on)
     }
 
-    /// Shows the observer how far the run has come; tells whether it goes on.
+    /// Shows the observer the progress of the run; returns `false` if it ends the run.
     fn look(&mut self, source: &dyn Source) -> bool {
         let progress = self.work.progress().unwrap_or_else(|| source.progress());
         self.observer.go_on(progress, self.completed)
@@ -156,7 +156,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Serves requests one after another by the short way, as far as that goes.
+    /// Serves requests one after another at once, until one has to go through events.
     #[inline]
     fn serve_in_turn(&mut self, input: &mut Input, source: &dyn Source) -> Result<(), Error> {
         while self.arrivals.may_send(input.outstanding())
@@ -178,7 +178,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Serves a request by the short way, where there is one. In check mode it is verified.
+    /// Serves a request at once; `None` if it has to go through events. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
         let served = self.device.serve_at_once(request, arrival, true, self.check.data())?;
@@ -189,12 +189,12 @@ impl<'a> Engine<'a> {
         Ok(served)
     }
 
-    /// Processes the next event; tells whether there was one.
-    fn happen(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
+    /// Processes the next event: a completion, the array's own work, or an arrival. Returns `false` if there is none.
+    fn process_next(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time, input.outstanding()));
         let mut task = self.work.next();
         let mut device = self.device.next();
-        // As in `Device::step`: all that comes at this moment is there.
+        // As in `Device::step`: all commands of this moment have arrived.
         if self.device.has_pending() && self.now < device.min(arrival).min(task) {
             self.device.resume()?;
             self.note_waiting();
@@ -207,8 +207,8 @@ impl<'a> Engine<'a> {
                 return Ok(false);
             }
         }
-        // At equal times completions come first, then the array's own work, then arrivals: a command that arrives when
-        // another ends finds a free place.
+        // At equal times completions come first, then the array's own work, then arrivals: a command that arrives when another completes
+        // finds a free place in the queue.
         if device < Nanos::MAX && device <= arrival && device <= task {
             self.advance()?;
         } else if task < Nanos::MAX && task <= arrival {
@@ -229,7 +229,7 @@ impl<'a> Engine<'a> {
         Ok(true)
     }
 
-    /// Ends the requests of the host: none is to come, and none is under way.
+    /// Ends the host's requests, of which none is left and none is in flight.
     fn host_done(&mut self) -> DiskResult {
         if !self.warm_up.is_over {
             self.begin_counting()?;
@@ -238,8 +238,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Places a request where its source's sectors lie, and tells when it arrives; `None` if that is after the time that the
-    /// run was given.
+    /// Moves a request to its source's sectors, and returns when it arrives; `None` if that is after the end of the run.
     #[inline(always)]
     fn admit(
         &mut self,
@@ -262,7 +261,7 @@ impl<'a> Engine<'a> {
         Ok(Some(arrival))
     }
 
-    /// Sends a request whose stamps have been noted; its completion is an event to come.
+    /// Sends a request whose stamps have been noted to the device. Its completion will be an event.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let (expected, data) = self.check.take();
@@ -298,7 +297,7 @@ impl<'a> Engine<'a> {
         received
     }
 
-    /// Takes note of the first request that waits for cleaning, at the moment that it begins to.
+    /// Notes when a request first waited for cleaning.
     #[inline]
     fn note_waiting(&mut self) {
         let moment = self.device.first_wait();
@@ -312,14 +311,14 @@ impl<'a> Engine<'a> {
         self.complete(&request, row, &Times { arrival, start: completion.start.max(arrival), end: completion.end })
     }
 
-    /// The request that is completed, its row and its arrival; in check mode it is verified.
+    /// Takes the completed request with its row and its arrival. In check mode it is verified.
     fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
         let Sent { request, row, arrival, expected } = self.sent.take(completion.tag);
         self.check.verify(request, expected, &completion.data)?;
         Ok((*request, *row, *arrival))
     }
 
-    /// Counts a request that is completed.
+    /// Counts a completed request.
     #[inline(always)]
     fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
@@ -336,7 +335,7 @@ impl<'a> Engine<'a> {
         self.warm_up(request)
     }
 
-    /// Shows the observer a request that is completed.
+    /// Shows the observer a completed request.
     #[inline(never)]
     fn show_request(&mut self, request: &Request, row: u64, times: &Times) {
         // This request has been counted already; rows are numbered from 0.
@@ -344,7 +343,7 @@ impl<'a> Engine<'a> {
         self.observer.request(&RequestRow::new(request, row, times, self.counts.begin, index));
     }
 
-    /// A request of the warm-up is completed: counting may begin.
+    /// Notes a completed request of the warm-up, after which counting may begin.
     #[cold]
     fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
         match self.warm_up.completed(request, self.completed, &self.device, self.now) {
@@ -353,7 +352,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Processes the next event; tells whether there was one.
+    /// Processes the next event; returns `false` if there was none.
     fn step(&mut self, completions: &mut Vec<Completion>) -> DiskResult<bool> {
         self.device.resume()?;
         let next = self.device.next();
@@ -377,7 +376,7 @@ impl<'a> Engine<'a> {
         self.settle(&completions)
     }
 
-    /// Verifies requests that are completed, and counts nothing.
+    /// Verifies completed requests without counting them.
     fn settle(&mut self, completions: &[Completion]) -> Result<(), Error> {
         for completion in completions {
             self.take_sent(completion)?;
@@ -404,7 +403,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The observer's recorders take note of what drives do, the first of them number `first`.
+/// Attaches the observer's recorders to drives, of which the first has the number `first`.
 fn record(drives: &mut [MemberDrive], first: usize, observer: &mut dyn Observer) {
     for (number, drive) in (first..).zip(drives) {
         drive.record(observer.recorder(number));

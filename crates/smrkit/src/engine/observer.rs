@@ -7,7 +7,7 @@ use crate::stats::counts::RequestRow;
 
 /// Watches a run.
 pub trait Observer {
-    /// Called every few thousand requests; `false` ends the run with what there is.
+    /// Called every few thousand requests; `false` ends the run with the counts so far.
     fn go_on(&mut self, _progress: Progress, _requests: u64) -> bool {
         true
     }
@@ -25,7 +25,7 @@ pub trait Observer {
         false
     }
 
-    /// One request was completed (warm-up left out).
+    /// Receives the row of a completed request (after the warm-up).
     fn request(&mut self, _row: &RequestRow) {}
 
     /// True if [`Observer::state`] is to be called.
@@ -33,10 +33,10 @@ pub trait Observer {
         false
     }
 
-    /// The state at the end of a run that came to it.
+    /// Receives the state at the end of a run that was not ended early.
     fn state(&mut self, _state: SavedState) {}
 
-    /// Takes note of the accesses of a drive, by its number; asked again for one that takes its place.
+    /// The recorder for a drive's accesses, by the number of the drive. Asked again for a drive that replaces it.
     fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
         None
     }

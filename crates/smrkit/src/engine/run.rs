@@ -76,12 +76,12 @@ impl Run {
         if wants_state && finished {
             engine.observer.state(SavedState::take(&self.system, &engine.device, engine.now())?);
         }
-        // What verification reads at the end is no part of the outcome.
+        // Reads of the final verification are no part of the outcome.
         engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));
         let counts = std::mem::replace(&mut engine.counts, HostCounts::new(TimelineBuilder::default()));
         let host = counts.finish(&engine.device.gauges());
         let mut outcome = self.system.outcome(&mut engine.device, settings, host, &commit)?;
-        // Only now: a rebuild's report lets the members' own cleaning come to its end, which is no part of the outcome.
+        // After the outcome is taken: a rebuild's report lets the members finish cleaning, which is no part of it.
         let rebuild = engine.report()?;
         outcome.power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
@@ -89,7 +89,7 @@ impl Run {
         Ok(Outcome { interrupted: !finished, rebuild, ..self.identified(outcome, commit) })
     }
 
-    /// Gives a device that was just built the state that the run begins with; returns the time.
+    /// Brings a new device into the state that the run begins with; returns the time.
     fn begin(&self, device: &mut Device) -> Result<Nanos, Error> {
         match (&self.from_state, self.settings.prefill) {
             (Some(saved), Prefill::Saved) => saved.restore(&self.system, device),
@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    /// Refuses what a saved state does not hold.
+    /// Refuses settings that a saved state can't serve.
     fn check_state(&self, is_saved: bool) -> Result<(), Error> {
         let uses = is_saved || self.settings.prefill == Prefill::Saved;
         if uses && self.settings.check {
@@ -140,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Refuses what power cuts don't know.
+    /// Refuses settings that power cuts don't support.
     fn check_power_cut(&self) -> Result<(), Error> {
         match &self.system {
             _ if self.settings.power_cut.is_none() => Ok(()),
@@ -156,7 +156,7 @@ impl Run {
         }
     }
 
-    /// After a power cut every LBA is looked at, for a full disk owns all of them.
+    /// Refuses large full disks: after a power cut every LBA is looked at, because the host owns all of them.
     fn check_full(&self, host_sectors: u64) -> Result<(), Error> {
         if self.settings.prefill != Prefill::Full || host_sectors <= WHOLE_SECTORS_MAX {
             return Ok(());
@@ -170,7 +170,7 @@ impl Run {
 }
 
 impl SystemRun {
-    /// The outcome, so far as it is measured: of the whole, and for an array of each drive too.
+    /// The measured part of the outcome: of the system and, for an array, of each drive.
     fn outcome(
         &self,
         device: &mut Device,

@@ -1,7 +1,7 @@
 //! State of a drive or an array at the end of a run, to begin another with: what `--save-state` writes and `--from-state` reads.
 //!
-//! The file names the system that it is of, since a layer's state means nothing to another; a checksum tells damaged files. It holds no
-//! data of the host.
+//! The file describes its system, because a layer's state means nothing to another system. A checksum detects damage. It holds none of the
+//! host's data.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ const MAGIC: &[u8] = b"smrkit state\n";
 /// Bytes of the checksum at its end.
 const CHECKSUM: usize = 32;
 
-/// Bytes with their SHA-256 behind them. State is taken over as it is, so that damage must be seen before.
+/// Appends the SHA-256 of `bytes`. State is restored without further checks, so damage has to be detected first.
 pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = Sha256::digest(&bytes);
     bytes.extend(checksum);
     bytes
 }
 
-/// What was sealed; `None` if it is damaged or cut short.
+/// The bytes that were sealed; `None` if they are damaged or cut short.
 pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
     let (bytes, checksum) = bytes.split_last_chunk::<CHECKSUM>()?;
     (Sha256::digest(bytes)[..] == checksum[..]).then_some(bytes)
@@ -52,7 +52,7 @@ struct Contents {
     used_sectors: Option<Vec<u64>>,
     /// The text of each drive file, by its path.
     drive_files: BTreeMap<String, String>,
-    /// Of each drive the hash of what its file says, whatever it is called.
+    /// For each drive a hash of the contents of its file, which may have been renamed.
     drives: Vec<[u8; 32]>,
     /// When it was taken.
     now: Nanos,
@@ -65,7 +65,7 @@ impl SavedState {
         SavedState::of(system, device.state(), now)
     }
 
-    /// The state that [`Device::state`] gave at `now` of a drive or an array built as `system` says.
+    /// From the [`Device::state`] at `now` of a device that was built as `system` says.
     pub fn of(system: &SystemRun, state: Vec<u8>, now: Nanos) -> Result<SavedState, Error> {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
@@ -73,7 +73,7 @@ impl SavedState {
         Ok(SavedState { path: PathBuf::from("-"), contents, bytes: sealed(bytes) })
     }
 
-    /// The SHA-256 that stands at the end of its file.
+    /// The SHA-256 at the end of its file.
     pub fn hash(&self) -> String {
         self.bytes[self.bytes.len() - CHECKSUM..].iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -113,7 +113,7 @@ impl SavedState {
         Ok(self.contents.now)
     }
 
-    /// First thing in which it is of another system than `own`.
+    /// The first difference between its system and `own`.
     fn difference(&self, own: &Contents) -> Result<Option<String>, Error> {
         let (saved, asked) = (SystemSpec::parse(&self.contents.system)?, SystemSpec::parse(&own.system)?);
         let same_array = shape(&saved) == shape(&asked) && self.contents.used_sectors == own.used_sectors;
@@ -126,7 +126,7 @@ impl SavedState {
     }
 }
 
-/// Description of a system, without its state. Each `auto` is the value that it stands for.
+/// Description of a system, without its state. Each `auto` is replaced by its value.
 fn describe(system: &SystemRun) -> Result<Contents, Error> {
     let settled = system.with_drives(&|run: &DriveRun| {
         let parameters = (run.layer.settled)(&run.drive, &run.parameters)?;
@@ -143,6 +143,7 @@ fn describe(system: &SystemRun) -> Result<Contents, Error> {
     })
 }
 
+/// The first difference between the saved drive and the requested one, as part of a sentence.
 fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Option<String> {
     let name = |spec: &DriveSpec| spec.drive.clone().unwrap_or_default();
     let layer = |spec: &DriveSpec| spec.layer.clone().unwrap_or_default();
@@ -165,7 +166,7 @@ fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Op
     Some(format!("is of {}.{}={}, and the run has {}={}", layer(saved), was.0, was.1, is.0, is.1))
 }
 
-/// What has to be alike of arrays besides their drives.
+/// The properties of an array, besides its drives, that have to be the same.
 fn shape(spec: &SystemSpec) -> Option<(Level, u64, WritePolicy, usize)> {
     match spec {
         SystemSpec::Drive(_) => None,

@@ -42,7 +42,7 @@ pub struct ArrayRun {
     pub write: WritePolicy,
     /// Its members, in order.
     pub members: Vec<DriveRun>,
-    /// At most how many sectors of each member are used, from its first on; what it has beyond stays empty. None: all.
+    /// How many sectors of each member are used at most, from its first on. `None`: all.
     pub used_sectors: Option<Vec<u64>>,
 }
 
@@ -76,7 +76,7 @@ impl DriveRun {
         Some((path.display().to_string(), text.to_string()))
     }
 
-    /// The same run on a similar drive. Parameters that were as the old drive's file says become what the new one's says.
+    /// The same run on a similar drive. Parameters that had the values of the old drive's file take those of the new one's.
     pub fn with_drive(&self, drive: Drive) -> Result<DriveRun, Error> {
         let old = self.layer.resolve_on(&self.drive, &[])?.scalars();
         let mut parameters = self.parameters.clone();
@@ -143,7 +143,7 @@ impl SystemRun {
         }
     }
 
-    /// Sectors that every source finds: all, or those of the smallest member where each source has one of its own.
+    /// Sectors that every source can address: those of the smallest member if each source has its own, else all.
     pub fn sectors_for_all(&self) -> Result<u64, Error> {
         match self {
             SystemRun::Drive(run) => run.host_sectors(),
@@ -151,7 +151,7 @@ impl SystemRun {
         }
     }
 
-    /// Its description, nothing left out but how much of each member is used.
+    /// Its full description, except for how much of each member is used.
     pub fn spec(&self) -> SystemSpec {
         match self {
             SystemRun::Drive(run) => SystemSpec::Drive(run.spec()),
@@ -173,7 +173,7 @@ impl SystemRun {
         }
     }
 
-    /// The settings as they take effect: drives that order no commands, or get one at a time, serve them as they come.
+    /// The settings as they take effect: drives that order no commands, or get one at a time, serve them in the order of arrival.
     pub fn effective(&self, settings: Settings) -> Settings {
         let orders = settings.depth > 1 && self.drives().iter().any(|run| run.drive.command_order.is_some());
         match settings.queue {
@@ -193,7 +193,7 @@ impl SystemRun {
         }
     }
 
-    /// The system with all its drives under `layer`, with the parameters that it has on each unless set otherwise.
+    /// The system with all its drives under `layer`, with the layer's default parameters on each.
     pub fn with_layer(&self, layer: &'static LayerSpec) -> Result<SystemRun, Error> {
         self.with_drives(&|run: &DriveRun| {
             let parameters = layer.resolve_on(&run.drive, &[])?;

@@ -12,35 +12,35 @@ pub trait BackgroundTask {
     /// Counting begins (after prefill and warm-up).
     fn counting(&mut self, _now: Nanos) {}
 
-    /// The host wants nothing more, and nothing is under way: what waited for the host need wait no longer.
+    /// The host sends no more requests, and none is in flight: work that waited for the host can begin.
     fn host_done(&mut self, _now: Nanos) {}
 
-    /// The result when the run is over; lets the members' own cleaning come to its end.
+    /// The result at the end of the run. Lets the members finish their own cleaning.
     fn report(&mut self, _array: &mut Array) -> DiskResult<Option<Rebuild>> {
         Ok(None)
     }
 
-    /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
+    /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or has nothing to do.
     fn next(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// Acts, at the moment that `next` told.
+    /// Acts at the time of `next`.
     fn act(&mut self, _array: &mut Array, _now: Nanos) -> DiskResult {
         Ok(())
     }
 
-    /// A part of it is done.
+    /// Notes a part that is done.
     fn done(&mut self, _done: &DonePart, _array: &mut Array) -> DiskResult {
         Ok(())
     }
 
-    /// The drive that is to take another's place, and its number.
+    /// The drive that will replace another, and its number.
     fn successor(&mut self) -> Option<(usize, &mut MemberDrive)> {
         None
     }
 
-    /// A request of the host was completed.
+    /// Notes a completed request of the host.
     fn completed(&mut self, _request: &Request, _times: &Times) {}
 
     /// True if nothing is left to do.
@@ -52,7 +52,7 @@ pub trait BackgroundTask {
     }
 }
 
-/// A task next to the host's requests, on an array that it is for.
+/// A task, and whether there is any work for it on the array.
 pub(super) struct ArrayWork<'a> {
     pub task: &'a mut dyn BackgroundTask,
     /// True if there is anything to do.
@@ -64,13 +64,13 @@ impl<'a> ArrayWork<'a> {
         ArrayWork { task, is_there: false }
     }
 
-    /// The requests begin; returns whether there is work next to them.
+    /// Called when requests begin; returns whether there is work alongside them.
     pub fn begin(&mut self, device: &Device) -> bool {
         self.is_there = !self.task.is_over() && matches!(device, Device::Array(_));
         self.is_there
     }
 
-    /// When it is to go on.
+    /// When it acts next.
     #[inline]
     pub fn next(&self) -> Nanos {
         if self.is_there { self.task.next() } else { Nanos::MAX }
@@ -81,7 +81,7 @@ impl<'a> ArrayWork<'a> {
         (self.is_there && !self.task.is_over()).then(|| self.task.progress())
     }
 
-    /// A request of the host was completed.
+    /// Notes a completed request of the host.
     #[inline]
     pub fn completed(&mut self, request: &Request, times: &Times) {
         if self.is_there {

@@ -1,4 +1,4 @@
-//! Check mode: what an array's requests must find, and at the end of a run everything once more.
+//! Check mode of an array: what requests must find and, at the end of a run, a check of everything.
 
 use super::Engine;
 use crate::device::{Array, Shadow};
@@ -12,7 +12,7 @@ pub(super) struct ArrayCheck {
     shadow: Option<Shadow>,
     /// Stamps that the next request writes or must find.
     expected: Vec<u64>,
-    /// Contents that it carries.
+    /// Contents that the next request carries.
     data: Buf,
 }
 
@@ -21,12 +21,12 @@ impl ArrayCheck {
         ArrayCheck { shadow: is_on.then(Shadow::default), expected: Vec::new(), data: Buf::NoData }
     }
 
-    /// Expects that every LBA was written once before all else.
+    /// Expects that every LBA was written once before the first request.
     pub fn fill(&mut self) {
         self.shadow.iter_mut().for_each(Shadow::fill);
     }
 
-    /// Takes note of what the next request is to write, or must find.
+    /// Notes the next request, and computes the stamps that it writes or must find.
     #[inline(always)]
     pub fn note(&mut self, request: &Request) {
         if let Some(shadow) = &mut self.shadow {
@@ -51,7 +51,7 @@ impl ArrayCheck {
     #[inline(always)]
     pub fn verify_served(&mut self, request: &Request) -> DiskResult {
         self.verify(request, &self.expected, &self.data)?;
-        // A drive that checks itself has told what it read, too.
+        // Also a single drive, which verifies itself, has filled in the stamps that it read.
         if !matches!(self.data, Buf::NoData) {
             self.data = Buf::NoData;
         }
@@ -71,8 +71,8 @@ impl ArrayCheck {
 }
 
 impl Engine<'_> {
-    /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the drives'
-    /// books are checked in full.
+    /// Ends a run in check mode: reads back everything that the host owns, compares parity with data, and checks the drives' internal state
+    /// in full.
     pub fn finish(&mut self) -> Result<(), Error> {
         if !self.settings.check {
             return Ok(());
@@ -113,7 +113,7 @@ pub(super) struct Sent {
     pub expected: Vec<u64>,
 }
 
-/// Requests by tag, and tags to use again. By hand: a completion reads its entry in place, and none is moved out.
+/// Requests by tag, and tags to reuse. Written by hand, so that a completion reads its entry in place.
 #[derive(Default)]
 pub(super) struct SentRequests {
     by_tag: Vec<Sent>,
@@ -137,10 +137,10 @@ impl SentRequests {
         u64::from(tag)
     }
 
-    /// The request with a tag, which is completed: the tag is used again.
+    /// Takes the completed request with a tag, which may be reused.
     #[inline]
     pub fn take(&mut self, tag: u64) -> &Sent {
-        // The entry can be read until the next `add`, which may use it again.
+        // The entry can be read until the next `add`, which may reuse it.
         self.unused.push(tag as u32);
         &self.by_tag[tag as usize]
     }

@@ -1,11 +1,10 @@
 //! Before counting begins: the state that the disk is brought into, and the warm-up.
 //!
-//! A warm-up may last until cleaning has settled, which is when the second half of what was served so far looks alike.
-//! Requests are cut into 8 to 16 windows of as many each, which double as a run grows. The rate of cleaning is
-//! what the drives read and wrote for other causes than the host's, by sectors that the host wrote. It has settled when
-//! that of each window of the second half lies within a tenth of their mean, and the persistent cache is as full at its
-//! end as at its beginning. Where no cache shows that, the host has to have written the spare sectors too. Assumption: no
-//! paper defines it.
+//! A warm-up may last until cleaning has settled, that is, until the second half of it looks steady. Requests are divided into 8 to 16
+//! windows of equal size, which doubles as a run grows. The rate of cleaning is the number of sectors that the drives read and wrote for
+//! causes other than the host, for each sector that the host wrote. It has settled when its value in each window of the second half is
+//! within a tenth of their mean, and the persistent cache is as full at the end of that half as at its beginning. Without such a cache, the
+//! host must also have written as much as there are spare sectors. Assumption: no paper defines it.
 
 use std::sync::Arc;
 
@@ -22,11 +21,11 @@ use crate::stats::outcome::Steady;
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos};
 
-/// Sectors of a prefill's writes where nothing asks for small ones: 1 MiB.
+/// Sectors of a prefill's large writes: 1 MiB.
 const LARGE_SECTORS: u64 = 2048;
 /// Sectors of the writes that fill a persistent cache at random: 4 KiB, the papers' unit.
 const SMALL_SECTORS: u64 = 8;
-/// Writes between two looks at the observer.
+/// Writes between two calls of the observer.
 const LOOK_EVERY: u64 = 4096;
 
 impl Engine<'_> {
@@ -63,8 +62,8 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// Random writes of 4 KiB until the share of the persistent cache is in use, or as many sectors as that have been
-    /// written; where there is none, random large writes, as many as make up the share of the disk.
+    /// Writes 4 KiB at random until the share of the persistent cache is in use, or as many sectors as the share have been written. Without
+    /// such a cache, writes large requests at random, as many as make up the share of the disk.
     fn fill_randomly(&mut self, share: f64) -> Result<bool, Error> {
         let (cache, host) = (self.device.cache_sectors(), self.device.host_sectors());
         let (size, whole) = if cache > 0 { (SMALL_SECTORS, cache) } else { (self.large_sectors().min(host), host) };
@@ -92,13 +91,13 @@ impl Engine<'_> {
     }
 }
 
-/// Windows at most; then two become one.
+/// The most windows; then each two become one.
 const WINDOWS_MAX: usize = 16;
 /// Requests of a window at first.
 const WINDOW_REQUESTS: u64 = 256;
 /// Largest difference of a window's rate from the mean, as a share of the mean.
 const RATE_TOLERANCE: f64 = 0.1;
-/// Sectors for each of the host's that are too few to matter.
+/// A rate of cleaning that is too low to matter.
 const RATE_LEAST: f64 = 0.01;
 /// Amount by which the cache may fill over the second half, as a share of its fill.
 const FILL_TOLERANCE: f64 = 0.05;
@@ -119,9 +118,9 @@ pub(super) struct WarmUp {
     rule: Warmup,
     /// True if counting has begun.
     pub is_over: bool,
-    /// Waits for cleaning to settle, where that is what the warm-up is for.
+    /// Watches cleaning, if the warm-up lasts until that has settled.
     watch: Option<SteadyWatch>,
-    /// When it had.
+    /// When cleaning had settled.
     pub steady: Option<Steady>,
 }
 
@@ -131,10 +130,10 @@ pub(super) struct SteadyWatch {
     begin: Nanos,
     requests: u64,
     window_requests: u64,
-    /// Requests of the window that is not over, and what was written in it.
+    /// Requests of the current window; `written` counts the sectors that they wrote.
     in_window: u64,
     written: u64,
-    /// Amount that the drives had moved when it began.
+    /// Sectors that the drives had moved when the window began.
     moved: u64,
     windows: Vec<SteadyWindow>,
 }
@@ -144,13 +143,13 @@ impl WarmUp {
         WarmUp { rule, is_over: false, watch: None, steady: None }
     }
 
-    /// The requests begin; returns whether counting does too.
+    /// Called when requests begin; returns whether counting begins with them.
     pub fn begin(&mut self, device: &Device, now: Nanos) -> bool {
         self.watch = (self.rule == Warmup::UntilSteady).then(|| SteadyWatch::new(device, now));
         self.rule == Warmup::Requests(0)
     }
 
-    /// A request is completed, the one with this number from 1 on; returns whether counting begins.
+    /// Notes a completed request with its number, from 1; returns whether counting begins now.
     pub fn completed(&mut self, request: &Request, number: u64, device: &Device, now: Nanos) -> bool {
         let Some(watch) = &mut self.watch else { return self.rule == Warmup::Requests(number) };
         let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
@@ -158,7 +157,7 @@ impl WarmUp {
         self.steady.is_some()
     }
 
-    /// Counting begins.
+    /// Ends the warm-up.
     pub fn end(&mut self) {
         self.is_over = true;
     }
@@ -178,7 +177,7 @@ impl SteadyWatch {
         }
     }
 
-    /// A request that wrote this many sectors was completed at `now`; when cleaning had settled, if it has.
+    /// Notes a request that wrote this many sectors and completed at `now`; returns when cleaning had settled, if it has.
     pub fn completed(&mut self, written: u64, device: &Device, now: Nanos) -> Option<Steady> {
         self.requests += 1;
         self.in_window += 1;
@@ -194,7 +193,7 @@ impl SteadyWatch {
         };
         (self.in_window, self.written, self.moved) = (0, 0, moved);
         self.windows.push(window);
-        // Before windows are joined: there are most of them to compare now.
+        // Tested before windows are joined, while there are the most to compare.
         let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(device));
         if self.windows.len() == WINDOWS_MAX {
             self.windows = self.windows.chunks_exact(2).map(|pair| joined(pair[0], pair[1])).collect();
@@ -204,7 +203,7 @@ impl SteadyWatch {
     }
 }
 
-/// True if the second half of `windows` looks alike; `spare`: sectors to be written where no cache shows that it is as full as it gets.
+/// True if the second half of `windows` is steady. `spare`: how much the host must have written if no cache shows its fill.
 fn has_settled(windows: &[SteadyWindow], spare: u64) -> bool {
     let (first, second) = windows.split_at(windows.len() / 2);
     let rates: Vec<f64> = second.iter().map(|one| one.moved as f64 / one.written.max(1) as f64).collect();

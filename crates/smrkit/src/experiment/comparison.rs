@@ -32,19 +32,19 @@ impl RunRecorders {
 pub struct Compared {
     /// The runs that were asked for, as far as they were begun.
     pub outcomes: Outcomes,
-    /// The runs on conventional disks, one for each drive and settings, as far as they came to their end.
+    /// The runs on conventional disks, one for each drive and settings, as far as they were completed.
     pub conventional: Vec<Outcome>,
-    /// True if every run came to its end, the quiet baseline too.
+    /// True if every run was completed, the unlisted baselines included.
     pub complete: bool,
 }
 
-/// Runs that see the same requests and have one baseline: those of one demand on the same drives, under the same settings.
+/// Runs of one demand on the same drives under the same settings: they see the same requests and have one baseline.
 pub(super) struct Group {
     /// Their numbers.
     pub runs: Vec<usize>,
     /// Number of their demand.
     demand: usize,
-    /// Size of the disk for workloads: the least that one of them offers.
+    /// Size of the disk for workloads: the smallest that a run offers.
     pub host_sectors: u64,
     /// The run on conventional disks.
     conventional: PlannedRun,
@@ -74,8 +74,8 @@ impl Group {
 
 /// Executes all runs on `demand`, and judges them against conventional disks.
 ///
-/// `in-place` is run quietly where it is not among the runs on the same drives under the same settings, unchecked, for it copes
-/// with no shingling; for arrays the same array of such disks. An interrupt leaves the outcomes so far, marked as such.
+/// The baseline is `in-place` on conventional disks (for an array, the same array of such disks). If it is not among the runs on the same
+/// drives under the same settings, it is run unlisted and unchecked. An interrupt leaves the outcomes so far, marked as incomplete.
 pub fn compare(
     runs: &[PlannedRun],
     demand: &dyn Demand,
@@ -86,8 +86,7 @@ pub fn compare(
     compare_each(runs, &vec![0; runs.len()], &[demand], monitor, what, records)
 }
 
-/// Compares runs of several demands: each is executed on the one of `demands` whose number `served` has for it. Errors: not one
-/// number of a demand for each run.
+/// Compares runs of several demands: run `i` is executed on `demands[served[i]]`. Errors: `served` does not name one demand for each run.
 pub fn compare_each(
     runs: &[PlannedRun],
     served: &[usize],
@@ -103,7 +102,7 @@ pub fn compare_each(
     let (mut all, mut served) = (runs.to_vec(), served.to_vec());
     let mut baseline_of: Vec<usize> = Vec::new();
     for group in &groups {
-        // All see the same requests, so the workload keeps to what the smallest of them offers.
+        // All see the same requests, so the workload stays within the smallest of them.
         group.runs.iter().for_each(|&run| all[run].host_sectors = Some(group.host_sectors));
         let listed = group.runs.iter().copied().find(|&run| runs[run].is_conventional());
         // Conventional runs that nobody listed are appended to the listed ones.

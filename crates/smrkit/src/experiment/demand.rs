@@ -23,18 +23,18 @@ pub struct Opening {
     pub host_sectors: u64,
     /// The seed of everything random.
     pub seed: u64,
-    /// Its number among merged ones, from 0.
+    /// Its number among merged demands, from 0.
     pub nth: u8,
     /// True if the SHA-256 of a trace or of requests from memory is wanted.
     pub hash: bool,
-    /// Placement of merged demands, if elsewhere than they say.
+    /// Placement of merged demands, if it differs from their own.
     pub placement: Option<SourcePlacement>,
-    /// True if requests' times are to be sums of a trace's think times.
+    /// True if the times of requests are to be sums of a trace's think times.
     pub think_times: bool,
 }
 
 impl Opening {
-    /// The one demand of a run, not hashed, on `host_sectors`.
+    /// Opens the only demand of a run on `host_sectors`, without a hash.
     pub fn new(host_sectors: u64, seed: u64) -> Opening {
         Opening { host_sectors, seed, nth: 0, hash: false, placement: None, think_times: false }
     }
@@ -42,12 +42,12 @@ impl Opening {
 
 /// A demand on a system.
 pub trait Demand: Send + Sync {
-    /// The smallest disk that holds it, in sectors; `None` where it takes what there is.
+    /// The smallest disk that holds it, in sectors; `None` if it fits any disk.
     fn least_sectors(&self) -> Result<Option<u64>, Error> {
         Ok(None)
     }
 
-    /// Its size among merged demands, in sectors; `None` where it shares what the others leave.
+    /// Its size among merged demands, in sectors; `None` if it takes a share of the space that the others leave.
     fn merged_sectors(&self) -> Result<Option<u64>, Error> {
         self.least_sectors()
     }
@@ -55,17 +55,17 @@ pub trait Demand: Send + Sync {
     /// Opens it for one run.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error>;
 
-    /// Description for results; nothing of what is found while it is served.
+    /// Description for results, without what is found while it is served.
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
         Ok(self.open(&Opening { hash: true, ..*opening })?.describe())
     }
 
-    /// Looks for volumes beforehand, or after `Error::SecondVolume`.
+    /// Scans for volumes, before a run or after `Error::SecondVolume`.
     fn look_for_volumes(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// An error about a run of it, in its own words: the name that was given, the remedy that fits it.
+    /// Rewords an error of a run, with the name that the demand was given, and a remedy that fits it.
     fn named(&self, error: Error) -> Error {
         error
     }
@@ -78,7 +78,7 @@ pub trait Demand: Send + Sync {
 
 /// A demand opened for one run.
 pub trait Opened: Source {
-    /// The demand whose requests these are, if they are another's.
+    /// The inner demand, if this one only passes its requests on.
     fn of(&self) -> Option<&dyn Opened> {
         None
     }
@@ -95,12 +95,12 @@ pub trait Opened: Source {
     }
 }
 
-/// A workload, and the sectors that it takes for the disk's size; `None` for what every system of a comparison offers.
+/// A generated workload.
 #[derive(Clone, Debug)]
 pub struct GeneratedDemand {
     /// The workload.
     pub workload: Workload,
-    /// Sectors that it takes for the disk's size.
+    /// The size of the disk that it assumes, in sectors; by default what every system of a comparison offers.
     pub span: Option<u64>,
 }
 
@@ -139,7 +139,7 @@ impl Demand for Table {
     }
 }
 
-/// Gives an error about room this remedy, where another address would do.
+/// Gives an error about room this remedy, if the request would fit at another address.
 pub(super) fn with_remedy(mut error: Error, remedy: &str) -> Error {
     if let Error::NoRoom(request) = &mut error
         && !request.is_too_large()
@@ -149,13 +149,13 @@ pub(super) fn with_remedy(mut error: Error, remedy: &str) -> Error {
     error
 }
 
-/// A source, and what results say of it.
+/// A source with its description for results.
 pub struct Described {
     /// Its requests.
     pub source: Box<dyn Source>,
     /// Description for results.
     pub replayed: Replayed,
-    /// The complaint about the order of its trace's rows, where they can't be replayed by their times.
+    /// The error about the order of its trace's rows, if they can't be replayed by their times.
     pub disorder: Option<String>,
 }
 
@@ -213,7 +213,7 @@ impl Demand for EditedDemand {
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        // A trace that is not read to its end knows no hash.
+        // Described before: a trace that is not read to its end has no hash.
         let hashed = if opening.hash { Some(self.demand.describe(opening)?) } else { None };
         let source = self.edit.apply(self.demand.open(opening)?, opening.host_sectors);
         Ok(Box::new(EditedRequests { source, edit: self.edit.to_string(), hashed }))
@@ -260,11 +260,11 @@ impl Opened for EditedRequests {
     }
 }
 
-/// Sizes of traces end at multiples of 1 MiB, in sectors, as the volumes of a trace do.
+/// Sizes of traces are rounded up to this many sectors (1 MiB), as those of a trace's volumes are.
 pub const TRACE_ALIGNMENT: u64 = 2048;
-/// Alignment of workloads' shares of the rest: whole blocks of 4 KiB, in sectors.
+/// Alignment of the workloads' shares of the remaining space: 4 KiB, in sectors.
 const SHARE_ALIGNMENT: u64 = 8;
-/// Remedy where addresses lie past the device, and a workload takes what there is, so that no size is known.
+/// Remedy for addresses past the device, if a workload takes the remaining space, so that no size is known.
 const NO_SIZE: &str =
     "add {fold} to take addresses modulo the capacity, give a larger {capacity}, or choose one {volume}";
 
@@ -286,8 +286,7 @@ impl MergedDemand {
         self.demands.iter().map(|demand| demand.merged_sectors()).collect()
     }
 
-    /// The sizes on devices of at least `host_sectors`. Laid end to end, workloads without a span share what the others
-    /// leave.
+    /// The sizes on devices of at least `host_sectors`. Laid end to end, workloads without a span share the space that the others leave.
     fn sizes(&self, host_sectors: u64) -> Result<Vec<u64>, Error> {
         let known = self.known()?;
         let open = known.iter().filter(|size| size.is_none()).count() as u64;
@@ -320,11 +319,11 @@ impl Demand for MergedDemand {
         }))
     }
 
-    /// Each is as large as ever, also where they lie elsewhere than they say.
+    /// Sizes come from the demands' own placement, also if `opening` places them elsewhere.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let mut parts = Vec::new();
         for (number, (demand, sectors)) in self.demands.iter().zip(self.sizes(opening.host_sectors)?).enumerate() {
-            // More than can be numbered are refused below.
+            // More demands than fit in 8 bits are refused below.
             let opening = Opening { host_sectors: sectors, nth: number as u8, placement: None, ..*opening };
             parts.push(MergePart { source: demand.open(&opening)?, sectors });
         }

@@ -1,8 +1,7 @@
-//! Experiment as a value: a system, a demand on it, and how the one is put to the other.
+//! An experiment as a value: a system, a demand on it, and the settings of the replay.
 //!
-//! [`Experiment::plan`] turns lists of values and automatic sizes into runs that need nothing but themselves;
-//! [`Experiment::compare`] executes them next to conventional disks and judges them. The command line, `advise` and the
-//! studies are fronts of it.
+//! [`Experiment::plan`] turns lists of values and automatic sizes into runs that need nothing but themselves; [`Experiment::compare`]
+//! executes them next to conventional disks and judges them. The command line, `advise` and the studies are front ends of it.
 
 pub mod comparison;
 pub mod demand;
@@ -44,14 +43,13 @@ impl Experiment {
         Experiment { settings: vec![settings], ..self }
     }
 
-    /// True if drives get more platters where the demand needs them.
+    /// True if drives get as many platters as the demand needs.
     pub fn is_sized(&self) -> bool {
         !self.settings.iter().any(|settings| settings.fold)
             && !matches!(self.system.capacity, Some(AskedCapacity::Sectors(_)))
     }
 
-    /// Sectors that drives without a size of their own must offer; `None` where that is not theirs to choose. Reads a trace
-    /// to its end.
+    /// Sectors that drives without a size of their own must offer; `None` if the size is fixed. Reads a trace to its end.
     pub fn needed_sectors(&self) -> Result<Option<u64>, Error> {
         if self.is_sized() { self.demand.least_sectors() } else { Ok(None) }
     }
@@ -80,8 +78,7 @@ impl Experiment {
 
     /// Compares all runs of `systems`, the experiment's own, under a monitor.
     ///
-    /// A trace is read for its size only where that has to be known: before a run that is recorded, and after one that met an
-    /// address past the drive.
+    /// A trace is scanned for its size only if that is needed: before a recorded run, and after a run that met an address past the drive.
     pub fn compare_watched(
         &self,
         systems: &Systems,
@@ -95,7 +92,7 @@ impl Experiment {
             comparison::compare(&runs, self.demand.as_ref(), monitor, "replaying", records)
         };
         if records.is_some() {
-            // A run that starts again for a second volume would record twice.
+            // Scanned beforehand: a run that starts again for a second volume would record twice.
             self.demand.look_for_volumes()?;
             return compare(needed()?, records);
         }
@@ -108,7 +105,7 @@ impl Experiment {
         }
     }
 
-    /// Executes all runs of `systems`, the experiment's own, without a conventional disk: what only a comparison tells is null.
+    /// Executes all runs of `systems`, the experiment's own, without a conventional disk. Columns that need a comparison are null.
     pub fn execute_watched(&self, systems: &Systems, monitor: &dyn Monitor) -> Result<Vec<Outcome>, Error> {
         self.validate()?;
         let runs = systems.runs(&self.settings, None)?;

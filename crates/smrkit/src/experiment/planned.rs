@@ -1,4 +1,4 @@
-//! One run of an experiment: what is run, and what results call it.
+//! One run of an experiment.
 
 use std::sync::Arc;
 
@@ -16,18 +16,17 @@ use crate::request::Source;
 use crate::settings::{Arrival, Prefill, Settings};
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
 
-/// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
+/// A run and its demand: a value that gives the same results wherever it is executed. Outcomes record it as text.
 #[derive(Clone)]
 pub struct PlannedRun {
     pub(crate) run: Run,
-    /// The description of an array, without what the run gave to it.
+    /// The description of an array, as it was given.
     pub array: Option<String>,
     /// Why the drives have more platters than their own.
     pub scaled: Option<Scaled>,
-    /// Sectors that a demand finds, where they are known: of the whole, or of the smallest member where each source has
-    /// one of its own.
+    /// Sectors that every source can address, if known: those of the smallest member if each source has its own, else all.
     pub(super) host_sectors: Option<u64>,
-    /// The demand, where the run was planned for one.
+    /// The demand, if the run was planned for one.
     pub demand: Option<Replayed>,
 }
 
@@ -37,14 +36,13 @@ impl PlannedRun {
         PlannedRun { run, array, scaled: None, host_sectors: Some(host_sectors), demand: None }
     }
 
-    /// The run of `demand`, of which workloads take `host_sectors` for the size of the disk.
+    /// The run of `demand`, whose workloads assume a disk of `host_sectors`.
     pub fn serving(self, demand: &dyn Demand, host_sectors: u64) -> Result<PlannedRun, Error> {
         let described = demand.describe(&Opening::new(host_sectors, self.settings().seed))?;
         Ok(PlannedRun { demand: Some(described), host_sectors: Some(host_sectors), ..self })
     }
 
-    /// The SHA-256 of system, settings and demand; `None` where the run was planned for no demand, or for one that has no
-    /// hash itself. The version of smrkit is no part of it.
+    /// The SHA-256 of system, settings and demand, but not of the version of smrkit; `None` if there is no demand, or it has no hash.
     pub fn hash(&self) -> Option<String> {
         run_hash(&self.run.record(), self.settings(), self.demand.as_ref()?)
     }
@@ -71,17 +69,17 @@ impl PlannedRun {
         self.run.background
     }
 
-    /// Record from which the run can be made again, on any demand.
+    /// Record from which the run can be repeated, on any demand.
     pub fn record(&self) -> RunRecord {
         self.run.record()
     }
 
-    /// Sectors that a demand finds.
+    /// Sectors that every source can address.
     pub fn host_sectors(&self) -> Result<u64, Error> {
         self.host_sectors.map_or_else(|| self.run.system.sectors_for_all(), Ok)
     }
 
-    /// The run, once it is known that there can be such a system.
+    /// Checks that such a system is possible.
     pub fn possible(self) -> Result<PlannedRun, Error> {
         let host_sectors = Some(self.host_sectors()?);
         Ok(PlannedRun { host_sectors, ..self })
@@ -92,7 +90,7 @@ impl PlannedRun {
         self.run.system.drives().iter().map(|drive| drive.drive.geometry.sectors).sum()
     }
 
-    /// True if it is what the others are compared with.
+    /// True if it is a baseline.
     pub fn is_conventional(&self) -> bool {
         self.run.system.drives().iter().all(|drive| drive.layer.name == BASELINE)
     }
@@ -102,8 +100,7 @@ impl PlannedRun {
         self.run.system.drives().iter().any(|drive| drive.layer.name == HOST_MANAGED_DISK)
     }
 
-    /// The run on conventional disks; unchecked, for on a shingled disk it would be caught, as it should be when it is asked
-    /// for.
+    /// The run on conventional disks, without check mode: that would catch `in-place` on a shingled disk.
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
         // A saved state is of the shingled layer; the conventional disk begins full instead.
         let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
@@ -142,7 +139,7 @@ impl PlannedRun {
         self
     }
 
-    /// Serves `demand`; what only a comparison tells is null.
+    /// Serves `demand`. Columns that need a comparison are null.
     pub fn execute(
         &self,
         demand: &dyn Demand,
@@ -176,8 +173,8 @@ impl PlannedRun {
         Ok(measured)
     }
 
-    /// Runs on the requests that `open` yields instead of the demand's own, so the outcome has no content hash. If a second volume
-    /// turns up, volumes are looked up in `demand`.
+    /// Runs on the requests of `open` instead of the demand's own, so the outcome has no content hash. If a second volume turns up,
+    /// `demand` scans for volumes.
     pub fn serve(
         &self,
         demand: &dyn Demand,
@@ -187,6 +184,7 @@ impl PlannedRun {
         Ok(self.measure_opened(demand, open, observer)?.conclude())
     }
 
+    /// Measures the run. If the trace turns out to have a second volume, looks for all volumes and starts again.
     fn measure_opened(
         &self,
         demand: &dyn Demand,
@@ -214,7 +212,7 @@ impl PlannedRun {
         Ok(Outcome { array, scaled: self.scaled, replayed, ..measured })
     }
 
-    /// Names the layer that broke the law, or the run that is impossible, where the error does not.
+    /// Names the layer that broke the shingling law, or the run that is impossible, if the error does not.
     pub fn named(&self, error: Error) -> Error {
         let drives = self.run.system.drives();
         let layer = drives.first().map_or("", |drive| drive.layer.name);

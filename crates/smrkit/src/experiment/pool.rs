@@ -1,5 +1,5 @@
-//! Several runs at once: one thread a run, all cores, one bar. An interrupt or a failed run ends the others. By hand: runs are long,
-//! so that a counter shares them out as well as rayon would.
+//! Several runs at once: a thread for each run, on all cores, under one progress bar. An interrupt or a failed run ends the others. Written
+//! by hand: runs are long, so a counter distributes them as well as rayon would.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -19,15 +19,15 @@ const SAY_EVERY: Duration = Duration::from_millis(200);
 /// Takes the completed requests of a run, one by one.
 pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
 
-/// Makes what takes note of the physical accesses of a drive, by its number.
+/// Makes the recorder for the physical accesses of a drive, by its number.
 pub type RecorderOf = Box<dyn FnMut(usize) -> Box<dyn Recorder> + Send>;
 
 /// Takes the state at the end of a run.
 pub type StateSink = Box<dyn FnOnce(SavedState) + Send>;
 
-/// A front's eye on runs, and its hand on them.
+/// How a front end watches runs and interrupts them.
 pub trait Monitor: Sync {
-    /// True if runs shall go on; asked often.
+    /// `false` interrupts the runs. Asked often.
     fn goes_on(&self) -> bool {
         true
     }
@@ -37,23 +37,23 @@ pub trait Monitor: Sync {
         None
     }
 
-    /// Number of runs that go on at once; 0 keeps them on the calling thread, one after another.
+    /// Number of concurrent runs; 0 keeps them on the calling thread, one after another.
     fn threads(&self) -> usize {
         std::thread::available_parallelism().map_or(1, |n| n.get())
     }
 
-    /// `runs` runs begin; `what` says what they are for.
+    /// Begins `runs` runs for the purpose `what`.
     fn begin(&self, _runs: usize, _what: &str) -> Box<dyn Stage> {
         Box::new(Unseen)
     }
 }
 
-/// Shows several runs while they go on; dropped at their end.
+/// Shows the progress of several runs; dropped at their end.
 pub trait Stage: Send + Sync {
-    /// A run has come so far.
+    /// Shows the progress of a run.
     fn show(&self, _run: usize, _step: RunStage) {}
 
-    /// A run has ended.
+    /// Notes the end of a run.
     fn end(&self, _run: usize) {}
 }
 
@@ -80,7 +80,7 @@ struct Unseen;
 
 impl Stage for Unseen {}
 
-/// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`, and stands last.
+/// Makes all of `jobs` by `make`, which also gets a job's number. Jobs that were not begun are `None`, and come last.
 pub fn make_all<Job: Sync, Made: Send>(
     jobs: &[Job],
     monitor: &dyn Monitor,
@@ -124,7 +124,7 @@ pub fn make_one<Made>(
     make(&mut RunWatch::new(0, stage.as_ref(), monitor, &AtomicBool::new(false)))
 }
 
-/// A source that shows how far it was read, and ends where its monitor says so.
+/// A source that shows its progress, and ends when its monitor interrupts it.
 pub struct WatchedSource<'a, S> {
     /// The source.
     pub source: S,
@@ -138,7 +138,7 @@ impl<'a, S: Source> WatchedSource<'a, S> {
         WatchedSource { source, stage: monitor.begin(1, what), monitor }
     }
 
-    /// The source, and nothing to be seen of it any more.
+    /// Ends the display; returns the source.
     pub fn finish(self) -> S {
         self.source
     }
@@ -159,7 +159,7 @@ impl<S: Source> Source for WatchedSource<'_, S> {
     }
 }
 
-/// The content, also after a thread died with it.
+/// Locks the mutex, also if a thread panicked while it held it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -185,13 +185,13 @@ impl<'a> RunWatch<'a> {
         RunWatch { run, stage, monitor, failed, requests: None, accesses: None, state: None, started: now, said: now }
     }
 
-    /// Hands what is recorded of the run to what takes note of it.
+    /// Records the run to `records`.
     pub fn recording(self, records: RunRecorders) -> RunWatch<'a> {
         let RunRecorders { requests, accesses, state } = records;
         RunWatch { requests, accesses, state, ..self }
     }
 
-    /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
+    /// Shows the progress, from 0 to 1, of a run that counts no requests; returns `false` if it is interrupted.
     pub fn is_at(&mut self, share: f64) -> bool {
         const STEPS: u64 = 1_000_000;
         let done = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;

@@ -1,4 +1,4 @@
-//! What an outcome records of a run: its content hash, and the run again.
+//! The record of a run in its outcome: a content hash, and all that is needed to repeat the run.
 //!
 //! The hash is equal for equal runs, on any machine and wherever their files lie. The version that made an outcome is no part of it.
 
@@ -21,10 +21,10 @@ use crate::settings::Settings;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled, TraceReading};
 use crate::workload::Workload;
 
-/// Opens the trace at a path, read as it was.
+/// Opens the trace at a path, read as recorded.
 pub type OpenTrace<'a> = dyn Fn(&str, &TraceReading) -> Result<Box<dyn Demand>, Error> + 'a;
 
-/// The text form of a planned run: what an outcome records of it.
+/// The text form of a planned run, as outcomes record it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PlannedRecord {
     /// The description of an array.
@@ -43,7 +43,7 @@ pub struct PlannedRecord {
 }
 
 impl PlannedRun {
-    /// The demand again, from its description. Errors: there is none, or it was requests from memory.
+    /// Rebuilds the demand from its description. Errors: there is none, or it was requests from memory.
     pub fn demand(&self, open: &OpenTrace) -> Result<Box<dyn Demand>, Error> {
         match &self.demand {
             Some(replayed) => demand(replayed, open),
@@ -87,7 +87,7 @@ impl TryFrom<PlannedRecord> for PlannedRun {
     }
 }
 
-/// The run that `outcome` tells of. Errors: a merge of several.
+/// Rebuilds the run of `outcome`. Errors: a merge of several.
 pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     if let Some(count) = outcome.merged_runs {
         return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
@@ -103,7 +103,7 @@ pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     record.try_into()
 }
 
-/// The run of a recorded system under `settings`.
+/// Rebuilds the run of a recorded system under `settings`.
 pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Error> {
     if record.from_state.is_some() {
         let message = "the run began with a saved state, which its record does not hold: run it again from that state";
@@ -114,28 +114,28 @@ pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Err
     runs.into_iter().next().ok_or_else(unknown)
 }
 
-/// The demand that was `replayed`. Errors: one that was neither a trace nor a workload.
+/// Rebuilds the demand that was `replayed`. Errors: one that was neither a trace nor a workload.
 pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, Error> {
     if let Some(edit) = &replayed.edit {
         let demand = demand(&Replayed { edit: None, ..replayed.clone() }, open)?.into();
         return Ok(Box::new(EditedDemand { demand, edit: edit.parse()? }));
     }
-    let reading = replayed.trace_reading.clone().unwrap_or_default();
-    let one = |trace: Option<&str>, workload: Option<&str>, sectors, own: Option<&TraceReading>| match (trace, workload)
-    {
-        (Some(path), _) => open(path, own.unwrap_or(&reading)),
-        (None, Some(text)) => {
-            Ok(Box::new(GeneratedDemand { workload: Workload::parse(text)?, span: sectors }) as Box<dyn Demand>)
+    let shared_reading = replayed.trace_reading.clone().unwrap_or_default();
+    let of_source = |trace: &Option<String>, workload: &Option<String>, sectors, reading: &Option<TraceReading>| {
+        if let Some(path) = trace {
+            return open(path, reading.as_ref().unwrap_or(&shared_reading));
         }
-        (None, None) => Err(Error::Usage("requests from memory are in no record: give them again".into())),
+        let Some(text) = workload else {
+            return Err(Error::Usage("requests from memory are in no record: give them again".into()));
+        };
+        Ok(Box::new(GeneratedDemand { workload: Workload::parse(text)?, span: sectors }) as Box<dyn Demand>)
     };
     let Some(sources) = &replayed.sources else {
-        return one(replayed.trace.as_deref(), replayed.workload.as_deref(), replayed.workload_sectors, None);
+        return of_source(&replayed.trace, &replayed.workload, replayed.workload_sectors, &None);
     };
-    let each = sources.iter().map(|source| {
-        let (trace, workload) = (source.trace.as_deref(), source.workload.as_deref());
-        one(trace, workload, Some(source.sectors), source.trace_reading.as_ref())
-    });
+    let each = sources
+        .iter()
+        .map(|source| of_source(&source.trace, &source.workload, Some(source.sectors), &source.trace_reading));
     let placement = match sources.iter().any(|source| source.first_lba > 0) {
         true => SourcePlacement::EndToEnd,
         false => SourcePlacement::Zero,
@@ -150,10 +150,10 @@ pub(super) fn hashed(mut run: Outcome) -> Outcome {
     run
 }
 
-/// The SHA-256 of what was run, under which settings (the seed among them), on which requests; `None` where the requests are
-/// nothing that can be told apart: from a source that has no hash.
+/// The SHA-256 of the system, the settings (the seed among them) and the requests; `None` if the requests came from a source without a
+/// hash.
 pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) -> Option<String> {
-    // Every field is named, so that none is forgotten.
+    // Every field is named, so that no new one is forgotten.
     let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns, from_state } = run;
     let system = named_by_text(SystemSpec::parse(system).ok()?, drive_files).to_string();
     let rebuild = rebuild.map(String::from);
@@ -174,16 +174,16 @@ fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> Sy
     system
 }
 
-/// Way in which a trace was read: its format, named or recognised, and what was taken of it.
+/// How a trace was read: its format, named or recognised, and the options that selected requests.
 fn reading(format: &Option<String>, reading: &Option<TraceReading>) -> Option<impl Debug> {
     let TraceReading { volume, format: asked, skip_bad_rows } = reading.as_ref()?;
-    // A name alone asks for what is recognised without it; what follows a colon does not.
+    // A bare name would be recognised without being given; only text after a colon changes how a trace is read.
     let asked = asked.as_deref().filter(|asked| asked.contains(':'));
     let recognised = format.as_deref().and_then(|format| format.split(" (").next());
     Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
 }
 
-/// Properties that tell these requests from others. Left out are where a trace lies and what was noted about it.
+/// Properties that identify the requests, without the path of a trace and the notes on its rows.
 fn requests(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;
@@ -216,7 +216,7 @@ pub(super) fn requests_hash(requests: &[Request]) -> String {
     hex(hash.finalize())
 }
 
-/// The SHA-256 of a value's text, which has every field.
+/// The SHA-256 of a value's debug text, which has every field.
 fn hash(value: &impl Debug) -> String {
     hex(Sha256::digest(format!("{value:?}")))
 }

@@ -1,6 +1,6 @@
-//! System that serves a demand: a drive or an array, as it was asked for, and every run that lists of values make of it.
+//! The system that serves a demand: a drive or an array as it was asked for, and the runs that its lists of values expand to.
 //!
-//! `--capacity`: a size, or as many of a drive's platters as a trace needs on every layer of a comparison.
+//! `--capacity` is a size, or as many platters as a trace needs on every layer of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::settings::Settings;
 use crate::stats::outcome::{RunRecord, Scaled};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// The drive that is taken where none is named: a disk that many people own, and drive-managed.
+/// The default drive: a drive-managed disk that many people own.
 pub const DEFAULT_DRIVE: &str = "st8000dm004";
 
-/// Layers where none is named.
+/// Layers if none is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultLayers {
     /// Every layer.
@@ -41,29 +41,29 @@ pub enum DefaultLayers {
 /// A drive or an array, as it was asked for.
 #[derive(Clone, Default)]
 pub struct System {
-    /// An array; members take from the system what they leave out.
+    /// An array. Members inherit from the system the values that they leave out.
     pub array: Option<ArraySpec>,
-    /// Drives that come with smrkit, or paths of drive files, each in runs of its own; [`DEFAULT_DRIVE`] where none is named.
+    /// Built-in drives, or paths of drive files, each in runs of its own; by default [`DEFAULT_DRIVE`].
     pub drives: Vec<String>,
     /// Layers, each in a run of its own; [`AS_SOLD`] is that of the drive's file.
     pub layers: Vec<String>,
-    /// Layers where none is named.
+    /// Layers if none is named.
     pub default_layers: DefaultLayers,
-    /// Leaves the baseline out where no layer is named.
+    /// Leaves the baseline out if no layer is named.
     pub no_baseline: bool,
     /// Parameters, as `layer.key=value`; several values with commas between multiply the runs.
     pub set: Vec<String>,
-    /// The size of drives; [`AskedCapacity::Auto`] where none is given.
+    /// The size of drives; by default [`AskedCapacity::Auto`].
     pub capacity: Option<AskedCapacity>,
     /// The array's own work next to the demand.
     pub rebuild: Option<RebuildSpec>,
-    /// Drives as values, by the names that `drives` and the array's members have for them.
+    /// Drives given as values, by the names that `drives` and the array's members use for them.
     pub given: BTreeMap<String, Drive>,
-    /// At most how many sectors of each member of the array are used; all, where none are named.
+    /// How many sectors of each member of the array are used at most; by default all.
     pub used_sectors: Option<Vec<u64>>,
     /// The length of the timeline's windows; without, they double as the run grows.
     pub window: Option<Nanos>,
-    /// State that every run begins with, under settings that say so; where nothing else is named, of its own system.
+    /// Saved state that runs begin with, if their settings say so. If nothing else is named, the system is the state's.
     pub from_state: Option<Arc<SavedState>>,
 }
 
@@ -73,19 +73,19 @@ impl System {
         System::drive(drive.name.clone()).given(drive.name.clone(), drive)
     }
 
-    /// The system with this drive where `name` stands for one. A record keeps the drive by the path and the text of its file, so
-    /// that one without a file is recorded as the shipped drive of its name.
+    /// The system with this drive for `name`. A record keeps the path and the text of a drive's file; a drive without a file is recorded as
+    /// the built-in drive of its name.
     pub fn given(mut self, name: impl Into<String>, drive: Drive) -> System {
         self.given.insert(name.into(), drive);
         self
     }
 
-    /// A drive that comes with smrkit, or the path of a drive file, under every layer.
+    /// A built-in drive, or the path of a drive file, under every layer.
     pub fn drive(name: impl Into<String>) -> System {
         System::default().and_drive(name)
     }
 
-    /// The system on this drive too, in runs of its own.
+    /// Adds a drive, in runs of its own.
     pub fn and_drive(mut self, name: impl Into<String>) -> System {
         self.drives.push(name.into());
         self
@@ -96,13 +96,13 @@ impl System {
         System { array: Some(spec), ..System::default() }
     }
 
-    /// The system under this layer too.
+    /// Adds a layer.
     pub fn layer(mut self, name: impl Into<String>) -> System {
         self.layers.push(name.into());
         self
     }
 
-    /// The system with a parameter, as `layer.key`, at this value; several with commas between multiply the runs.
+    /// Sets a parameter, `layer.key`. Several values with commas between multiply the runs.
     pub fn set(mut self, key: &str, value: impl ToString) -> System {
         self.set.push(format!("{key}={}", value.to_string()));
         self
@@ -119,7 +119,7 @@ impl System {
         no_drive && self.layers.is_empty() && self.set.is_empty()
     }
 
-    /// The run of a system that makes one. Errors: lists of values, which make several, and settings that make no sense.
+    /// The only run of a system. Errors: lists of values, which make several runs, and settings that make no sense.
     pub fn run(&self, settings: Settings) -> Result<PlannedRun, Error> {
         settings.validate()?;
         let runs = Systems::new(self)?.runs(&[settings], None)?;
@@ -135,7 +135,7 @@ impl System {
         }
     }
 
-    /// Its layers for `drives`, which name none. Errors: a layer that one of them can't have.
+    /// Its layers for `drives`, which name none themselves. Errors: a layer that one of them can't have.
     fn chosen(&self, drives: &[&Drive]) -> Result<Vec<ChosenLayer>, Error> {
         let is_sold = drives.iter().all(|drive| drive.translation.is_some());
         let every = || layer::all().into_iter().filter(|spec| !(self.no_baseline && spec.name == BASELINE));
@@ -155,7 +155,7 @@ impl System {
             if !self.layers.is_empty() {
                 layers.iter().zip(drives).try_for_each(|(layer, drive)| layer.check_on(drive))?;
             }
-            // A conventional disk is sold with the baseline.
+            // A conventional disk is sold with the baseline itself: it is named once.
             let name = |spec: &&'static LayerSpec| spec.name;
             let is_same = |other: &ChosenLayer| {
                 on_drives(other).is_ok_and(|own| own.iter().map(name).eq(layers.iter().map(name)))
@@ -167,7 +167,7 @@ impl System {
         Ok(distinct)
     }
 
-    /// Refuses what no drive of an array would take.
+    /// Refuses options that no drive of an array would use.
     fn refuse_unused(&self, drives: &[DriveSpec]) -> Result<(), Error> {
         let is_unused = [
             ("layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
@@ -194,16 +194,16 @@ pub struct Systems {
 
 /// Choice that the drives of one run share.
 struct Choice {
-    /// The drive where none is named.
+    /// The drive for members that name none.
     drive: String,
     layer: Option<ChosenLayer>,
     set: Vec<SetValue>,
 }
 
-/// Layer that a drive of its own decides about, or one for all.
+/// A layer for all drives, or each drive's own.
 #[derive(Clone, Copy)]
 enum ChosenLayer {
-    /// The layer that the drive is sold with; of one that is not sold, another, if there is one here.
+    /// The layer that the drive is sold with, or `or` for a drive that is not a product.
     AsSold {
         or: Option<&'static LayerSpec>,
     },
@@ -228,7 +228,7 @@ impl ChosenLayer {
 }
 
 impl Systems {
-    /// Looks up what was asked for, and refuses what no drive would take.
+    /// Looks up the names of what was asked for, and refuses options that no drive would use.
     pub fn new(asked: &System) -> Result<Systems, Error> {
         if asked.used_sectors.is_some() && asked.array.is_none() {
             return Err(Error::Usage("used_sectors is for members of an array: leave it out".into()));
@@ -243,7 +243,7 @@ impl Systems {
         }
     }
 
-    /// Refuses a layer of its own that a drive of an array can't have.
+    /// Refuses an array whose drive names a layer that it can't have.
     fn check_members(&self) -> Result<(), Error> {
         for spec in self.spec.drives() {
             let names = spec
@@ -271,14 +271,14 @@ impl Systems {
         matches!(self.spec, SystemSpec::Array(_))
     }
 
-    /// The system of a record: every drive with its layer, its size and its parameters. Errors: a drive file whose text is not in the record.
-    /// Its path may name anything, and whoever wrote the record may be anybody.
+    /// The system of a record: every drive with its layer, its size and its parameters. Errors: a drive file whose text is not in the
+    /// record. Its path is never read, because a record may come from anybody.
     pub(super) fn recorded(record: &RunRecord) -> Result<Systems, Error> {
         let (used_sectors, window) = (record.used_sectors.clone(), record.window_ns.map(Nanos));
         let asked = System { rebuild: record.rebuild, used_sectors, window, ..System::default() };
         let load = |name: &str| match record.drive_files.get(name) {
             Some(text) => Drive::parse(name.as_ref(), text),
-            // Behind the name of a drive that comes with smrkit may stand an end of a range, as @KEY=low.
+            // The name of a built-in drive may end with a chosen value, such as @KEY=low.
             None if !name.contains('/') && DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) => {
                 Drive::load(name)
             }
@@ -315,7 +315,7 @@ impl Systems {
         self.drives.values().filter_map(Drive::file).map(Path::to_path_buf)
     }
 
-    /// Sentences on the drives that are not what was asked for: they stand for models which have none of their own, or have a layer that
+    /// Sentences on drives that are not quite what was asked for: they stand for a model without a drive of its own, or have a layer that
     /// no such disk is sold with.
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
         let own = self.drives.values().filter_map(|drive| {
@@ -334,8 +334,8 @@ impl Systems {
         self.choices.len()
     }
 
-    /// The runs, drive by drive, each under every one of the settings. Where no size was asked for, each drive has as many platters as
-    /// every run needs to hold `needed` sectors (of a dedicated array, what each source needs).
+    /// The runs, drive by drive, each under all of the settings. If no size was asked for, each drive gets as many platters as every run
+    /// needs to hold `needed` sectors (on a dedicated array: the sectors of each source).
     pub fn runs(&self, settings: &[Settings], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let mut runs = Vec::new();
         for choices in self.choices.chunk_by(|a, b| a.drive == b.drive) {
@@ -362,7 +362,7 @@ impl Systems {
         let least = if own == DriveSize::Platters(1) { self.least_platters(choices, needed) } else { 1 };
         let (times, mut runs) = match fewest(least, sized)? {
             Some(found) => found,
-            // Where the drives themselves are impossible, that is what has to be said.
+            // If a drive is impossible at its own size, that error is the one to show.
             None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.name(), needed))),
         };
         if times > 1 && own == DriveSize::Platters(1) {
@@ -378,7 +378,7 @@ impl Systems {
         self.array.clone().unwrap_or_else(|| self.drives.values().map(|drive| drive.name.clone()).collect())
     }
 
-    /// Times its platters below which a single drive surely holds too little.
+    /// A multiple of its platters below which a single drive certainly holds too little.
     fn least_platters(&self, choices: &[Choice], needed: u64) -> u64 {
         match (&self.array, choices.first().and_then(|choice| self.drives.get(&choice.drive))) {
             (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors.max(1)),
@@ -439,8 +439,8 @@ fn choices(
     Ok(choices)
 }
 
-/// The drives with paths by which their texts are told apart, as a record keeps them: of two texts at one path the second lies in
-/// a folder called as its drive is here.
+/// The drives with distinct paths for distinct texts, because a record keeps texts by path. Of two texts at one path, the second is put in
+/// a folder with the name of its drive here.
 fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
     let own = |(name, drive): (String, Drive)| {
@@ -455,7 +455,7 @@ fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     drives.into_iter().map(own).collect()
 }
 
-/// Builds one run; drives that are described alike are looked at once.
+/// Builds one run. Drives with the same description are built once.
 struct RunBuilder<'a> {
     of: &'a Systems,
     choice: &'a Choice,
@@ -464,7 +464,7 @@ struct RunBuilder<'a> {
 }
 
 impl<'a> RunBuilder<'a> {
-    /// A drive or an array, and the sectors that every source finds on it.
+    /// A drive or an array, and the sectors that every source can address.
     fn system(&mut self, spec: &'a SystemSpec) -> Result<(SystemRun, u64), Error> {
         match spec {
             SystemSpec::Drive(drive) => self.drive(drive).map(|(run, sectors)| (run.into(), sectors)),
@@ -493,7 +493,7 @@ impl<'a> RunBuilder<'a> {
             (None, None) => unreachable!("where a drive names no layer, the run does"),
         };
         let layer = layer.on(&drive)?;
-        // The description's own parameters come last: they hold.
+        // The description's own parameters come last, and override.
         let set = [of_layer(&self.choice.set, layer), spec.set.clone()].concat();
         let parameters = layer.resolve_on(&drive, &set)?;
         let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
@@ -567,7 +567,7 @@ pub enum AskedCapacity {
     Auto,
     /// A number of sectors.
     Sectors(u64),
-    /// This number of sectors, or as few more as a trace needs: what a recording of a drive of this size is run on.
+    /// This number of sectors, or as few more as a trace needs: for the recording of a drive of this size.
     AtLeast(u64),
 }
 
@@ -591,7 +591,7 @@ pub enum DriveSize {
 }
 
 impl DriveSize {
-    /// The size that is not `auto`'s to choose; the drive's own for `auto`.
+    /// The size that was asked for; the drive's own for `auto`.
     pub fn for_capacity(capacity: Option<AskedCapacity>) -> DriveSize {
         match capacity {
             Some(AskedCapacity::Sectors(sectors) | AskedCapacity::AtLeast(sectors)) => DriveSize::Sectors(sectors),
@@ -620,11 +620,11 @@ impl DriveSize {
 /// Step from one size to the next where a drive's size is not a multiple of its platters: 1 MiB (assumption).
 const STEP_SECTORS: u64 = 2048;
 
-/// Times more platters than which none are tried: from the smallest drive to the largest there can be.
+/// The largest multiple of platters that is tried: from the smallest drive to the largest possible.
 const PLATTERS_MAX: u64 = 1 << 40;
 
-/// Drive by `made` with the fewest platters (times the drive's own, from `least` on) that are enough; `None` where no number
-/// is. More platters never hold less.
+/// Finds the smallest multiple of a drive's platters, from `least` on, for which `made` returns a drive that is large enough; `None` if no
+/// multiple is. More platters never hold less.
 pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
     let (mut too_few, mut enough, mut step) = (least.max(1) - 1, least.max(1), 1);
     let mut fitting = made(enough)?;
@@ -645,7 +645,7 @@ pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> 
     Ok(fitting.map(|made| (enough, made)))
 }
 
-/// The refusal of a trace that no number of platters holds.
+/// The error for a trace that no number of platters holds.
 pub fn too_large(what: &str, needed: u64) -> Error {
     let needed = Bytes(needed.saturating_mul(SECTOR_BYTES));
     Error::Impossible(format!(
@@ -654,7 +654,7 @@ pub fn too_large(what: &str, needed: u64) -> Error {
     ))
 }
 
-/// Note on drives with more platters than their own.
+/// The note on drives with more platters than their own; `None` for one times.
 pub fn scaled(times: u64, needed: u64, own_sectors: u64) -> Option<Scaled> {
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
     (times > 1).then(|| Scaled { platters: times, needed_bytes: bytes(needed), own_bytes: bytes(own_sectors) })

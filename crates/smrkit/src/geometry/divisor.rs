@@ -1,7 +1,9 @@
-//! Arithmetic that every access needs: exact division by a number that is known in advance, and the stretch that a number lies in.
+//! Arithmetic that every access needs: exact division by a number that is known in advance, and a search for the stretch that contains a
+//! number.
 //!
-//! Division is Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it. By hand: quotient and
-//! remainder come from one multiplication, and without a branch. Stretches of very different lengths follow each other.
+//! Division is Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it. Written by hand, so
+//! that quotient and remainder come from one multiplication, without a branch. Stretches are contiguous and may have very different
+//! lengths.
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ impl Divisor {
     pub fn divide(&self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.value;
-        // Where the divisor is small the correction is a toss-up: no branch, which would be predicted wrongly.
+        // Without a branch: for small divisors the correction is a toss-up, and half of the predictions would be wrong.
         let one_less = remainder >= self.value;
         (quotient + u64::from(one_less), remainder - if one_less { self.value } else { 0 })
     }
@@ -69,7 +71,7 @@ pub struct StretchIndex {
 }
 
 impl StretchIndex {
-    /// An index of `count` stretches (1 to 65,536) of the numbers up to `end`; `ended_at` tells how many end at a number or before.
+    /// An index of `count` stretches (1 to 65,536) of the numbers up to `end`. `ended_at` returns how many end at or before a number.
     pub fn new(end: u64, count: usize, ended_at: impl Fn(u64) -> usize) -> StretchIndex {
         assert!((1..=1 << 16).contains(&count), "{count} stretches");
         let shift = (0..).find(|shift| (end >> shift) < BUCKETS).unwrap_or(0);
@@ -77,7 +79,7 @@ impl StretchIndex {
         StretchIndex { firsts: buckets.map(|bucket| ended_at(bucket << shift).min(count - 1) as u16).collect(), shift }
     }
 
-    /// The stretch that `at` lies in, `stretches` being all of them; the last for numbers beyond.
+    /// The index in `stretches` of the one that contains `at`; the last for numbers beyond.
     #[inline]
     pub fn find<T>(&self, stretches: &[T], at: u64, ends_before: impl Fn(&T) -> bool) -> usize {
         let bucket = ((at >> self.shift) as usize).min(self.firsts.len() - 2);

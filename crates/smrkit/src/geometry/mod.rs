@@ -23,7 +23,7 @@ pub(crate) use zone::SECTORS_MAX;
 /// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.
 pub type Turn = u64;
 
-/// Turns a share of a rotation (0 to 1, exclusive) into a `Turn`; what lies outside is folded into it.
+/// Converts a share of a rotation into a `Turn`, modulo a rotation.
 pub fn turn(share: f64) -> Turn {
     (share.rem_euclid(1.0) * 18_446_744_073_709_551_616.0) as u64
 }
@@ -75,8 +75,8 @@ impl Geometry {
         Geometry::of_zones(zone::zones_of(shapes, skew)?, skew, defects.into())
     }
 
-    /// Lays out recording zones that lie on all surfaces, in the order of PBAs; a shape counts the tracks of one surface, and
-    /// its own surface means nothing. `slips` are raw sectors. Errors: as for [`Geometry::new`].
+    /// Lays out recording zones that lie on all surfaces, in the order of PBAs; a shape counts the tracks of one surface, and its own
+    /// surface is ignored. `slips` are raw sectors. Errors: as for [`Geometry::new`].
     pub fn interleaved(
         shapes: &[(ZoneShape, Skews)],
         interleave: TrackInterleave,
@@ -155,7 +155,7 @@ impl Geometry {
         let zone = &self.zones[self.zone_index(raw)];
         let (k, sector) = Geometry::in_zone(zone, raw);
         let first = zone.first_track + k;
-        // Mostly one track; defects would lengthen the extent.
+        // The usual case, one track. With defects the extent might be longer.
         if self.slips.is_empty() && sector + sectors <= zone.track_sectors {
             return (first, first);
         }
@@ -170,7 +170,7 @@ impl Geometry {
         self.slips.usable(self.raw_track_start(track))
     }
 
-    /// `track_start` of a track that mostly lies in the recording zone of a sector before it.
+    /// `track_start` of a track that is mostly in the recording zone of `pba`, a sector before it.
     #[inline]
     pub(crate) fn track_start_near(&self, pba: Pba, track: Track) -> Pba {
         let zone = self.zone_of(pba);

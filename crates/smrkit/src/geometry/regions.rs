@@ -1,6 +1,6 @@
 //! Regions of equal size with a guard after each: the shingled regions of Cassuto 2010, section II.B.
 //!
-//! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
+//! The guard keeps a write in one region from damaging the next. Its cost is counted here, and nowhere else.
 
 use super::divisor::StretchIndex;
 use super::{Divisor, Geometry, RecordingZone, pieces_by_divisor};
@@ -21,7 +21,7 @@ pub enum Guard {
 struct ZoneRegions {
     first_region: u64,
     regions: u64,
-    /// Raw sectors for track guards, usable ones for sector guards (which know no tracks).
+    /// The first sector: a raw one with guards of tracks, a usable one with guards of sectors.
     origin: u64,
     stride: Divisor,
 }
@@ -43,7 +43,7 @@ pub struct Regions {
     region: Divisor,
     /// Number of regions.
     pub count: u64,
-    /// Everything that the layout loses: guards, the rest of tracks, and what is left at the ends.
+    /// All sectors that the layout loses: guards, ends of tracks, and the rest at the ends of the disk.
     pub guard_sectors: u64,
 }
 
@@ -113,7 +113,7 @@ impl Regions {
         strip.first_region + strip.stride.quotient(at.saturating_sub(strip.origin)).min(strip.regions - 1)
     }
 
-    /// Region and offset of an LBA where LBAs fill the regions in turn; the region may lie beyond `count`.
+    /// Region and offset of an LBA, if LBAs fill the regions in order. The region may be beyond the last.
     #[inline]
     pub fn of_logical(&self, lba: Lba) -> (u64, u64) {
         self.region.divide(lba.0)
@@ -127,6 +127,7 @@ fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> 
     vec![ZoneRegions { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
 }
 
+/// The regions of each recording zone from `from` to `to`. Each has as many whole tracks as hold `region` sectors despite defects.
 fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
     let mut strips = Vec::new();
     let mut first_region = 0;
@@ -140,7 +141,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
         let tracks = end.saturating_sub(first);
         let own = region.saturating_add(margin).div_ceil(length);
         let stride = own.saturating_add(guard);
-        // The last region of the stretch has nothing after it to protect.
+        // The last region of the stretch needs no guard: nothing follows it.
         let spare = if high <= raw.end { guard } else { 0 };
         let regions = tracks.saturating_add(spare) / stride;
         if regions > 0 {
@@ -157,7 +158,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
 }
 
 impl Geometry {
-    /// The most defects that a stretch with `sectors` usable sectors can hold: room that it must have to spare.
+    /// The most defects in any stretch with `sectors` usable sectors, for which a region must leave room.
     pub(crate) fn most_defects_within(&self, sectors: u64) -> u64 {
         self.slips.most_within(sectors)
     }

@@ -8,7 +8,7 @@ use crate::units::Pba;
 /// Raw sectors that hold no PBA.
 #[derive(Clone, Debug, Default)]
 pub struct Slips {
-    /// Each run in ascending order: the PBA that would lie there, and the sectors slipped up to the run's end.
+    /// Each run in ascending order: the first PBA after it, and the sectors slipped up to its end.
     runs: Arc<[(u64, u64)]>,
 }
 
@@ -65,7 +65,7 @@ impl Slips {
     /// The first PBA at or after a raw sector.
     #[inline]
     pub fn usable(&self, raw: u64) -> Pba {
-        // A run begins at its PBA and what the runs before it slip.
+        // A run begins at the raw sector of its PBA plus the sectors that earlier runs slip.
         let (mut low, mut high) = (0, self.runs.len());
         while low < high {
             let middle = (low + high) / 2;
@@ -79,7 +79,7 @@ impl Slips {
         Pba(run.map_or(raw, |(at, total)| at.max(raw.saturating_sub(total))))
     }
 
-    /// The most slipped sectors from one to another that have at most `sectors` others between them.
+    /// The most slipped sectors in any stretch that has at most `sectors` others between its first and its last slipped one.
     pub fn most_within(&self, sectors: u64) -> u64 {
         let (mut first, mut before, mut most) = (0, 0, 0);
         for (at, total) in self.runs.iter() {

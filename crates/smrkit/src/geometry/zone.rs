@@ -1,5 +1,5 @@
-//! Recording zones: the order of their tracks (one surface, cylinder by cylinder, or in runs over all surfaces), the angles of their
-//! sectors, and how shapes are laid end to end and refused where no drive could have them.
+//! Recording zones: the order of their tracks (on one surface, cylinder by cylinder, or in runs over all surfaces) and the angles of their
+//! sectors; and how shapes are laid end to end, and impossible ones refused.
 
 use crate::error::Error;
 use crate::geometry::Turn;
@@ -53,14 +53,14 @@ pub struct RecordingZone {
     pub toward: Edge,
     /// The cylinder of its first track: the outermost where it shingles inward, else the innermost.
     pub first_cylinder: u64,
-    /// The next recording zone carries on in the same direction on the same surface, perhaps after guard tracks.
+    /// True if the next recording zone continues in the same direction on the same surface, perhaps after guard tracks.
     pub continues: bool,
     pub(super) order: TrackOrder,
     pub(super) raw_first: u64,
     pub(super) raw_end: u64,
     /// Angle at which its first sector begins.
     pub(super) origin: Turn,
-    /// From a track's first sector to the next track's, and to that of one on another surface.
+    /// The angle from a track's first sector to the next track's; `head_skew` if that is on another surface.
     pub(super) skew: Turn,
     pub(super) head_skew: Turn,
     /// The mean angle from a track's first sector to the next track's.
@@ -89,7 +89,7 @@ impl RecordingZone {
         }
     }
 
-    /// The surface that it lies on; `None` where it lies on all of them.
+    /// The surface that it lies on; `None` if it lies on all of them.
     pub fn surface(&self) -> Option<u32> {
         match self.order {
             TrackOrder::Surface(surface) => Some(surface),
@@ -97,7 +97,7 @@ impl RecordingZone {
         }
     }
 
-    /// Tracks that follow each other on one surface; `None` where all do.
+    /// Consecutive tracks on one surface; `None` if the whole zone is on one.
     pub fn run_tracks(&self) -> Option<u64> {
         self.order.run_tracks()
     }
@@ -125,7 +125,7 @@ impl RecordingZone {
         angle
     }
 
-    /// True if a track, none before the zone's first, is one of its own.
+    /// True if a track is in the zone. It is not before the zone's first.
     #[inline]
     pub(crate) fn holds(&self, track: Track) -> bool {
         track - self.first_track < self.tracks
@@ -166,10 +166,10 @@ impl RecordingZone {
 pub struct TrackInterleave {
     /// Surfaces, at least 1.
     pub surfaces: u32,
-    /// Tracks of a run on one surface before the next surface's turn. 1 is cylinder by cylinder; longer runs turn back with
-    /// each surface (serpentine).
+    /// Tracks of a run on one surface before the next surface. 1 means cylinder by cylinder; longer runs alternate in direction
+    /// (serpentine).
     pub run_tracks: u64,
-    /// Cylinders on which the surfaces go backward, where runs are of 1 track.
+    /// Cylinders on which the surfaces go backward, if runs have 1 track.
     pub alternation: Alternation,
 }
 
@@ -203,19 +203,19 @@ pub(super) enum TrackOrder {
     Surface(u32),
     /// The surfaces of a cylinder, then the next cylinder.
     Cylinders(Divisor),
-    /// The surfaces of a cylinder, then the next cylinder, backward on each second one; on the first where the number is 1.
+    /// The surfaces of a cylinder, then the next cylinder, backward on every second one: on the first if the number is 1.
     Alternating(Divisor, u64),
     /// Runs of tracks over the surfaces.
     Runs(SurfaceRuns),
 }
 
-/// Rounds of one run on each surface; the last round's runs are as short as the zone's end makes them.
+/// Rounds of one run on each surface. The runs of the last round may be shorter, at the zone's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SurfaceRuns {
     surfaces: Divisor,
     run: Divisor,
     last_run: Divisor,
-    /// Tracks before the last round, where that is short.
+    /// Tracks before the short last round.
     whole_tracks: u64,
     /// Runs before it.
     whole_runs: u64,
@@ -238,14 +238,14 @@ impl TrackOrder {
         TrackOrder::Runs(SurfaceRuns {
             surfaces: Divisor::new(surfaces),
             run: Divisor::new(run),
-            // 0 where all rounds are whole; then no track asks for it.
+            // 0 if all rounds are whole: then it is never used.
             last_run: Divisor::new(cylinders % run),
             whole_tracks: rounds * run * surfaces,
             whole_runs: rounds * surfaces,
         })
     }
 
-    /// Cylinders inward of the zone's rim of track `k`, and its surface; `None` on a surface of its own.
+    /// The cylinder of track `k`, counted from the zone's outermost, and its surface; `None` for a zone on one surface.
     #[inline]
     pub fn spot(&self, k: u64) -> Option<(u64, u32)> {
         match self {
@@ -263,7 +263,7 @@ impl TrackOrder {
         }
     }
 
-    /// How many of the first `k` steps from track to track change the surface, and stay on the cylinder or close to it.
+    /// How many of the first `k` steps from track to track change the surface, and stay on the cylinder or (with runs) close to it.
     #[inline]
     pub fn head_steps(&self, k: u64) -> u64 {
         match self {
@@ -283,7 +283,7 @@ impl TrackOrder {
         }
     }
 
-    /// Tracks that follow each other on one surface; `None` where all do.
+    /// Consecutive tracks on one surface; `None` if the whole zone is on one.
     pub fn run_tracks(&self) -> Option<u64> {
         match self {
             TrackOrder::Surface(_) => None,
@@ -294,7 +294,7 @@ impl TrackOrder {
 }
 
 impl SurfaceRuns {
-    /// The run of a track, its place in the run, and how long the run is.
+    /// The run of a track, the track's index in the run, and the length of the run.
     fn run_of(&self, k: u64) -> (u64, u64, u64) {
         if k < self.whole_tracks {
             let (run, at) = self.run.divide(k);
@@ -312,7 +312,7 @@ impl SurfaceRuns {
     }
 }
 
-/// The recording zones of shapes on a surface each, in order. Errors: none, sizes out of range, zones that overlap.
+/// Recording zones that lie on one surface each, in order. Errors: no shapes, sizes out of range, zones that overlap.
 pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<RecordingZone>, Error> {
     let mut zones = end_to_end(shapes)?;
     for zone in &mut zones {
@@ -326,7 +326,7 @@ pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Recording
     Ok(zones)
 }
 
-/// The recording zones of shapes on all surfaces, in order; they run inward. Errors: the same.
+/// Recording zones that lie on all surfaces, in order, and run inward. Errors: as for [`zones_of`].
 pub(super) fn interleaved_zones(
     shapes: &[(ZoneShape, Skews)],
     interleave: TrackInterleave,
@@ -347,7 +347,7 @@ pub(super) fn interleaved_zones(
     Ok(zones)
 }
 
-/// Zones end to end, each on the surface of its shape and without skew.
+/// Zones laid end to end, each on the surface of its shape, without skew.
 fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
     let impossible = |message: String| Err(Error::Impossible(message));
     if shapes.is_empty() || shapes.len() > ZONES_MAX {
@@ -408,7 +408,7 @@ fn continues(a: &RecordingZone, b: &RecordingZone) -> bool {
 }
 
 fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
-    // Zones on all surfaces overlap where they would on the first.
+    // Zones on all surfaces are compared on the first.
     let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surfaces().start, z.cylinders(), i)).collect();
     spans.sort_unstable();
     for pair in spans.windows(2) {

@@ -1,13 +1,14 @@
 //! Interlaced recording, updated by read-modify-write: the rules of IMRSim (Zeng et al., "IMRSim: A Disk Simulator for Interlaced
 //! Magnetic Recording Technology", 2022), which puts the usual scheme of the field into a device mapper target.
 //!
-//! Every other track lies at the bottom, with a top track on either side that overlaps it. A top track is written without harm. A write
-//! to a bottom track spoils what lies beside it on both top tracks: if that is in use, it is read before and written back afterwards,
-//! block by block and not whole tracks. Tracks are given to LBAs in two or three phases, bottom tracks first, so that nothing has
-//! to be rewritten up to half of the space.
+//! Every other track is a bottom track, overlapped by a top track on either side. Writing a top track does no harm. A write to a bottom
+//! track destroys the sectors beside it on both top tracks: those in use are read before, and written back afterwards, by blocks rather
+//! than whole tracks. Tracks are given to LBAs in two or three phases, bottom tracks first, so that nothing has to be rewritten until half
+//! of the space is used.
 //!
 //! Assumptions: LBAs have fixed places, while IMRSim gives places in the order of first writes; top and bottom tracks are equally long, and
-//! sectors of the same number lie beside each other; the drive's tracks are interlaced, whatever law of shingling its file has; what is rewritten is in memory alone meanwhile, so that a power cut takes it.
+//! sectors of the same number lie beside each other; the drive's tracks are interlaced, whatever law of shingling its file has; sectors
+//! being rewritten are in memory only, so that a power cut loses them.
 
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ counts! {
 
 state! { Imr { values: valid, counts; built: layout, capacity; } }
 
-/// A run of a top track in memory, while the bottom track beside it is written.
+/// A run of a top track that is held in memory while the bottom track beside it is written.
 struct TopRun {
     pba: Pba,
     sectors: u64,
@@ -114,7 +115,7 @@ struct TopRun {
 }
 
 impl Imr {
-    /// What is in use beside a piece of a bottom track, on the track before or after it, from its first sector in use to the last.
+    /// The sectors beside a piece of a bottom track, on the track before or after it, from the first in use to the last.
     fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<(Pba, u64)> {
         let first = self.layout.beside(piece, is_after)?;
         let lba = self.layout.lba(first)?;
@@ -125,6 +126,7 @@ impl Imr {
         Some((first + (from - lba), end - from))
     }
 
+    /// Writes sectors of one track. A write to a bottom track first reads its top neighbours, and rewrites them afterwards.
     fn write_piece(&mut self, disk: &mut Disk, piece: &TrackPiece, data: &Buf) -> DiskResult {
         let pba = self.layout.pba(piece);
         let is_bottom = is_bottom(disk.geometry(), disk.geometry().track_of(pba));
@@ -164,7 +166,7 @@ impl Layer for Imr {
         let layout = Arc::clone(&self.layout);
         for piece in layout.pieces(lba, n) {
             self.write_piece(disk, &piece, data)?;
-            // A later piece of this request may lie beside it.
+            // Noted at once, because a later piece of this request may lie beside it.
             self.valid.insert(lba + piece.at, piece.sectors);
         }
         Ok(())
@@ -188,7 +190,7 @@ impl Layer for Imr {
         true
     }
 
-    /// Which sectors are in use is known no more: all are taken for used.
+    /// Forgets which sectors are in use: all count as used.
     fn power_cut(&mut self) {
         self.valid = LbaSet::all();
     }

@@ -42,7 +42,7 @@ struct InPlace {
     sectors: u64,
 }
 
-/// All of a drive's sectors are the host's.
+/// The host gets all sectors of a drive.
 fn capacity(sectors: u64) -> Capacity {
     Capacity { raw_sectors: sectors, host_sectors: sectors, ..Capacity::default() }
 }

@@ -1,7 +1,7 @@
 //! The interface of a layer, and what every layer has in common.
 //!
-//! Layers that clean while nothing waits do it in stages ([`Need::Spare`]), after a delay and until a request comes; the disk under them
-//! keeps the time. The default delay of 1.1 s is what owners of sold drives report; no paper gives one.
+//! Layers that clean in idle time do it in stages ([`Need::Spare`]), after a delay and until a request comes; the caller keeps the time.
+//! The default delay of 1.1 s is what owners of sold drives report; no paper gives one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::schema::{Key, Keyed, Refused, Switch, Time};
 use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 use crate::{keys, record};
 
-/// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
+/// The most memory for the tables of a layer (assumption). A layer that would need more is refused before it is built.
 pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
 
 /// Urgency of a step.
@@ -28,11 +28,11 @@ pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
 pub enum Need {
     /// Due before the next request.
     Must,
-    /// Merely helps, while nothing waits; see [`Layer::idle_delay`].
+    /// Useful in idle time; see [`Layer::idle_delay`].
     Spare,
 }
 
-/// A translation layer. The disk is an argument, never a field: state and platters apart.
+/// A translation layer. The disk is an argument, never a field, which keeps state and platters apart.
 pub trait Layer: Send {
     /// Use of the platters' sectors; `host_sectors` bounds every LBA below.
     fn capacity(&self) -> Capacity;
@@ -43,25 +43,25 @@ pub trait Layer: Send {
     /// Writes the first `n` sectors of `data` at `lba`; returns when it completes.
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
 
-    /// The most waiting writes that one call of [`Layer::write_together`] takes; 1 turns it off.
+    /// The most queued writes that one call of [`Layer::write_together`] takes. 1 turns that off.
     fn takes_together(&self) -> usize {
         1
     }
 
-    /// Sectors that it writes as one at most; with more, each of the writes is on its own.
+    /// The most sectors that it writes as one. Writes with more sectors in total are written one by one.
     fn joint_sectors(&self) -> u64 {
         u64::MAX
     }
 
-    /// Writes what has waited together, in this order; returns when all of it completes.
+    /// Writes several queued writes, in this order; returns when all of them complete.
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
         writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
     }
 
-    /// Says whether the host waits at a flush for the next writes.
+    /// Tells the layer whether a flush waits for the next writes.
     fn set_flushing(&mut self, _is_flushing: bool) {}
 
-    /// End of the band of `lba`, where a long run is best written up to; `None` where it makes no difference.
+    /// End of the band of `lba`, up to which a long run is best written; `None` if it makes no difference.
     fn band_end(&self, _lba: Lba) -> Option<Lba> {
         None
     }
@@ -74,20 +74,20 @@ pub trait Layer: Send {
         disk.flush()
     }
 
-    /// Does one stage of what is due or helps; returns whether there was any.
+    /// Does one stage of cleaning that `need` allows; returns `false` if there was none.
     fn step(&mut self, _disk: &mut Disk, _need: Need) -> DiskResult<bool> {
         Ok(false)
     }
 
-    /// Time without a command after which idle time is used; `None` where it is left unused.
+    /// Time without a command after which the layer cleans; `None` if it does not clean in idle time.
     fn idle_delay(&self) -> Option<Nanos> {
         None
     }
 
-    /// Says which of several merged sources the next writes come from.
+    /// Tells the layer which of several merged sources the next writes come from.
     fn set_source(&mut self, _source: u8) {}
 
-    /// End of the conventional recording at the outer edge: sectors before it are written without harm to any other.
+    /// End of the conventionally recorded sectors at the outer edge, where writes damage no others.
     fn conventional_end(&self) -> Pba {
         Pba(0)
     }
@@ -97,44 +97,42 @@ pub trait Layer: Send {
         false
     }
 
-    /// Takes every LBA as written once, in order, and nothing as cached, in a layer just built on an empty drive; returns where
-    /// they lie. It takes no longer on a large drive: what a map would hold of each LBA is not stored.
+    /// Fills a new layer on an empty drive as if every LBA had been written once, in order, with an empty cache; returns where LBAs lie.
+    /// Takes no longer on a large drive, because no map stores an entry for each LBA.
     fn fill(&mut self) -> Arc<dyn Placement>;
 
-    /// True if all that was acknowledged is still there after a power cut, flushed or not.
+    /// True if all acknowledged writes survive a power cut, flushed or not.
     fn keeps_acknowledged(&self) -> bool {
         false
     }
 
-    /// True if it rewrites data where they lie, with what it has read of them in memory only: a power cut then takes sectors that were
-    /// flushed.
+    /// True if it rewrites data in place, holding it in memory only: a power cut then loses sectors that were flushed.
     fn rewrites_in_place(&self) -> bool {
         false
     }
 
-    /// Commits so far. Each made durable all that had been acknowledged, whether or not the host has flushed.
+    /// Commits so far. Each made all acknowledged writes durable, whether or not the host flushed.
     fn commits(&self) -> u64 {
         0
     }
 
-    /// Flushed data that a power cut would lose, because only the map in volatile memory finds it.
+    /// Flushed data that a power cut would lose, because only the map in volatile memory points to it.
     fn forgets(&self) -> Vec<Range<Lba>> {
         Vec::new()
     }
 
-    /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes, and is back.
-    /// Nothing has been read yet.
+    /// Forgets what it keeps in volatile memory only, after a power cut that may have torn one of its writes.
     fn power_cut(&mut self) {}
 
-    /// The whole state, as bytes that only a layer built alike understands: see [`Layer::restore`]. Data that it holds in memory is
-    /// left out, as on a disk that holds none.
+    /// The whole state, as bytes for [`Layer::restore`] of a layer that is built alike. Without data that it holds in memory, as on a disk
+    /// that holds none.
     fn state(&self) -> Vec<u8>;
 
-    /// Takes over the [`Layer::state`] of a layer that was built alike; from then on it goes on as that one would have. After an
-    /// error it is of no use.
+    /// Restores the [`Layer::state`] of a layer that was built alike: from then on both behave the same. After an error this layer is
+    /// unusable.
     fn restore(&mut self, saved: &[u8]) -> DiskResult;
 
-    /// Place of `lba` now, or where a read of it goes if nothing was written to it.
+    /// Place of `lba` or, if it was never written, where a read of it goes.
     fn locate(&self, lba: Lba) -> Pba;
 
     /// False if a read of `lba` finds zeros, whatever lies where [`Layer::locate`] says.
@@ -142,7 +140,7 @@ pub trait Layer: Send {
         true
     }
 
-    /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
+    /// Checks the layer's internal state in full: one valid place for each LBA, counts that agree, guards kept.
     fn check(&self) -> DiskResult;
 
     /// Memory of the maps, in bytes.
@@ -155,7 +153,7 @@ pub trait Layer: Send {
         Gauges::default()
     }
 
-    /// Sectors that a host can write before the layer must clean; `None` of a layer that keeps no log.
+    /// Sectors that a host can write before the layer must clean; `None` if the layer has no log.
     fn room_before_cleaning(&self) -> Option<u64> {
         None
     }
@@ -165,31 +163,31 @@ pub trait Layer: Send {
         LayerStats::default()
     }
 
-    /// Bands, or what the layer has in their place, that were moved or rewritten: `docs/reference/layers.md` says which.
+    /// Bands (or the layer's equivalent, see `docs/reference/layers.md`) that were moved or rewritten.
     fn bands_moved(&self) -> u64 {
         0
     }
 
-    /// What cleaning did for a file system on zones; `None` in other layers.
+    /// Counts of cleaning by a file system on zones; `None` in other layers.
     fn garbage_collection(&self) -> Option<GarbageCollection> {
         None
     }
 
-    /// Counting starts anew (after warm-up).
+    /// Starts counting anew, after warm-up.
     fn reset_stats(&mut self) {}
 
-    /// The zones that a host sees and has to write in order, if it does.
+    /// The zones, if the host sees them and has to write them in order.
     fn zones(&self) -> Option<&dyn HostZones> {
         None
     }
 
-    /// As [`Layer::zones`], to change their state.
+    /// The same, mutable.
     fn zones_mut(&mut self) -> Option<&mut dyn HostZones> {
         None
     }
 }
 
-/// A command of a host that changes the state of a zone and carries no data. A discard of the whole zone resets it.
+/// A command that changes the state of a zone and carries no data. A zone is reset by a discard of all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneAction {
     /// Keeps the zone open until it is closed, full or reset.
@@ -226,7 +224,7 @@ pub struct ZoneReport {
     pub pointer: u64,
 }
 
-/// Number and size of a disk's zones, and how many may be in use; 0 is no limit.
+/// Number and size of a disk's zones, and how many may be in use. 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneLimits {
     /// Sectors of a zone.
@@ -237,11 +235,11 @@ pub struct ZoneLimits {
     pub conventional: u64,
     /// Zones that may be open.
     pub max_open: u64,
-    /// Zones that may be begun and not full.
+    /// Zones that may be partly written.
     pub max_active: u64,
 }
 
-/// Zones as a host sees them that is served.
+/// Zones as the host of a served drive sees them.
 pub trait HostZones {
     /// Their number and limits.
     fn limits(&self) -> ZoneLimits;
@@ -249,14 +247,14 @@ pub trait HostZones {
     /// State of a zone.
     fn report(&self, zone: u64) -> ZoneReport;
 
-    /// Whether a disk carries out a request that comes now. Errors: which rule it breaks.
+    /// Checks whether the disk would carry out a request now. Errors: the rule that it breaks.
     fn check_request(&self, request: &Request) -> Result<(), String>;
 
-    /// Carries out a command. Errors: which rule it breaks.
+    /// Carries out a command. Errors: the rule that it breaks.
     fn act(&mut self, action: ZoneAction, zone: u64) -> Result<(), String>;
 }
 
-/// One of several writes that have waited together.
+/// One of several writes that were queued together.
 #[derive(Clone, Copy)]
 pub struct QueuedWrite<'a> {
     /// First LBA of the target.
@@ -268,7 +266,7 @@ pub struct QueuedWrite<'a> {
 }
 
 impl QueuedWrite<'_> {
-    /// The data of several, one after another, and how many sectors that are.
+    /// The data of several writes, one after another, and how many sectors it has.
     pub fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
         let n = writes.iter().map(|one| one.sectors).sum();
         let mut data = disk.buf(n);
@@ -363,12 +361,12 @@ impl Gauge {
     }
 }
 
-/// The parameters of a layer as fields, and what they make of a drive.
+/// The parameters of a layer as fields, and the layer that they make of a drive.
 pub trait LayerKeys: Keyed + 'static {
     /// Use of the drive's sectors, computed without building the layer; must equal [`Layer::capacity`].
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
 
-    /// The parameters with a value for each `auto`, where it stands for one number.
+    /// The parameters with each `auto` replaced by its value, if it has one.
     fn settled(self, _drive: &Drive) -> Self {
         self
     }
@@ -377,10 +375,10 @@ pub trait LayerKeys: Keyed + 'static {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error>;
 }
 
-/// Property of a drive under a layer with these parameters.
+/// A property of a drive under a layer with these parameters.
 type OnDrive<T> = dyn Fn(&Drive, &Parameters) -> Result<T, Error> + Send + Sync;
 
-/// A scheme: its name, what it takes, and how it is built.
+/// A scheme: its name, its parameters, and how it is built.
 pub struct LayerSpec {
     /// The name on the command line and in results.
     pub name: &'static str,
@@ -392,7 +390,7 @@ pub struct LayerSpec {
     pub keys: &'static (dyn Fn() -> Vec<Key> + Send + Sync),
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
-    /// True if it puts rewriting off though it has no persistent cache: a log, or zones that buffer writes.
+    /// True if it defers rewriting without a persistent cache: a log, or zones that buffer writes.
     pub puts_rewriting_off: bool,
     /// Use of a drive's sectors under it, computed without building the layer; must equal [`Layer::capacity`].
     pub capacity: &'static OnDrive<Capacity>,
@@ -400,7 +398,7 @@ pub struct LayerSpec {
     pub settled: &'static OnDrive<Parameters>,
     /// Builds it on an empty drive.
     pub build: &'static OnDrive<Box<dyn Layer>>,
-    /// What tells a registered layer's code from other versions of it: results are kept under it. Layers of this crate go by its version.
+    /// Identifies the version of a registered layer's code, by which results are kept. Layers of this crate go by the crate's version.
     pub code: Option<&'static str>,
 }
 
@@ -430,12 +428,12 @@ impl LayerSpec {
         }
     }
 
-    /// The same layer, which puts rewriting off though it has no persistent cache.
+    /// The same layer, marked as deferring rewriting without a persistent cache.
     pub const fn putting_rewriting_off(self) -> LayerSpec {
         LayerSpec { puts_rewriting_off: true, ..self }
     }
 
-    /// A layer without parameters, built by closures: what becomes of a drive's sectors, and the layer on an empty drive. It
+    /// A layer without parameters, from closures: one returns the use of a drive's sectors, one builds the layer on an empty drive. It
     /// lives as long as the process.
     pub fn from_closures(
         name: &str,
@@ -457,8 +455,8 @@ impl LayerSpec {
         }
     }
 
-    /// The parameters that it has on a drive, with `set` in their place: the drive file's where the drive is sold with this layer, or where
-    /// the layer lies on the zones of a host-managed drive and has parameters of the same names.
+    /// Its parameters on a drive, overridden by `set`. They are the drive file's if the drive is sold with this layer, or if the layer
+    /// works on the zones of a host-managed drive, for parameters of the same names.
     pub fn resolve_on(&self, drive: &Drive, set: &[(String, String)]) -> Result<Parameters, Error> {
         let keys = (self.keys)();
         let sold = drive
@@ -475,7 +473,7 @@ impl LayerSpec {
         [HOST_MANAGED_DISK, "dm-zoned", "zone-log"].contains(&self.name)
     }
 
-    /// Refuses a layer that the drive can't have, since it is sold as another kind of disk.
+    /// Refuses a layer that the drive can't have, because it is sold as another kind of disk.
     pub fn check_on(&self, drive: &Drive) -> Result<(), Error> {
         match &drive.translation {
             Some(sold) if self.is_on_zones() && sold.layer != HOST_MANAGED_DISK => {
@@ -490,7 +488,7 @@ impl LayerSpec {
         }
     }
 
-    /// A sentence where the drive is sold as a kind of disk that has no such layer, but its platters can be shingled so in a simulation.
+    /// A sentence for drives that are not sold with such a layer, but whose platters can be simulated under it.
     pub fn supposes_of(&self, drive: &Drive) -> Option<String> {
         let sold = &drive.translation.as_ref()?.layer;
         let kind = match sold.as_str() {
@@ -504,12 +502,12 @@ impl LayerSpec {
         })
     }
 
-    /// The layer with a mark of its code, so that its results can be kept: another mark, another layer.
+    /// The layer with a mark that identifies its code, so that its results can be kept.
     pub fn with_code(self, code: &str) -> LayerSpec {
         LayerSpec { code: Some(String::from(code).leak()), ..self }
     }
 
-    /// The defaults of its parameters, with `set` (key, value as text) in their place.
+    /// The defaults of its parameters, overridden by `set` (key, value as text).
     ///
     /// An unknown key or an impossible value is a usage error that names the layer and what is expected.
     pub fn resolve(&self, set: &[(String, String)]) -> Result<Parameters, Error> {
@@ -544,15 +542,15 @@ pub const DRIVE_MANAGED: &str = "drive-managed";
 /// The host-managed disk, which translates nothing.
 pub const HOST_MANAGED_DISK: &str = "zoned";
 
-/// Name by which the layer of a drive file is asked for.
+/// The name that means the layer of the drive file.
 pub const AS_SOLD: &str = "as-sold";
 
-/// Sectors of a record of `words` words of 64 bits on the platters, with three in front: kind, length and checksum (assumption).
+/// Sectors of a record of `words` words of 64 bits on the platters, after a header of three: kind, length and checksum (assumption).
 pub(super) const fn record_sectors(words: u64) -> u64 {
     (words + 3).div_ceil(SECTOR_BYTES / 8)
 }
 
-/// A check found the layer's books wrong.
+/// The fault of a check that found the layer's state inconsistent.
 pub(super) fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))
 }
@@ -578,14 +576,14 @@ keys! {
 }
 
 impl DelayKeys {
-    /// The delay, where idle time is used.
+    /// The delay; `None` if the layer does not clean in idle time.
     pub fn when(&self, used: bool) -> Option<Nanos> {
         used.then_some(self.idle_delay)
     }
 }
 
 impl IdleKeys {
-    /// The delay, where idle time is used.
+    /// The delay; `None` if the layer does not clean in idle time.
     pub fn delay(&self) -> Option<Nanos> {
         self.delay.when(self.idle_clean)
     }

@@ -1,8 +1,8 @@
 //! Translation layers: where an LBA lies, and what it takes to write it there.
 //!
-//! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or
-//! time: it reads and writes through [`Disk`](crate::disk::Disk) and keeps its own books. To add one, write a file and add a line to
-//! [`LAYERS`], from which commands, tests and benchmark take it.
+//! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or time: it reads and
+//! writes through [`Disk`](crate::disk::Disk), and keeps its own state. To add one, write a file and add a line to [`LAYERS`], from which
+//! commands, tests and benchmark take it.
 
 mod bands;
 mod dm_zoned;
@@ -53,15 +53,15 @@ pub const LAYERS: &[LayerSpec] = &[
     imr::SPEC,
 ];
 
-/// Disks that check what the host sends instead of translating it: found by their names, and left out where every layer is
-/// meant, since only a host that keeps their rules can use them.
+/// Disks that check the host's requests instead of translating them. Found by their names, but not part of "every layer", because only a
+/// host that follows their rules can use them.
 pub const HOST_MANAGED: &[LayerSpec] = &[zoned::SPEC];
 
 /// Layers of other crates.
 static REGISTERED: RwLock<Vec<&'static LayerSpec>> = RwLock::new(Vec::new());
 
-/// Makes a layer of another crate known: from then on, in this process, its name stands wherever a layer is named, instead of one that was
-/// registered under that name before. Errors: the name of a layer of this crate.
+/// Registers a layer of another crate: from then on, in this process, it can be named like any layer. Replaces a layer registered under the
+/// same name. Errors: the name of a layer of this crate.
 pub fn register(spec: LayerSpec) -> Result<&'static LayerSpec, Error> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     if is_built_in(spec.name) {
@@ -78,7 +78,7 @@ pub fn is_built_in(name: &str) -> bool {
     LAYERS.iter().chain(HOST_MANAGED).any(|known| known.name == name)
 }
 
-/// Every layer that takes requests as they come, registered ones last.
+/// Every layer that takes any request, registered ones last.
 pub fn all() -> Vec<&'static LayerSpec> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     LAYERS.iter().chain(registered.iter().copied()).collect()
@@ -97,7 +97,7 @@ pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
     })
 }
 
-/// The layer that a drive is sold with. Errors: its file names none, or none that there is.
+/// The layer that a drive is sold with. Errors: its file names none, or an unknown one.
 pub fn as_sold(drive: &Drive) -> Result<&'static LayerSpec, Error> {
     match &drive.translation {
         Some(sold) => find(&sold.layer),

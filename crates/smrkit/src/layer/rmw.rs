@@ -3,11 +3,11 @@
 //! LBAs lie in order in guarded regions. A write that would destroy valid data reads a portion of the region, merges, and
 //! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region.
 //!
-//! Under the law of distances a rewrite takes the valid data within the DPID upstream with it, and the data before that,
-//! as if one more write always wore it out (U = 1), for the layer keeps no order of writes.
+//! Under the law of distances a rewrite includes the valid data within the DPID upstream, and the data before that, as if a second write
+//! always wore it out (U = 1), because the layer does not record the order of writes.
 //!
-//! With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
-//! "band held open"); what they hold is lost with the power.
+//! With `hold`, that many regions stay open in memory, and are rewritten when another takes their place (the array study's "band held
+//! open"). A power cut loses what they hold.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ struct Rmw {
     capacity: Capacity,
     /// LBAs that hold data of the host.
     valid: LbaSet,
-    /// LBAs ever written: a second write to one wears the tracks before it.
+    /// LBAs ever written: a second write to one wears the tracks upstream.
     written: LbaSet,
     hold: usize,
     /// Regions open in memory, the least recently used first.
@@ -88,7 +88,7 @@ struct Rmw {
 
 counts! { RmwCounts { rewrites, rewritten_sectors } }
 
-/// A region open in memory: what was written to it and is not on the platters yet.
+/// A region that is open in memory, with writes that are not on the platters yet.
 #[derive(Serialize, Deserialize)]
 struct OpenRegion {
     region: u64,
@@ -138,7 +138,7 @@ impl Rmw {
         place(&self.regions, lba)
     }
 
-    /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
+    /// Divides `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
     fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
         let size = self.region;
         pieces_by_divisor(lba.0, n, size)
@@ -151,7 +151,7 @@ impl Rmw {
             return (0, self.region.value);
         }
         let (mut from, mut to) = (first, end);
-        // What is taken in at one end may reach further at the other.
+        // Sectors added at one end may require more at the other.
         loop {
             let before = (from, to);
             to = self.reach_downstream(disk, (base, start), from, to);
@@ -162,10 +162,10 @@ impl Rmw {
         }
     }
 
-    /// First sector of a rewrite such that no sector upstream sees a second write after its own.
+    /// First sector of a rewrite that wears out no valid sector upstream.
     fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
         let reach = disk.interference().upstream();
-        // Only a second write wears what lies upstream, and there is none if nothing of this was written before.
+        // Only a second write wears the sectors upstream, and none of these sectors was written before.
         if reach == 0 || self.written.runs(base + first, end - first).next().is_none() {
             return first;
         }
@@ -180,7 +180,7 @@ impl Rmw {
         from
     }
 
-    /// End of a rewrite such that all valid data that it destroys on its way is within it.
+    /// End of a rewrite that includes all valid data that it destroys.
     fn reach_downstream(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, mut end: u64) -> u64 {
         let law = disk.interference();
         loop {
@@ -194,7 +194,7 @@ impl Rmw {
             if self.portion == Portion::Tail {
                 return self.region.value;
             }
-            // What is taken in destroys in its turn what lies behind it.
+            // The added sectors destroy those behind them in turn.
             end = self.run_end(base, lba) - base;
         }
     }
@@ -217,8 +217,7 @@ impl Rmw {
         let base = Lba(region * self.region.value);
         let pba = self.regions.start(region);
         let (from, to) = self.portion(disk, (base, pba), first, end);
-        // Nothing valid is destroyed, nor overwritten between the dirty runs: the data can be written as they are in
-        // memory.
+        // Nothing valid is destroyed, nor overwritten between the dirty runs, so nothing has to be read.
         if (from, to) == (first, end) && self.holes_are_empty(base, dirty) {
             disk.write(pba + first, end - first, Cause::Host, data, at)?;
         } else {
@@ -232,7 +231,7 @@ impl Rmw {
             self.counts.rewritten_sectors += to - from;
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
-        // Gaps between valid runs count, too: they were written over.
+        // Gaps between valid runs were written, too.
         self.written.insert(base + from, to - from);
         for &(a, b) in dirty {
             self.valid.insert(base + a, b - a);
@@ -247,7 +246,7 @@ impl Rmw {
         })
     }
 
-    /// The region open in memory, the most recently used one from now on; the one used longest ago makes room.
+    /// Opens a region in memory, as the most recently used one. If there are too many, closes the least recently used.
     fn open(&mut self, disk: &mut Disk, region: u64) -> DiskResult<&mut OpenRegion> {
         let held = match self.held.iter().position(|held| held.region == region) {
             Some(at) => self.held.remove(at),
@@ -270,7 +269,7 @@ impl Rmw {
         self.rewrite(disk, held.region, &dirty, &held.data, at)
     }
 
-    /// Checks that what is valid was written.
+    /// Checks that all valid sectors were written.
     fn check_runs(&self) -> DiskResult {
         for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
             if !self.written.contains_all(lba, n) {
@@ -349,8 +348,7 @@ impl Layer for Rmw {
         true
     }
 
-    /// What held regions took is lost, and what a torn rewrite destroyed. Which sectors are in use is known no more: all are taken
-    /// for used.
+    /// Loses the writes of held regions, and data that a torn rewrite destroyed. Forgets which sectors are in use: all count as used.
     fn power_cut(&mut self) {
         self.held.clear();
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());

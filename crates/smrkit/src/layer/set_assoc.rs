@@ -1,9 +1,9 @@
 //! The set-associative disk cache: Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010,
 //! section IV, algorithms IV.1 to IV.3.
 //!
-//! The disk is cut into regions of equal size. The first M are the persistent cache; native region i is cached in
-//! cache region i mod M. Writes are appended there. When a cache region is full, every native region with sectors in it
-//! is read, merged and written back, one after another, while the host waits.
+//! The disk is divided into regions of equal size. The first M are the persistent cache; native region i is cached in cache region i mod M.
+//! Writes are appended to the cache region. When a cache region is full, every native region with sectors in it is read, merged and written
+//! back, one after another, while the host waits.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl LayerKeys for SetAssocKeys {
 struct SetAssoc {
     regions: Regions,
     region_sectors: u64,
-    /// M, the number of cache regions; they lie first.
+    /// M, the number of cache regions, which come first.
     caches: u64,
     natives: u64,
     capacity: Capacity,
@@ -79,7 +79,7 @@ state! {
     }
 }
 
-/// The regions, how many of them are the cache, and what that makes of the drive. Errors: nothing left for data.
+/// The regions, how many of them are the cache, and the use of the drive. Errors: nothing left for data.
 fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity), Error> {
     let region_sectors = keys.region_sectors;
     let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
@@ -127,18 +127,18 @@ impl SetAssoc {
         (self.regions.of_logical(lba).0 % self.caches) as usize
     }
 
-    /// The part of `n` sectors from `lba` on that lies in the first one's region.
+    /// How many of `n` sectors from `lba` on are in the region of the first.
     fn within_region(&self, lba: Lba, n: u64) -> u64 {
         n.min(self.region_sectors - self.regions.of_logical(lba).1)
     }
 
-    /// Algorithm IV.1: appends to the cache region, which is collected first where it is full.
+    /// Algorithm IV.1: appends to the cache region, after collecting it if it is full. Returns how many sectors were written.
     fn append(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<u64> {
         let cache = self.cache_of(lba);
         if self.fill[cache] == self.region_sectors {
             self.collect(disk, cache)?;
         }
-        // The sectors of the next region belong to another cache region.
+        // Sectors of the next native region belong to another cache region.
         let count = self.within_region(lba, n).min(self.region_sectors - self.fill[cache]);
         let pba = self.regions.start(cache as u64) + self.fill[cache];
         disk.write(pba, count, Cause::Host, data, at)?;
@@ -164,22 +164,22 @@ impl SetAssoc {
         Ok(())
     }
 
-    /// Nothing in the cache region counts any more.
+    /// Empties a cache region.
     fn empty(&mut self, cache: usize) {
         self.filled_sectors -= std::mem::take(&mut self.fill[cache]);
     }
 
-    /// Merges one native region of the fullest cache region, which is empty after its last one.
+    /// Merges one native region of the fullest cache region, and empties that after the last.
     fn collect_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let fullest = (0..self.fill.len()).max_by_key(|&cache| self.fill[cache]);
         let Some(cache) = fullest.filter(|&cache| self.fill[cache] > 0) else { return Ok(false) };
         let mut natives = (cache as u64..self.natives).step_by(self.caches as usize);
         let Some(native) = natives.find(|&native| self.cached(native).next().is_some()) else {
-            // What it was filled with has been merged, overwritten or discarded.
+            // All of its sectors have been merged, overwritten or discarded.
             self.empty(cache);
             return Ok(true);
         };
-        // One read over all of it, gaps included, instead of one for each extent.
+        // One read from the first to the last extent, with the gaps, instead of one for each.
         let ends = self.cached(native).map(|(_, n, pba)| (pba, pba + n));
         let (start, end) = ends.fold((Pba(u64::MAX), Pba(0)), |all, one| (all.0.min(one.0), all.1.max(one.1)));
         let (mut cached, mut region) = (disk.buf(end - start), disk.buf(self.region_sectors));
@@ -193,7 +193,7 @@ impl SetAssoc {
         self.map.mapped(Lba(native * self.region_sectors), self.region_sectors)
     }
 
-    /// Merges what `cached` (a copy of the cache from `start` on) holds of a native region into it.
+    /// Merges cached sectors into a native region. `cached` is a copy of the cache from `start` on.
     fn merge(&mut self, disk: &mut Disk, native: u64, start: Pba, cached: &Buf, region: &mut Buf) -> DiskResult {
         let first = Lba(native * self.region_sectors);
         let mut extents = self.cached(native).peekable();
@@ -206,14 +206,14 @@ impl SetAssoc {
             region.put(lba - first, cached, pba - start, n);
         }
         disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
-        // Only now: until then the cache has the newest data.
+        // After the write: until it is complete, the cache has the newest data.
         self.map.remove(first, self.region_sectors);
         self.counts.bands_cleaned += 1;
         Ok(())
     }
 }
 
-/// Place of an LBA in the native regions, which come after `caches` others.
+/// Place of an LBA in the native regions, which come after the `caches` first ones.
 fn native(regions: &Regions, caches: u64, lba: Lba) -> Pba {
     let (region, offset) = regions.of_logical(lba);
     regions.start(caches + region) + offset
@@ -248,7 +248,7 @@ impl Layer for SetAssoc {
         Ok(())
     }
 
-    /// The cached copy is dropped; its room comes back with the next collection.
+    /// Drops cached sectors. The next collection frees their space.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.map.remove(lba, n);
         Ok(())
@@ -276,7 +276,7 @@ impl Layer for SetAssoc {
         cached.map(|(lba, sectors, _)| lba..lba + sectors).collect()
     }
 
-    /// The map is in memory only, and with it goes what was cached.
+    /// The map is in memory only: without it, all cached sectors are lost.
     fn power_cut(&mut self) {
         self.map = ExtentMap::new();
         self.fill.fill(0);

@@ -1,17 +1,17 @@
 //! SMaRT: He & Du, "SMaRT: An Approach to Shingled Magnetic Recording Translation", FAST 2017, and its forerunner T-STL, of which the
 //! rules below are in the abstracts.
 //!
-//! Logical tracks lie on physical tracks of their recording zone, by a map. A track whose followers are free is updated in place. Any
-//! other moves: what the write leaves of it is read, and the whole is written to the next track of the pool, a run of free tracks. The
-//! old place is free at once, and can be written again as soon as the tracks after it are free too. While less than 1 in W tracks is in
-//! use, W − 1 tracks after each stay free, so that every update is in place.
+//! A map assigns logical tracks to physical tracks of their recording zone. A track followed by free tracks is updated in place. Any other
+//! moves: its remaining data is read, and all of it is written to the next track of the pool, a run of free tracks. The old track is free
+//! at once, and can be written again as soon as the tracks after it are free too. While fewer than 1 in W tracks are in use, W − 1 tracks
+//! after each stay free, so that every update is in place.
 //!
-//! Free tracks in short runs are of no use. When the pool runs out, and while nothing waits, they are gathered: what lies between two
-//! runs (an element) moves to the left end of the first, which makes one run of both, or to the pool where the first is too short.
-//! What is never written wanders left that way, and what is written often stays among free tracks.
+//! Free tracks in short runs can't be written. When the pool runs out, and in idle time, they are gathered: the tracks between two runs (an
+//! element) move to the left end of the first run, which joins the two, or to the pool if the first run is too short. Cold data moves left
+//! that way, and hot data stays among free tracks.
 //!
-//! Assumptions, where the abstracts say nothing: the map is kept in memory that survives a power cut, tables and pools are one a
-//! recording zone, and which element is moved (see [`Area::best`]).
+//! Assumptions, where the abstracts are silent: the map survives a power cut, each recording zone has its own table and pool, and which
+//! element is moved (see [`Area::best`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl LayerKeys for SmartKeys {
 
 /// No track.
 const NONE: u32 = u32::MAX;
-/// Tracks that are moved together at most: what a drive's memory holds (assumption).
+/// The most tracks that are moved together, limited by a drive's memory (assumption).
 const TRACKS_AT_ONCE: u32 = 16;
 /// Elements that are compared before one is moved (assumption).
 const WINDOW: usize = 64;
@@ -78,7 +78,7 @@ const BYTES_A_TRACK: u64 = 12;
 struct Smart {
     layout: Arc<Layout>,
     areas: Vec<Area>,
-    /// A write spoils sectors of its own track, as laws that count sectors say.
+    /// True if a write destroys sectors of its own track, as under laws that count sectors.
     in_track: bool,
     idle_delay: Option<Nanos>,
     counts: SmartCounts,
@@ -96,7 +96,7 @@ state! {
 
 /// Tracks of one recording zone.
 struct AreaShape {
-    /// The raw sector at which its first track begins, and raw sectors of a track.
+    /// The raw sector at which its first track begins; `track` is the number of raw sectors of a track.
     origin: u64,
     stride: u64,
     /// Sectors of a track that are used: as many as its shortest track has.
@@ -108,7 +108,7 @@ struct AreaShape {
     end_lba: u64,
 }
 
-/// The recording zones, and what they make of the drive.
+/// The recording zones, and the use of the drive.
 struct Layout {
     geometry: Geometry,
     shapes: Vec<AreaShape>,
@@ -142,7 +142,7 @@ impl Layout {
         let mut host_sectors = 0;
         let mut spare_sectors = 0;
         for zone in g.zones.iter() {
-            // What follows the zone is not its own to damage; behind the disk's last track lies nothing.
+            // A zone must not damage the next one, so its last tracks are a guard; the disk's last zone needs none.
             let last = zone.first_track.0 + zone.tracks == g.tracks;
             let tracks = zone.tracks.saturating_sub(if last { 0 } else { reach });
             let used = zone.track_sectors - g.most_defects_on_a_track(zone);
@@ -185,7 +185,7 @@ impl Layout {
         Ok(Layout { geometry: g.clone(), shapes, reach: reach as u32, capacity })
     }
 
-    /// The piece of `n` sectors from `lba` on that lies on its logical track.
+    /// The part of `n` sectors from `lba` on that is on the logical track of the first.
     #[inline]
     fn piece(&self, lba: Lba, n: u64) -> Piece {
         let area = self.shapes.partition_point(|shape| shape.end_lba <= lba.0);
@@ -213,45 +213,45 @@ impl Layout {
     }
 }
 
-/// The tracks of one recording zone: where each logical one lies, and the runs of free ones.
+/// The tracks of one recording zone: the place of each logical track, and the runs of free ones.
 struct Area {
     reach: u32,
     tracks: u32,
     logical: u32,
     /// Sectors of a track.
     sectors: u32,
-    /// True if it began full. Its tables are made by the first write to it, so that filling takes no longer on a large drive.
+    /// True if it began full. The first write to it builds its tables, so that filling takes no longer on a large drive.
     began_full: bool,
-    /// Tracks that the host leaves in the pool: an element of so many, less twice the reach, can still be moved there.
+    /// Tracks that the host leaves in the pool, so that an element of as many, less twice the reach, can still be moved there.
     keep: u32,
-    /// By logical track: its physical one, and the end of what was written of it.
+    /// By logical track: its physical track; `written` is the end of its written part.
     place: Vec<u32>,
     written: Vec<u32>,
-    /// By physical track.
+    /// By physical track: its logical track, or `NONE`.
     owner: Vec<u32>,
-    /// Runs of free tracks, by their first, and those of them that are long enough for a pool.
+    /// Runs of free tracks, by their first; `pools` are those that are long enough for a pool.
     runs: BTreeMap<u32, u32>,
     pools: BTreeSet<u32>,
     /// The next track to be written.
     pool: u32,
-    /// Where the next element to be moved is looked for.
+    /// Where the search for the next element to move begins.
     hand: u32,
     in_use: u32,
 }
 
-/// What is moved next to gather free tracks: an element, and where to.
+/// A move of an element that gathers free tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Move {
     from: u32,
     tracks: u32,
     to: u32,
     is_to_pool: bool,
-    /// Tracks that can be written in addition afterwards.
+    /// How many more tracks can be written afterwards.
     gain: u32,
 }
 
 impl Move {
-    /// For each track that is moved.
+    /// Compares the gain for each moved track.
     fn gains_more_than(&self, other: &Move) -> bool {
         u64::from(self.gain) * u64::from(other.tracks) > u64::from(other.gain) * u64::from(self.tracks)
     }
@@ -260,7 +260,7 @@ impl Move {
 impl Area {
     fn new(shape: &AreaShape, reach: u32) -> Area {
         let spare = shape.tracks - shape.logical;
-        // Without a reach any free track can be written.
+        // Without a reach any free track can be written, so none are needed for moves.
         let slack = if reach > 0 { TRACKS_AT_ONCE.min((spare - 2 * reach - 1) / 4) } else { 0 };
         Area {
             reach,
@@ -280,7 +280,7 @@ impl Area {
         }
     }
 
-    /// Makes the tables, if there are none yet.
+    /// Builds the tables, if there are none yet.
     fn open(&mut self) {
         if self.is_open() {
             return;
@@ -302,13 +302,13 @@ impl Area {
         !self.place.is_empty()
     }
 
-    /// Every logical track is written.
+    /// Fills every logical track.
     fn fill(&mut self) {
         (self.began_full, self.in_use) = (true, self.logical);
         self.pool = self.logical * self.step_of_full() as u32;
     }
 
-    /// The physical track and the end of what was written, of a logical track that has one.
+    /// The physical track of a logical track, and the end of its written part; `None` if it has no place.
     fn track_of(&self, logical: u32) -> Option<(u32, u64)> {
         let (track, written) = match self.is_open() {
             true => (self.place[logical as usize], self.written[logical as usize]),
@@ -322,13 +322,13 @@ impl Area {
         self.tracks - self.in_use
     }
 
-    /// Tracks from one to the next on a full disk: W where that leaves a pool.
+    /// The distance between used tracks when a disk is filled: W if that leaves a pool.
     fn step_of_full(&self) -> usize {
         let (logical, width) = (u64::from(self.logical), u64::from(1 + self.reach));
         if logical * width + u64::from(2 * self.reach) < u64::from(self.tracks) { width as usize } else { 1 }
     }
 
-    /// Makes the runs of free tracks from the owners of all tracks.
+    /// Computes the runs of free tracks from the owners of all tracks.
     fn find_runs(&mut self) {
         self.runs.clear();
         self.pools.clear();
@@ -363,7 +363,7 @@ impl Area {
         (track < first + tracks).then_some((first, first + tracks))
     }
 
-    /// A free track takes a logical one.
+    /// Assigns a logical track to a free one.
     fn take(&mut self, track: u32, logical: u32) {
         let (first, end) = self.run_of(track).expect("only free tracks are taken");
         self.remove_run(first);
@@ -373,7 +373,7 @@ impl Area {
         self.in_use += 1;
     }
 
-    /// A track is free again; its logical one has another place, or none.
+    /// Frees a track whose logical track has another place, or none.
     fn release(&mut self, track: u32) {
         let (mut first, mut end) = (track, track + 1);
         if let Some((before, _)) = track.checked_sub(1).and_then(|before| self.run_of(before)) {
@@ -388,7 +388,7 @@ impl Area {
         self.in_use -= 1;
     }
 
-    /// True if a write of this track reaches free tracks only.
+    /// True if a write of this track damages only free tracks.
     #[inline]
     fn is_followed_by_free(&self, track: u32) -> bool {
         let end = (track + 1 + self.reach).min(self.tracks);
@@ -408,7 +408,7 @@ impl Area {
             self.pool = *later.or(self.pools.first())?;
         }
         let track = self.pool;
-        // Less than 1 in W tracks is in use: no update has to move anything.
+        // With fewer than 1 in W tracks in use, a gap after each keeps all updates in place.
         let gap = if u64::from(self.in_use) * u64::from(1 + self.reach) < u64::from(self.tracks)
             && self.available() > self.keep + self.reach
         {
@@ -420,12 +420,13 @@ impl Area {
         Some(track)
     }
 
-    /// Tracks of a run that can be written, the rest being the guard of what follows.
+    /// How many tracks of a run can be written. The rest is the guard of the tracks that follow.
     fn usable(&self, first: u32, tracks: u32) -> u32 {
         if first + tracks == self.tracks { tracks } else { tracks.saturating_sub(self.reach) }
     }
 
-    /// How the element between two runs is moved, if that gains anything.
+    /// The move of the element between two free runs that gains usable tracks: to the start of the first run if that is long enough, so
+    /// that the rest joins the second one; else a short element (up to `spared` tracks) to the pool, so that all three become one run.
     fn gathering(&self, (first, tracks): (u32, u32), (next, more): (u32, u32), spared: u32) -> Option<Move> {
         let (from, element) = (first + tracks, next - first - tracks);
         let before = self.usable(first, tracks) + self.usable(next, more);
@@ -442,8 +443,8 @@ impl Area {
         Some(Move { from, tracks: element, to: self.pool, is_to_pool: true, gain })
     }
 
-    /// The move that gains most for each track moved, among as many elements as are looked at; more where none of these gains. Elements of
-    /// up to `spared` tracks may move to the pool.
+    /// The move with the largest gain for each moved track, among the next [`WINDOW`] elements (or more, if none of these gains). Elements
+    /// of up to `spared` tracks may move to the pool.
     fn best(&mut self, spared: u32) -> Option<Move> {
         let first_at_hand = self.runs.range(self.hand..).next().map_or(NONE, |(&first, _)| first);
         let (mut best, mut seen) = (None::<Move>, 0);
@@ -464,7 +465,7 @@ impl Area {
         best
     }
 
-    /// Where no move gains anything: enough of the tracks after the first run go to the pool for the run to be longer than the reach.
+    /// A move for when none gains: enough of the tracks after the first run go to the pool to make that run longer than the reach.
     fn enlarging(&self) -> Option<Move> {
         let own = self.run_of(self.pool).map(|(first, _)| first);
         let (&first, &tracks) = self
@@ -516,7 +517,7 @@ impl Area {
     }
 }
 
-/// The map is the state; who owns a track and which are free follows from it.
+/// Only the map is saved; owners and free tracks are derived from it.
 impl State for Area {
     fn save(&self, out: &mut Vec<u8>) {
         state::write(&self.place, out);
@@ -566,7 +567,7 @@ impl Smart {
         self.areas[piece.area].track_of(piece.logical)
     }
 
-    /// The parts of a piece that were written and were not.
+    /// The written and the unwritten parts of a piece.
     fn mapped(&self, lba: Lba, piece: Piece) -> impl Iterator<Item = MappedPiece> + use<> {
         let (written, start) = match self.track_of(&piece) {
             Some((track, written)) => (written, self.layout.start(piece.area, track) + piece.first),
@@ -581,7 +582,7 @@ impl Smart {
         parts.into_iter().filter(|part| part.sectors > 0)
     }
 
-    /// Reads, and writes elsewhere, tracks that lie side by side. What they are written to is free, and so is what that reaches.
+    /// Moves adjacent tracks. Their target is free, and so are the tracks that the write damages.
     fn relocate(&mut self, disk: &mut Disk, at: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         let area = &mut self.areas[at];
@@ -602,7 +603,7 @@ impl Smart {
             }
             run.end(access)?;
         }
-        // Only now: until then the old places have the data.
+        // Mapped only now, because a torn write leaves the data at the old places.
         for (i, (logical, _)) in (0..).zip(moved) {
             area.take(to + i, logical);
             area.release(from + i);
@@ -611,15 +612,15 @@ impl Smart {
         Ok(())
     }
 
-    /// Moves one element, which joins the free tracks on both sides of it, and leaves at least `kept` tracks in the pool if it moves there;
-    /// whether there was anything to gain.
+    /// Moves one element, so that the free tracks on both sides of it join. If it moves to the pool, at least `kept` tracks stay there.
+    /// Returns `false` if no move would gain anything.
     fn gather(&mut self, disk: &mut Disk, at: usize, kept: u32) -> DiskResult<bool> {
         let area = &mut self.areas[at];
         let spared = area.available().saturating_sub(kept);
         let Some(Move { from, tracks, to, is_to_pool, .. }) = area.best(spared).or_else(|| area.enlarging()) else {
             return Ok(false);
         };
-        // To the pool in one go. To the left by so many tracks at a time that the reach stays free before those not yet moved.
+        // To the pool in one go. To the left in steps that leave `reach` free tracks before those not yet moved.
         let at_once = if is_to_pool { tracks } else { (from - to - area.reach).min(TRACKS_AT_ONCE) };
         let mut done = 0;
         while done < tracks {
@@ -639,7 +640,7 @@ impl Smart {
         Ok(true)
     }
 
-    /// The next track of the pool, after as much gathering as it takes.
+    /// Takes the next track of the pool, gathering free tracks until there is one.
     fn allocate(&mut self, disk: &mut Disk, at: usize) -> DiskResult<u32> {
         loop {
             if let Some(track) = self.areas[at].allocate() {
@@ -653,14 +654,16 @@ impl Smart {
         }
     }
 
-    /// Writes a part of a logical track; what can be written as it is may wait in `run` for what touches it.
+    /// Writes a part of a logical track: in place if that destroys nothing (then it may wait in `run` to be joined with its neighbours), else
+    /// with the whole track to a new place.
     fn write_piece(&mut self, disk: &mut Disk, piece: &Piece, data: &Buf, run: &mut Joined) -> DiskResult {
         let end = piece.first + piece.sectors;
         let logical = piece.logical as usize;
         let track = match self.track_of(piece) {
             Some((track, written)) => {
-                let spares_its_own = !self.in_track || piece.first >= written;
-                if !spares_its_own || !self.areas[piece.area].is_followed_by_free(track) {
+                let spares_own_track = !self.in_track || piece.first >= written;
+                let spares_next_tracks = self.areas[piece.area].is_followed_by_free(track);
+                if !(spares_own_track && spares_next_tracks) {
                     run.end_write(disk, data)?;
                     return self.move_track(disk, piece, data, written.max(end));
                 }
@@ -669,11 +672,11 @@ impl Smart {
             }
             None => {
                 if self.areas[piece.area].available() <= self.areas[piece.area].keep {
-                    // Gathering may move what waits.
+                    // `allocate` may gather, and so move a track of which a write waits in `run`.
                     run.end_write(disk, data)?;
                 }
                 let track = self.allocate(disk, piece.area)?;
-                // It has nothing that a torn write could take.
+                // Mapped before it is written: the logical track has no older data that a torn write could lose.
                 self.areas[piece.area].take(track, piece.logical);
                 track
             }
@@ -684,10 +687,10 @@ impl Smart {
         run.write(disk, (pba, piece.at, piece.sectors), data)
     }
 
-    /// Writes a logical track, up to `end`, to a track of the pool, with a piece of a request in it.
+    /// Writes a logical track up to `end`, with the piece of a request in it, to a track of the pool.
     fn move_track(&mut self, disk: &mut Disk, piece: &Piece, data: &Buf, end: u64) -> DiskResult {
         let to = self.allocate(disk, piece.area)?;
-        // Gathering may have moved it.
+        // Looked up after `allocate`, which may have moved the track by gathering.
         let Some((from, written)) = self.track_of(piece) else { unreachable!("it has a place") };
         let [source, target] = [from, to].map(|track| self.layout.start(piece.area, track));
         if piece.sectors == end {
@@ -698,7 +701,7 @@ impl Smart {
             buf.put(piece.first, data, piece.at, piece.sectors);
             disk.write(target, end, Cause::Clean, &buf, 0)?;
         }
-        // Only now: until then the old place has the data.
+        // Mapped only now, because a torn write leaves the data at the old place.
         let area = &mut self.areas[piece.area];
         area.release(from);
         area.take(to, piece.logical);
@@ -730,7 +733,7 @@ impl Layer for Smart {
         run.end_write(disk, data)
     }
 
-    /// A track of which nothing is left is free.
+    /// Frees tracks of which nothing is left.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         for piece in layout.pieces(lba, n) {
@@ -756,7 +759,7 @@ impl Layer for Smart {
         for at in 0..self.areas.len() {
             let area = &self.areas[at];
             let is_scattered = area.runs.len() > 1 && area.available() < area.free_tracks() / 2;
-            // What the host writes next finds room without gathering.
+            // Keeps one track more than the host must leave, so that the next write need not gather.
             if is_scattered && self.gather(disk, at, self.areas[at].keep + 1)? {
                 return Ok(true);
             }

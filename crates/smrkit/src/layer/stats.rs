@@ -1,4 +1,4 @@
-//! The layer's own counters by name, and those of them that a verdict tells of.
+//! The layer's own counters by name, and those that verdicts use.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -29,20 +29,20 @@ pub struct ZoneViolations {
 }
 
 impl LayerStats {
-    /// Counts by name, and the first request that waited for cleaning, where one did.
+    /// Counts by name, and the first request that waited for cleaning, if one did.
     pub fn new<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64>) -> LayerStats {
         let first = first_cleaning.map(|request| (FIRST_CLEANING, request));
         let all = counts.into_iter().chain(first);
         LayerStats(all.map(|(name, count)| (name.into(), Scalar::Int(count))).collect())
     }
 
-    /// The counters with one more.
+    /// Adds a counter.
     pub fn with(mut self, name: &str, value: Scalar) -> LayerStats {
         self.0.insert(name.into(), value);
         self
     }
 
-    /// The counters of a layer that has zones with rules.
+    /// Adds the counters of a layer with rules of zones.
     pub fn with_violations(self, violations: &ZoneViolations) -> LayerStats {
         let counts = [(VIOLATIONS, violations.all), (WRITES_TO_FULL_ZONES, violations.to_full_zones)];
         let all = counts.into_iter().fold(self, |all, (name, count)| all.with(name, Scalar::Int(count)));
@@ -63,7 +63,7 @@ impl LayerStats {
     }
 }
 
-/// Declares a layer's counters, and tells them by the names of their fields.
+/// Declares a layer's counters, which are named by their fields.
 macro_rules! counts {
     ($name:ident { $($(#[$about:meta])* $count:ident),+ }) => {
         #[derive(Default, serde::Serialize, serde::Deserialize)]
@@ -81,7 +81,7 @@ macro_rules! counts {
     };
 }
 
-/// The methods of a layer that tell its `counts`, and begin them anew.
+/// The methods of a layer that return and reset its `counts`.
 macro_rules! layer_counts {
     () => {
         fn stats(&self) -> $crate::layer::LayerStats {

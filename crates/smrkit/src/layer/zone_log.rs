@@ -1,9 +1,9 @@
 //! A zoned file system's allocator: its log over the zones of a host-managed disk, with the extents of its files as the map.
 //!
-//! `host` names the file system whose rules hold. Those of `xfs`, `btrfs` and `f2fs` are Linux's as of 2026; [`Host::rules`] has each
-//! with its source. `mixed` was there first: XFS's cleaning, with the separate log for moved data of f2fs (Lee et al., FAST 2015). The log
-//! itself is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of metadata, the time of a reset, XFS's
-//! packing of files that were closed, and cleaning beside requests: what is due is cleaned before the next one.
+//! `host` names the file system whose rules apply. Those of `xfs`, `btrfs` and `f2fs` are Linux's as of 2026; [`Host::rules`] gives each
+//! with its source. `mixed` is older: XFS's cleaning, with the separate log for moved data of f2fs (Lee et al., FAST 2015). The log itself
+//! is that of `log`. Left out: files (stretches of LBAs stand in for them), writes of metadata, the time of a reset, XFS's packing of
+//! closed files, and cleaning in parallel with requests: due cleaning is done before the next one.
 
 use super::interface::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
@@ -72,8 +72,8 @@ const POLICY: Word<VictimPolicy> = Word(&[
     ("greedy-cost-benefit", VictimPolicy::GreedyCostBenefit),
 ]);
 
-/// Free zones that only cleaning may take, besides its open one: enough that it always has one to move data to. They are XFS_GC_ZONES of
-/// fs/xfs/libxfs/xfs_zones.h; assumption for the others.
+/// Free zones that only cleaning may take, besides its open one, so that it can always move data. XFS_GC_ZONES of
+/// fs/xfs/libxfs/xfs_zones.h; an assumption for the other file systems.
 const RESERVE_ZONES: u64 = 2;
 
 /// File systems.
@@ -85,7 +85,7 @@ enum Host {
     F2fs,
 }
 
-/// What is decided of a disk by its host, and by the parameters that are not auto.
+/// The rules of a host on a disk, which parameters other than auto override.
 struct HostRules {
     open_zones: u64,
     clean_below_zones: u64,
@@ -100,7 +100,7 @@ const F2FS_DATA_LOGS: u64 = 3;
 const F2FS_NODE_LOGS: u64 = 3;
 
 impl Host {
-    /// The rules on a disk of `zones` zones that are written in order.
+    /// The rules on a disk of `zones` sequential zones.
     fn rules(self, zones: u64, spare_percent: f64) -> HostRules {
         let mixed = HostRules {
             open_zones: 4,
@@ -112,15 +112,15 @@ impl Host {
         match self {
             Host::Mixed => mixed,
             Host::Xfs => {
-                // 128 is XFS_DEFAULT_MAX_OPEN_ZONES (fs/xfs/libxfs/xfs_zones.h). xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) wants a zone in
-                // reserve for each, and leaves at least three quarters closed. One, XFS_OPEN_GC_ZONES, is cleaning's.
+                // 128 is XFS_DEFAULT_MAX_OPEN_ZONES (fs/xfs/libxfs/xfs_zones.h). xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) keeps a zone
+                // in reserve for each, and at least three quarters closed. One of them, XFS_OPEN_GC_ZONES, is for cleaning.
                 let open_zones = (zones / 4).min(zones.saturating_sub(5) / 2 + 2).clamp(2, 128) - 1;
-                // As many are kept free as may be open (xfs_zoned_need_gc, fs/xfs/xfs_zone_gc.c). The lowest is next since commit
-                // 01a28961549a (January 2026); before, it was the next one after the last.
+                // As many zones are kept free as may be open (xfs_zoned_need_gc, fs/xfs/xfs_zone_gc.c). The lowest free zone is next since
+                // commit 01a28961549a (January 2026); before, it was the next one after the last.
                 HostRules { open_zones, clean_below_zones: open_zones, free_zones: FreeOrder::Lowest, ..mixed }
             }
-            // A block group is a zone, and data goes to one of them and what is relocated to another (btrfs_data_reloc_bg, fs/btrfs/zoned.c).
-            // The first hole is next (find_free_dev_extent, fs/btrfs/volumes.c). Groups with 75 % unusable (BTRFS_DEFAULT_RECLAIM_THRESH,
+            // A block group is a zone. Data goes to one of them, and relocated data to another (btrfs_data_reloc_bg, fs/btrfs/zoned.c). The
+            // first hole is next (find_free_dev_extent, fs/btrfs/volumes.c). Groups with 75 % unusable (BTRFS_DEFAULT_RECLAIM_THRESH,
             // fs/btrfs/zoned.h) are relocated once 75 % of the disk is allocated (btrfs_zoned_should_reclaim), the least used first
             // (reclaim_bgs_cmp, fs/btrfs/block-group.c).
             Host::Btrfs => HostRules {
@@ -130,9 +130,9 @@ impl Host {
                 policy: VictimPolicy::Greedy,
                 reclaim_percent: 75.0,
             },
-            // A section is a zone. Each log takes the next free section after its own (get_new_segment, fs/f2fs/segment.c). What is reserved,
-            // by mkfs/f2fs_format.c of f2fs-tools, is also when cleaning is due (has_not_enough_free_secs, fs/f2fs/segment.h); it is greedy
-            // then, and in the background by cost and benefit (select_gc_type, fs/f2fs/gc.c). spare_percent is the overprovision ratio.
+            // A section is a zone. Each log takes the next free section after its own (get_new_segment, fs/f2fs/segment.c). Cleaning is due
+            // when only the reserve (mkfs/f2fs_format.c of f2fs-tools) is free (has_not_enough_free_secs, fs/f2fs/segment.h). It is greedy
+            // then, and uses cost-benefit in the background (select_gc_type, fs/f2fs/gc.c). spare_percent is the overprovision ratio.
             Host::F2fs => HostRules {
                 open_zones: F2FS_DATA_LOGS,
                 clean_below_zones: (100.0 / spare_percent) as u64 + 1 + F2FS_DATA_LOGS + F2FS_NODE_LOGS - RESERVE_ZONES,
@@ -152,10 +152,11 @@ struct ZoneLogPlan {
 }
 
 impl ZoneLogKeys {
-    /// The host's rules with what is not auto in their place, on a disk of `zones` zones that are written in order.
+    /// The host's rules on a disk of `zones` sequential zones, overridden by the parameters that are not auto.
     fn rules(&self, zones: u64) -> HostRules {
         let host = self.host.rules(zones, self.spare_percent);
         let open_zones = self.open_zones.unwrap_or(host.open_zones);
+        // XFS cleans when fewer zones are free than it may have open, so this follows that parameter.
         let clean_below_zones = if self.host == Host::Xfs { open_zones } else { host.clean_below_zones };
         HostRules {
             open_zones,
@@ -166,6 +167,7 @@ impl ZoneLogKeys {
         }
     }
 
+    /// Divides the drive's zones between the host and cleaning.
     fn plan(&self, drive: &Drive) -> Result<ZoneLogPlan, Error> {
         let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT)?;
         if zones.size() > SEGMENT_SECTORS_MAX {
@@ -176,7 +178,7 @@ impl ZoneLogKeys {
         }
         let sequential = zones.count() - zones.conventional;
         let rules = self.rules(sequential);
-        // XFS and btrfs let the host fill what cleaning would like to keep free; that it gains one zone in a round is enough.
+        // XFS and btrfs let the host fill the zones that cleaning would like to keep free; a gain of one zone in a round is enough.
         let wanted = match self.host {
             Host::Mixed => rules.clean_below_zones,
             Host::F2fs => rules.clean_below_zones + F2FS_NODE_LOGS,
@@ -223,7 +225,7 @@ impl LayerKeys for ZoneLogKeys {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         let ZoneLogPlan { zones, rules: host, share, capacity } = self.plan(drive)?;
         let open_zones = host.open_zones as usize;
-        // f2fs moves data to its log of cold data.
+        // f2fs moves data to its log for cold data, so cleaning has no stream of its own.
         let (streams, stream) = match self.host {
             Host::F2fs => (open_zones, HostStream::Temperature),
             Host::Mixed | Host::Xfs | Host::Btrfs => {

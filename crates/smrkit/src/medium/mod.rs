@@ -1,6 +1,6 @@
-//! Contents of the platters: nothing, or in check mode a stamp a sector. The host's bytes never pass through the simulator.
+//! Contents of the platters: nothing or, in check mode, a stamp for each sector. The host's bytes never pass through the simulator.
 //!
-//! One layer source serves both, since layers move [`Buf`]s and never look inside. The shingling law is applied here, on every write.
+//! Layers need not know which, because they move [`Buf`]s and never look inside. The shingling law is applied here, on every write.
 
 pub mod interference;
 mod stamps;
@@ -17,19 +17,19 @@ pub use stamps::{Damage, Stamp, Stamps};
 /// Contents of sectors.
 #[expect(clippy::large_enum_variant, reason = "there is one a drive, and each access looks into it")]
 pub enum Medium {
-    /// Nothing: only time is of interest.
+    /// Nothing: only time is simulated.
     NoData,
-    /// For each sector the number of the write that put its content there.
+    /// For each sector, the write that it came from.
     Stamps(Stamps),
 }
 
-/// Sectors on their way to and from a medium, which holds the same.
+/// Sectors on their way to and from a medium of the same kind.
 #[derive(Clone, Debug, Default)]
 pub enum Buf {
     /// Nothing.
     #[default]
     NoData,
-    /// A stamp a sector.
+    /// A stamp for each sector.
     Stamps(Vec<u64>),
 }
 
@@ -46,7 +46,7 @@ impl Medium {
         if let Medium::Stamps(stamps) = self { write_stamps(stamps, law, g, (pba, n), buf, at) } else { Ok(()) }
     }
 
-    /// Takes every LBA as written once, in order, where `placement` says.
+    /// Fills the medium as if every LBA had been written once, in order, where `placement` says.
     pub fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
         if let Medium::Stamps(stamps) = self {
             stamps.fill(placement, sectors);
@@ -64,8 +64,8 @@ impl Medium {
 }
 
 impl Buf {
-    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on. What only one of both has is left
-    /// alone: check mode then finds that the data did not arrive.
+    /// Copies `count` sectors of `from`, from its sector `first` on, to this buffer's sector `at` on. Sectors beyond either buffer are not
+    /// copied: check mode then finds that data is missing.
     #[inline]
     pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
         if let (Buf::Stamps(to), Buf::Stamps(from)) = (self, from)
@@ -76,7 +76,7 @@ impl Buf {
     }
 }
 
-// Check mode alone: kept out of the way of runs that measure time.
+// For check mode only: kept out of line, for the speed of other runs.
 #[cold]
 fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
     let out = if let Buf::Stamps(out) = buf { out.get_mut(range(at, n)) } else { None };
@@ -98,7 +98,7 @@ fn write_stamps(
     Ok(())
 }
 
-/// A layer's mistake that goes unnoticed while sectors hold nothing.
+/// The fault of a layer that passed a wrong buffer. Unnoticed without stamps.
 fn foreign(n: u64, at: u64) -> Box<Fault> {
     let message =
         format!("a buffer has no {n} stamps from sector {at} on: take one that Disk::buf makes, and large enough");
@@ -109,14 +109,14 @@ fn range(at: u64, n: u64) -> Range<usize> {
     at as usize..at.saturating_add(n) as usize
 }
 
-/// Places of LBAs on a disk that begins full, as if each had been written once, in order: a medium of stamps asks for them instead of
-/// storing it.
+/// Places of LBAs on a disk that begins full, as if each had been written once, in order. A medium of stamps calls this instead of storing
+/// them.
 pub trait Placement: Send + Sync {
-    /// Calls `each` for those of `n` sectors from `pba` on that hold an LBA, in order: which of the sectors, and the LBA.
+    /// Calls `each` for those of `n` sectors from `pba` on that hold an LBA, in order: with the sector's offset from `pba`, and the LBA.
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba));
 }
 
-/// LBAs that lie in the order of their numbers.
+/// LBAs that are in ascending order on the disk.
 pub struct Ascending<F> {
     sectors: u64,
     place: F,

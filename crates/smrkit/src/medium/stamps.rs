@@ -1,4 +1,4 @@
-//! A medium of stamps: each sector remembers which write put it there, and what was destroyed is noticed.
+//! A medium of stamps: each sector records the write that it came from, and destroyed sectors are noticed.
 //!
 //! A stamp names an LBA and a version, or says that a layer's metadata lies there. A sector that a neighbour's write destroyed keeps
 //! the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept
@@ -26,7 +26,7 @@ impl Stamp {
     /// The largest LBA that a stamp can name.
     pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
 
-    /// A layer's own: a header, a copy of a map, a bitmap. What it says is not kept.
+    /// A layer's metadata: a header, a copy of a map, a bitmap. Its contents are not kept.
     pub const METADATA: Stamp = Stamp(METADATA);
 
     /// The stamp of the `version`-th write (from 1; modulo 2^23, never 0) of `lba`.
@@ -56,7 +56,7 @@ impl Stamp {
         (self.0 & !DAMAGED) >> LBA_BITS
     }
 
-    /// True if the sector was destroyed; then [`Stamp::lba`] is what was being written next to it.
+    /// True if the sector was destroyed; then [`Stamp::lba`] is the LBA that was being written next to it.
     pub fn is_damaged(self) -> bool {
         self.0 & DAMAGED != 0
     }
@@ -88,7 +88,7 @@ impl Stamps {
         Stamps::default()
     }
 
-    /// Takes every LBA as written once, in the order of PBAs, on an empty disk of this many sectors.
+    /// Fills an empty disk of this many sectors as if every LBA had been written once, in the order of PBAs.
     pub(super) fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
         let beginning = |word: fn(Pba, Lba) -> u64| {
             let lies = Arc::clone(&placement);
@@ -106,7 +106,7 @@ impl Stamps {
         Stamp(self.pages.get(pba.0))
     }
 
-    /// Reads contents one by one; fast where each sector lies near the one before.
+    /// Reads contents one by one. Fast if each sector is near the one before.
     pub fn nearby(&self) -> impl FnMut(Pba) -> Stamp {
         let mut word = self.pages.nearby();
         move |pba| Stamp(word(pba.0))
@@ -131,6 +131,7 @@ impl Stamps {
         }
     }
 
+    /// Marks written stamps as damaged by a write of `by`, and notes each lost one of the host's.
     fn destroy(&mut self, first: Pba, sectors: u64, by: Lba) {
         let damaged = Stamp(DAMAGED | by.0);
         for (at, stamps) in self.pages.within(first.0..first.0 + sectors) {
@@ -165,12 +166,12 @@ impl Stamps {
     }
 }
 
-/// When sectors were written, as many times back as the law of distances asks for.
+/// When sectors were last written, as many times back as the law of distances needs.
 #[derive(Default)]
 struct History {
-    /// Sectors written so far; a full disk's in the order of PBAs.
+    /// Sectors written so far. Those of a disk that began full count in the order of PBAs.
     order: u64,
-    /// Place in that order of each sector's last write, then of the one before, and so on; 0 for none.
+    /// For each sector, the `order` of its last write, then of the write before, and so on; 0 for none.
     times: Vec<Pages>,
 }
 
@@ -182,8 +183,8 @@ impl History {
             Some(times) => times.words(first, n),
             None => vec![0; n as usize],
         };
-        // latest[i]: the latest such write among the first i + 1 sectors, which is what matters for an x that has
-        // those within its reach. Sectors of this command itself are written in ascending order, so are newer.
+        // latest[i]: the latest such write among the first i + 1 sectors, which decides for an x with these in its reach. Sectors of the
+        // command itself are written in ascending order, so they are newer.
         let mut latest = words(writes as usize - 1, pba.0, n.min(dpid));
         for i in 1..latest.len() {
             latest[i] = latest[i].max(latest[i - 1]);
@@ -198,7 +199,7 @@ impl History {
         self.put(pba, n, writes as usize);
     }
 
-    /// Puts the newest times in, and moves each that was there one write back, as far as there were any.
+    /// Enters the newest times, and moves older ones one write back.
     fn put(&mut self, pba: Pba, n: u64, writes: usize) {
         let mut moved: Vec<u64> = (self.order + 1..=self.order + n).collect();
         self.order += n;
@@ -208,7 +209,7 @@ impl History {
             }
             let was = self.times[level].words(pba.0, n);
             self.times[level].put(pba.0, &moved);
-            // Sectors that had not been written yet have no older times to be moved.
+            // Sectors that were never written have no older times to move.
             if was.iter().all(|&time| time == 0) {
                 break;
             }

@@ -21,7 +21,7 @@ fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &im
     }
 }
 
-/// The values in words that follow "expected".
+/// The values in words, to follow "expected".
 impl Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -166,7 +166,7 @@ impl ValueKind for Time {
     }
 }
 
-/// `on` or `off`, or what people write instead.
+/// `on` or `off`, or a synonym.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch;
 
@@ -191,7 +191,7 @@ impl ValueKind for Switch {
     }
 }
 
-/// One of these words, each with what it stands for.
+/// One of these words, each with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<T: 'static>(pub &'static [(&'static str, T)]);
 
@@ -221,7 +221,7 @@ impl<T: Copy + PartialEq + Sync> ValueKind for Word<T> {
     }
 }
 
-/// A word that leaves the value to others, or a value.
+/// A word such as `auto`, or a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Or<K>(pub &'static str, pub K);
 
@@ -247,7 +247,7 @@ impl<K: ValueKind> Or<K> {
     }
 }
 
-/// A kind whose bounds and words are those of the kind in it.
+/// Implements a kind with the bounds and words of the kind in it.
 macro_rules! as_the_kind_in_it {
     () => {
         fn domain(&self) -> Domain {

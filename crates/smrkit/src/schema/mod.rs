@@ -1,10 +1,10 @@
 //! One schema for everything that is written as `key=value`: layers, workloads, rebuilds, arrays.
 //!
-//! [`keys!`](crate::keys) declares a struct whose fields are keys. Help, docs, parsing and records read the same
-//! declaration, and whoever uses the values finds fields of the right type. Numbers are read by `quantity`, so that `1k`,
-//! `1_000`, `4KiB`, `5ms` and `2%` mean the same wherever a key takes them.
+//! [`keys!`](crate::keys) declares a struct whose fields are keys. Help, docs, parsing and records come from the same declaration, and code
+//! that uses the values finds fields of the right type. Numbers are read by `quantity`, so that `1k`, `1_000`, `4KiB`, `5ms` and `2%` mean
+//! the same wherever a key takes them.
 //!
-//! Texts of `key=value,…`: pieces that know where they begin, so that errors show the place.
+//! Texts of `key=value,…` are parsed in pieces that know where they begin, so that errors show the place.
 
 mod kinds;
 
@@ -51,7 +51,7 @@ impl Display for Scalar {
     }
 }
 
-/// A value in its canonical form: text that reads back as the same value, and what a record holds.
+/// A value in its canonical form: text that reads back as the same value, and the value for records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canonical {
     /// The text.
@@ -67,7 +67,7 @@ impl Canonical {
     }
 }
 
-/// The values that a key allows, for those who list or draw them.
+/// The values that a key allows, to list or to draw from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Domain {
     /// Whole numbers, both bounds included.
@@ -80,18 +80,18 @@ pub enum Domain {
     Time(Nanos),
     /// One of these words.
     Words(Vec<&'static str>),
-    /// A word, or what follows.
+    /// A word, or a value of this domain.
     Or(&'static str, Box<Domain>),
     /// Text with a grammar of its own, in words.
     Text(&'static str),
 }
 
-/// A kind of value as the fields that hold it see it.
+/// A kind of value, with the type of the fields that hold it.
 pub trait ValueKind: Sync {
     /// The type of its fields.
     type Value;
 
-    /// Reads a value; `given` tells a user's text from a default.
+    /// Reads a value. `given` if a user gave the text, and it is not a default.
     fn read(&self, text: &str, given: bool) -> Result<Self::Value, Error>;
 
     /// The canonical form of a value.
@@ -103,7 +103,7 @@ pub trait ValueKind: Sync {
 
 /// A kind of value as help, docs and parsers see it: [`ValueKind`] without the type of the value.
 pub trait AnyKind: Sync {
-    /// Checks a text and gives its canonical form.
+    /// Checks a text and returns its canonical form.
     fn canonical(&self, text: &str) -> Result<Canonical, Error>;
 
     /// The values allowed.
@@ -125,9 +125,9 @@ impl<K: ValueKind> AnyKind for K {
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// Its value unless set, as text; empty where it then has no effect.
+    /// Its default, as text; empty if it has no effect by default.
     pub default: &'static str,
-    /// A sentence of what it does.
+    /// A sentence on what it does.
     pub help: &'static str,
     kind: &'static dyn AnyKind,
 }
@@ -148,7 +148,7 @@ impl Key {
         self.kind.domain()
     }
 
-    /// Checks a text and gives its canonical form.
+    /// Checks a text and returns its canonical form.
     pub fn canonical(&self, text: &str) -> Result<Canonical, Error> {
         self.kind.canonical(text.trim())
     }
@@ -179,7 +179,7 @@ pub trait Keyed: Sized {
     fn write(&self, values: &mut Values);
 }
 
-/// The keys of something, and the values that were set.
+/// A set of keys, and the values that were set.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     /// All keys.
@@ -202,7 +202,7 @@ pub enum Refused {
     Key(String),
     /// The key was set before.
     Twice(String),
-    /// The key takes no such value.
+    /// The key does not take this value.
     Value(String),
 }
 
@@ -214,7 +214,7 @@ impl Display for Refused {
 }
 
 impl Values {
-    /// Keys of which none is set.
+    /// These keys, none of which is set.
     pub fn new(keys: Vec<Key>) -> Values {
         Values { given: vec![None; keys.len()], keys }
     }
@@ -258,7 +258,7 @@ impl Values {
         self.keys.iter().zip(&self.given).filter_map(value).collect()
     }
 
-    /// The values for which `settled`, made of these, has another: what was asked for.
+    /// The values that differ in `settled`, which was made of these: such as `auto`.
     pub fn asked(&self, settled: &Values) -> BTreeMap<String, Scalar> {
         let settled = settled.scalars();
         self.scalars().into_iter().filter(|(key, value)| settled.get(key) != Some(value)).collect()
@@ -280,8 +280,8 @@ impl Values {
 
 /// Declares a struct whose fields are keys, and how they are read ([`Keyed`](crate::schema::Keyed)).
 ///
-/// A field is `name: Type = kind, "default";`, its doc comment the key's help. The type must be that of the kind's values.
-/// A field without a kind is another such struct, whose keys stand at this place.
+/// A field is `name: Type = kind, "default";`, its doc comment the key's help. The type must be that of the kind's values. A field without
+/// a kind is another such struct, whose keys are inserted at this place.
 #[macro_export]
 macro_rules! keys {
     ($(#[$meta:meta])* $vis:vis struct $name:ident {
@@ -347,7 +347,7 @@ pub(crate) use kept_as_text;
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextPiece<'a> {
-    /// Subject of the whole text, for errors.
+    /// What the whole text describes, for errors.
     what: &'static str,
     /// Its own text.
     pub text: &'a str,
@@ -394,7 +394,7 @@ impl<'a> TextPiece<'a> {
         Box::new(Error::Usage(format!("{}, character {}, `{shown}`: {message}", self.what, self.at + 1)))
     }
 
-    /// Gives the keys of `key=value,…` to `set`.
+    /// Calls `set` for each key of `key=value,…`.
     pub fn settings(self, mut set: impl FnMut(&str, &str) -> Result<(), Refused>) -> Result<(), Box<Error>> {
         for setting in self.split(',') {
             let (key, value) = setting.split_once('=').ok_or_else(|| setting.error("expected key=value"))?;
@@ -403,7 +403,7 @@ impl<'a> TextPiece<'a> {
         Ok(())
     }
 
-    /// Sets keys to what `key=value,…` says; an empty text says nothing.
+    /// Sets the keys of `key=value,…`; an empty text has none.
     pub fn fill(self, values: &mut Values) -> Result<(), Box<Error>> {
         if self.text.is_empty() {
             return Ok(());

@@ -14,7 +14,7 @@ use crate::quantity::{exact_bytes, exact_duration};
 use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, Time, Values, Word, kept_as_text, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Sectors of a piece at most: 64 MiB (assumption).
+/// The most sectors of a piece: 64 MiB (assumption).
 const PIECE_SECTORS_MAX: u64 = 1 << 17;
 
 /// Sectors of a piece in ascending order: 512 KiB.
@@ -23,14 +23,13 @@ const ASCENDING_SECTORS: u64 = 1024;
 /// Sectors of a record: 128 KiB.
 const RECORD_SECTORS: u64 = 256;
 
-/// Keys of a resilver of ZFS unless told otherwise: records that lie together in runs of 3 MB, on a disk that is full
-/// (assumption).
+/// Defaults of a ZFS resilver: records in runs of 3 MB, on a full disk (assumption).
 const RESILVER: [(&str, &str); 3] = [("order", "scattered"), ("record", "128Ki"), ("run", "3M")];
 
-/// Commands outstanding at most, as for the host.
+/// The most outstanding commands, as for the host.
 const WINDOW_MAX: u64 = 65_536;
 
-/// Records that are sorted at once, at most: 128 MiB of memory (assumption).
+/// The most records that are sorted at once: 128 MiB of memory (assumption).
 const SORTED_MAX: u64 = 1 << 24;
 
 /// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same. Results hold that text.
@@ -56,16 +55,16 @@ pub enum Task {
     Rebuild {
         /// The disk.
         disk: u32,
-        /// True if it fails when counting begins, or as the work begins.
+        /// True if it fails when counting begins; else when the work begins.
         before: bool,
-        /// True if the new one was filled before, and never trimmed.
+        /// True if the new member was filled once, and never trimmed.
         used: bool,
     },
     /// All members are read, and in check mode compared.
     Scrub,
 }
 
-/// In which order a member is gone through.
+/// The order in which a member is rebuilt or read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RebuildOrder {
     /// All of it from the first sector on, as mdraid does.
@@ -86,16 +85,16 @@ pub enum RebuildOrder {
     },
 }
 
-/// When the work begins; where the host's requests are all complete before that, then.
+/// When the work begins, or earlier, when all of the host's requests are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// After this many requests of the host.
     After(u64),
-    /// So long after counting began.
+    /// This long after counting began.
     At(Nanos),
 }
 
-/// Words that may stand before the keys.
+/// Words that may come before the keys.
 const TASKS: [&str; 3] = ["rebuild", "resilver", "scrub"];
 
 const PIECE: Sectors = Sectors(1, PIECE_SECTORS_MAX);
@@ -197,7 +196,7 @@ impl RebuildSpec {
     }
 }
 
-/// Keys that `key=value,…` sets, with other defaults for some keys.
+/// Reads keys from `key=value,…`, with other defaults for some of them.
 fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Result<K, Error> {
     let with_default = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
         Some((_, default)) => key.with_default(default),
@@ -261,7 +260,7 @@ impl RateKeys {
     }
 }
 
-/// Values that don't go together.
+/// The error for values that don't go together.
 fn wrong<T>(message: &str) -> Result<T, Error> {
     Err(Error::Usage(format!("rebuild: {message}")))
 }

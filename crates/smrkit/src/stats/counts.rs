@@ -1,4 +1,4 @@
-//! Counts of the host's requests during a run, and the row of each for `--requests`.
+//! Counts of the host's requests during a run, and a row for each request, for `--requests`.
 
 use super::latency::{Latencies, LatencyCounts, LatencyLists};
 use super::records::{Commands, STALL_7S, STALL_30S, SourceCounts};
@@ -9,12 +9,12 @@ use crate::request::{Op, Request};
 use crate::tally::adjusted;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// When a request came, when its service began, and when it completed.
+/// When a request arrived, when its service began, and when it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Moment of arrival.
     pub arrival: Nanos,
-    /// Its own service began.
+    /// When its own service began.
     pub start: Nanos,
     /// When it completed.
     pub end: Nanos,
@@ -33,7 +33,7 @@ pub struct HostTotals {
     pub read_sectors: u64,
     /// Sectors written.
     pub written_sectors: u64,
-    /// Time spent waiting: of many requests in a long queue more than 64 bits hold.
+    /// Time spent waiting: 128 bits, for many requests in a long queue.
     pub wait_ns: u128,
     /// Time spent being served.
     pub service_ns: u64,
@@ -60,10 +60,10 @@ pub struct HostCounts {
     pub end: Nanos,
     /// The last arrival.
     pub last_arrival: Nanos,
-    /// The first moment that a request waited for cleaning, and the host bytes completed until then.
+    /// When a request first waited for cleaning, and the host bytes completed until then.
     pub cache_full: Option<(Nanos, u64)>,
     latency: LatencyCounts,
-    /// Empty where all requests are of one source.
+    /// Counts by source; empty if all requests are of one.
     by_source: Vec<OfSource>,
     timeline: TimelineBuilder,
 }
@@ -88,7 +88,7 @@ impl OfSource {
 }
 
 impl HostCounts {
-    /// Nothing counted yet; windows of time as `timeline` makes them.
+    /// Counts of nothing yet, with the windows of `timeline`.
     pub fn new(timeline: TimelineBuilder) -> HostCounts {
         HostCounts {
             totals: HostTotals::default(),
@@ -102,18 +102,18 @@ impl HostCounts {
         }
     }
 
-    /// Counts with `sources` told apart if there are several.
+    /// The same, with counts by source if there are several.
     pub fn of_sources(mut self, sources: usize) -> HostCounts {
         self.by_source.resize_with(if sources > 1 { sources } else { 0 }, OfSource::default);
         self
     }
 
-    /// Counting begins at `now`.
+    /// Begins counting at `now`.
     pub fn begin(&mut self, now: Nanos) {
         (self.begin, self.end, self.last_arrival) = (now, now, now);
     }
 
-    /// Counts a request; `gauges` is asked at the end of a window.
+    /// Counts a request. `gauges` is called at the end of a window.
     #[inline(always)]
     pub fn count(&mut self, request: &Request, times: &Times, gauges: impl FnOnce() -> Gauges) {
         let latency_ns = (times.end - times.arrival).0;
@@ -152,8 +152,8 @@ impl HostCounts {
         self.timeline.count(request.op, sectors, latency_ns);
     }
 
-    /// A request waits for cleaning, from `moment` on or since before counting began. All that was completed until then has
-    /// been counted.
+    /// Notes that a request waits for cleaning from `moment` on, which may be before counting began. All earlier completions have been
+    /// counted.
     #[inline]
     pub fn waits_for_cleaning(&mut self, moment: Nanos) {
         if self.cache_full.is_none() {
@@ -166,7 +166,7 @@ impl HostCounts {
         self.totals.host_bytes()
     }
 
-    /// From the beginning to the last completion.
+    /// The time from the beginning of counting to the last completion.
     pub fn elapsed(&self) -> Nanos {
         self.end.since(self.begin)
     }
@@ -176,7 +176,7 @@ impl HostCounts {
         self.latency.list().summary()
     }
 
-    /// Counts of each source; `None` where all requests are of one.
+    /// Counts of each source; `None` if all requests are of one.
     pub(super) fn by_source(&self) -> Option<Vec<SourceCounts>> {
         let summary = |of: &OfSource| {
             let latency = of.latency.list();
@@ -191,13 +191,13 @@ impl HostCounts {
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
-    /// The figures of a verdict that only the host's side knows.
+    /// The columns of a verdict that come from the host's side.
     pub(super) fn verdict(&self) -> Verdict {
         let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
         let before = full.since(self.begin);
         Verdict {
             cache_full_at_s: self.cache_full.map(|_| before.as_secs()),
-            // What completed in no time at all has no rate.
+            // Bytes that completed in no time have no rate.
             before_bytes: if before > Nanos::ZERO { before_bytes } else { 0 },
             before_ns: before.0,
             stalls_over_7s: self.totals.stalls_over_7s,
@@ -206,7 +206,7 @@ impl HostCounts {
         }
     }
 
-    /// Ends counting; `gauges` are those of the end.
+    /// Ends counting. `gauges` are those at the end.
     pub(crate) fn finish(mut self, gauges: &Gauges) -> HostSide {
         let timeline = std::mem::take(&mut self.timeline).finish(gauges);
         HostSide { latency: self.latency.list(), timeline, counts: self }
@@ -251,7 +251,7 @@ pub struct RequestRow {
 }
 
 impl RequestRow {
-    /// The row of the request number `index`, with times from `begin` on; `row` is its own in its source.
+    /// The row of request number `index`, with times relative to `begin`. `row` is its row in its source.
     pub fn new(request: &Request, row: u64, times: &Times, begin: Nanos, index: u64) -> RequestRow {
         let since = |time: Nanos| time.since(begin).0;
         RequestRow {

@@ -1,7 +1,8 @@
-//! How columns of outcomes are joined: rules by which an array's columns are made of its drives', and a merge's of the runs'.
+//! How columns of outcomes are joined: rules by which the columns of an array are computed from those of its drives, and the columns of a
+//! merge from those of its runs.
 //!
-//! Counts and times are sums, `elapsed_ns` and `arrivals_ns` too; percentiles come from the fine buckets, ratios and rates from
-//! the sums. Timelines begin together, with the counting, and are overlaid.
+//! Counts and times are sums, `elapsed_ns` and `arrivals_ns` too; percentiles come from the fine buckets, ratios and rates from the sums.
+//! Timelines are overlaid from the beginning of counting on.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -17,7 +18,7 @@ use crate::schema::Scalar;
 use crate::settings::Settings;
 use crate::tally::Cause;
 
-/// Name where drives have none in common.
+/// The name of different values.
 const MIXED: &str = "mixed";
 
 /// A column of several outcomes.
@@ -34,7 +35,7 @@ impl Joined<'_> {
         self.all.iter().map(move |one| of(one))
     }
 
-    /// The value that all have, if they agree.
+    /// The common value, if all agree.
     fn common<T: PartialEq>(&self, of: Of<T>) -> Option<&T> {
         let first = self.values(of).next()?;
         self.values(of).all(|other| other == first).then_some(first)
@@ -45,27 +46,27 @@ impl Joined<'_> {
     }
 }
 
-/// Nothing: a column of the whole alone, or one that says nothing of a merge.
+/// Unset: a column of the whole alone, or one without meaning for a merge.
 pub(super) fn unset<T: Default>(_: &Joined, _: Of<T>) -> Result<T, Error> {
     Ok(T::default())
 }
 
-/// Nothing yet: the column follows from others.
+/// Unset for now: the column is computed from others later.
 pub(super) fn derived<T: Default>(_: &Joined, _: Of<T>) -> Result<T, Error> {
     Ok(T::default())
 }
 
-/// The value that all have, or an error.
+/// The common value, or an error.
 pub(super) fn same<T: PartialEq + Clone>(column: &Joined, of: Of<T>) -> Result<T, Error> {
     column.common(of).cloned().ok_or_else(|| column.differs())
 }
 
-/// The value that all have, or nothing.
+/// The common value, or the default.
 pub(super) fn agreed<T: PartialEq + Clone + Default>(column: &Joined, of: Of<T>) -> Result<T, Error> {
     Ok(column.common(of).cloned().unwrap_or_default())
 }
 
-/// The name that all have, or `mixed`.
+/// The common name, or `mixed`.
 pub(super) fn name(column: &Joined, of: Of<String>) -> Result<String, Error> {
     Ok(column.common(of).cloned().unwrap_or_else(|| MIXED.into()))
 }
@@ -78,7 +79,7 @@ pub(super) fn sum<T: Clone + Default + Add<Output = T>>(column: &Joined, of: Of<
     Ok(column.values(of).cloned().fold(T::default(), Add::add))
 }
 
-/// The sum of those that have a value.
+/// The sum of the values that are not null.
 pub(super) fn sum_of_some<T: Clone + Add<Output = T>>(column: &Joined, of: Of<Option<T>>) -> Result<Option<T>, Error> {
     Ok(column.values(of).flatten().cloned().reduce(Add::add))
 }
@@ -100,7 +101,7 @@ pub(super) fn any(column: &Joined, of: Of<bool>) -> Result<bool, Error> {
     Ok(column.values(of).any(|&one| one))
 }
 
-/// Refuses what can't be merged.
+/// Refuses values that can't be merged.
 pub(super) fn refused<T>(column: &Joined, of: Of<Option<T>>) -> Result<Option<T>, Error> {
     match column.values(of).any(Option::is_some) {
         true => Err(Error::Usage("the outcome of a power cut or a rebuild can't be merged: leave it out".into())),
@@ -108,7 +109,7 @@ pub(super) fn refused<T>(column: &Joined, of: Of<Option<T>>) -> Result<Option<T>
     }
 }
 
-/// Sums of the counters that are whole numbers; the others are each drive's or run's own.
+/// Sums the counters that are whole numbers. The others belong to a single drive or run.
 pub(super) fn sum_of_counts(column: &Joined, of: Of<LayerStats>) -> Result<LayerStats, Error> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for (key, value) in column.values(of).flat_map(|one| one.iter()) {
@@ -119,17 +120,17 @@ pub(super) fn sum_of_counts(column: &Joined, of: Of<LayerStats>) -> Result<Layer
     Ok(sums.into_iter().map(|(key, sum)| (key, Scalar::Int(sum))).collect::<BTreeMap<_, _>>().into())
 }
 
-/// The drives' side: the host's commands to an array are other ones than the array's to its drives.
+/// Sums the drives' side only, because the host's commands to an array are not the array's to its drives.
 pub(super) fn physical(column: &Joined, of: Of<Commands>) -> Result<Commands, Error> {
     Ok(Commands { host_read: 0, host_write: 0, ..sum(column, of)? })
 }
 
-/// The drives' commands; all else of a verdict is the host's.
+/// Sums the times of the drives' commands; the rest of a verdict is the host's.
 pub(super) fn command_times(column: &Joined, of: Of<Verdict>) -> Result<Verdict, Error> {
     Ok(Verdict { commands: sum(column, of)?.commands, ..Verdict::default() })
 }
 
-/// The same settings, but for the seed.
+/// The common settings, except for the seed, or an error.
 pub(super) fn settings(column: &Joined, of: Of<Settings>) -> Result<Settings, Error> {
     let first = first(column, of)?;
     match column.values(of).all(|other| Settings { seed: other.seed, ..first } == *other) {
@@ -138,7 +139,7 @@ pub(super) fn settings(column: &Joined, of: Of<Settings>) -> Result<Settings, Er
     }
 }
 
-/// The same system, on any requests, in windows of any length.
+/// The common system, or an error; requests and windows may differ.
 pub(super) fn system(column: &Joined, of: Of<RunRecord>) -> Result<RunRecord, Error> {
     let bare = |one: &RunRecord| RunRecord { hash: None, window_ns: None, ..one.clone() };
     let first = first(column, of)?;
@@ -149,17 +150,17 @@ pub(super) fn system(column: &Joined, of: Of<RunRecord>) -> Result<RunRecord, Er
     Ok(RunRecord { window_ns: first.window_ns.filter(|_| have_one_window), ..bare(&first) })
 }
 
-/// The largest need of room.
+/// The one with the largest need of space.
 pub(super) fn largest(column: &Joined, of: Of<Option<Scaled>>) -> Result<Option<Scaled>, Error> {
     Ok(column.values(of).flatten().copied().max_by_key(|scaled| scaled.needed_bytes))
 }
 
-/// Runs, each merge by as many as it is of.
+/// The number of runs. A merged outcome counts as many as it was merged from.
 pub(super) fn number_of_runs(column: &Joined, of: Of<Option<u64>>) -> Result<Option<u64>, Error> {
     Ok(Some(column.values(of).map(|runs| runs.unwrap_or(1)).sum()))
 }
 
-/// The latencies of all, each with the count that it must have.
+/// Merges latencies. Each comes with its number of requests, by which missing buckets are noticed.
 pub(super) fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>) -> Result<LatencyLists, Error> {
     let (mut merged, mut count) = (LatencyCounts::default(), 0);
     for (buckets, own) in all {
@@ -175,7 +176,7 @@ pub(super) fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>
     }
 }
 
-/// Names that all have; notes on rows are summed.
+/// Names on which all runs agree; notes on rows are summed.
 pub(super) fn replayed(column: &Joined, of: Of<Replayed>) -> Result<Replayed, Error> {
     if let Some(same) = column.common(of) {
         return Ok(same.clone());
@@ -195,7 +196,7 @@ pub(super) fn replayed(column: &Joined, of: Of<Replayed>) -> Result<Replayed, Er
     })
 }
 
-/// Counts of each source; `None` where a run has one source, or another number of them.
+/// Counts by source, summed over the runs; `None` if some run has none, or the runs have different numbers of sources.
 pub(super) fn by_source(
     column: &Joined,
     of: Of<Option<Vec<SourceCounts>>>,
@@ -204,11 +205,12 @@ pub(super) fn by_source(
     if all.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
         return Ok(None);
     }
-    let sources = all.first().map_or(0, |sources| sources.len());
-    (0..sources).map(|at| source(all.iter().map(|sources| &sources[at]))).collect::<Result<Vec<_>, _>>().map(Some)
+    let count = all.first().map_or(0, |sources| sources.len());
+    let summed = (0..count).map(|at| sum_of_source(all.iter().map(|sources| &sources[at])));
+    summed.collect::<Result<Vec<_>, _>>().map(Some)
 }
 
-fn source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Result<SourceCounts, Error> {
+fn sum_of_source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Result<SourceCounts, Error> {
     let sum = |of: fn(&SourceCounts) -> u64| all.clone().map(of).sum();
     let latency = latencies(all.clone().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?;
     Ok(SourceCounts {
@@ -220,7 +222,7 @@ fn source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Result<Sou
     })
 }
 
-/// Members, merged one by one.
+/// Merges members one by one.
 pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outcome>, Error> {
     let count = column.values(of).next().map_or(0, Vec::len);
     if column.values(of).any(|members| members.len() != count) {
@@ -229,8 +231,8 @@ pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outco
     (0..count).map(|at| Outcome::of_runs(&column.values(of).map(|members| &members[at]).collect::<Vec<_>>())).collect()
 }
 
-/// Timelines in the shortest windows that all of theirs can be joined to, added; the cache's fill is the mean over the runs, each
-/// with its last fill after its end.
+/// Adds timelines, in the shortest windows that each of theirs divides. The cache's fill is the mean over the runs, each of which keeps its
+/// last fill after its end.
 pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Error> {
     let mut window_ns = 1u64;
     for own in column.values(of).map(|timeline| timeline.window_ns.max(1)) {
@@ -269,7 +271,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The mean of series with weights; one that ends early keeps its last value.
+/// The weighted mean of series. One that ends early keeps its last value.
 fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
     let length = all.iter().map(|(_, series)| series.len()).max().unwrap_or(0);
     let weights: f64 = all.iter().map(|(weight, _)| weight).sum();
@@ -277,7 +279,7 @@ fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
     (0..length).map(|window| at(window) / weights).collect()
 }
 
-/// Surfaces added; empty where their parts differ.
+/// The sum of surfaces; empty if their parts differ.
 pub(super) fn surface(column: &Joined, of: Of<Surface>) -> Result<Surface, Error> {
     let shape = |one: &Surface| (one.part_sectors, Cause::ALL.map(|cause| one.of(cause).len()));
     let first = first(column, of)?;

@@ -1,4 +1,4 @@
-//! The drive that a trace was recorded on, as far as the trace tells, beside the drives that were simulated.
+//! The drive that a trace was recorded on, as far as the trace shows it, beside the simulated drives.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::layer::{BASELINE, Gauges};
 use crate::request::Request;
 use crate::units::Nanos;
 
-/// The name that stands in a layer's place where the drive was measured.
+/// The name used in place of a layer for the measured drive.
 pub const MEASURED: &str = "measured";
 
-/// A request that took as long is a pause of the drive: several times what a slow disk with a full queue takes (assumption).
+/// A request that took this long shows a pause of the drive: several times as long as a slow disk with a full queue takes (assumption).
 const PAUSE: Nanos = Nanos(1_000_000_000);
 
-/// Pauses that are kept: the longest.
+/// How many pauses are kept, the longest ones.
 pub const PAUSES_MAX: usize = 1000;
 
 /// The drive that was recorded.
@@ -54,7 +54,7 @@ pub enum Explanation {
 }
 
 impl Pause {
-    /// What explains the pause, by the run of this number.
+    /// What explains the pause, judged by the run with this number.
     pub fn explanation(&self, run: usize) -> Explanation {
         let is_as_long = |ns: u64| ns >= self.longest_ns / 2;
         match (self.conventional_ns, self.simulated_ns.get(run)) {
@@ -65,7 +65,7 @@ impl Pause {
     }
 }
 
-/// Collects what a trace tells of its drive.
+/// Collects the measurements of a trace's drive.
 pub struct MeasuredBuilder {
     host: HostCounts,
     pauses: Vec<Pause>,
@@ -78,7 +78,7 @@ impl Default for MeasuredBuilder {
 }
 
 impl MeasuredBuilder {
-    /// Counts a request; they come in the order of completion.
+    /// Counts a request. Requests come in the order of completion.
     pub fn count(&mut self, request: &Request, times: &Times) {
         self.host.count(request, times, Gauges::default);
         let longest_ns = (times.end - times.arrival).0;
@@ -92,7 +92,7 @@ impl MeasuredBuilder {
             simulated_ns: Vec::new(),
             conventional_ns: None,
         };
-        // Requests that waited at the same time waited for the same thing.
+        // Pauses that overlap are one.
         while let Some(before) = self.pauses.pop_if(|before| before.end_ns >= pause.begin_ns) {
             pause.begin_ns = pause.begin_ns.min(before.begin_ns);
             pause.longest_ns = pause.longest_ns.max(before.longest_ns);
@@ -100,8 +100,8 @@ impl MeasuredBuilder {
         self.pauses.push(pause);
     }
 
-    /// The drive beside the runs of its trace, on simulated drives and on a conventional one. `None` where nothing was told: traces that
-    /// keep the column of the latency, but not what stood there, have zeros.
+    /// The measured drive, compared with the runs of its trace on simulated drives and on a conventional one. `None` if nothing was
+    /// measured: some traces have a column of latencies that is all zeros.
     pub fn finish(mut self, runs: &[Outcome], conventional: Option<&Outcome>) -> Option<Measured> {
         let like = runs.first().filter(|_| self.host.latencies().all.max > 0)?;
         if self.pauses.len() > PAUSES_MAX {

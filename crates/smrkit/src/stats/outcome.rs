@@ -1,7 +1,7 @@
 //! The outcome of a run: one table. Each column is declared once, with how it is measured and how it is joined.
 //!
-//! The struct, `outcome.json`, outcomes of arrays, merges, rows of members, Python's stub and the columns of
-//! `docs/reference/outcome.md` follow from the table. A key ends with its unit; a ratio without a denominator is null.
+//! The struct, `outcome.json`, outcomes of arrays, merges, rows of members, the Python stub and the columns of `docs/reference/outcome.md`
+//! are derived from the table. A key ends with its unit; a ratio without a denominator is null.
 
 use std::collections::BTreeMap;
 
@@ -59,18 +59,18 @@ pub struct Section {
 pub struct JoinedColumn {
     /// The column.
     pub column: Column,
-    /// The rule by which an array's is made of its drives'.
+    /// The rule by which an array's column is computed from its drives'.
     pub drives: &'static str,
-    /// The rule by which a merge's is made of the runs'.
+    /// The rule by which a merge's column is computed from its runs'.
     pub runs: &'static str,
 }
 
 /// Declares the columns of [`Outcome`].
 ///
-/// `name: type [drives: rule, runs: rule] source |from| value;` is a column that holds `value` of a `drive` ([`DriveEnd`]) or of
-/// the `host` ([`HostSide`]); `add` adds the host's part to the drives'. A column without a source is set by whoever makes the
-/// run. The rules, functions of [`super::join`], make a column of an array's members and of several runs. `row` says that the
-/// column, or a part of it, is in the rows of members, and when ([`Row`]).
+/// `name: type [drives: rule, runs: rule] source |from| value;` is a column that holds `value` of a `drive` ([`DriveEnd`]) or of the `host`
+/// ([`HostSide`]); `add` adds the host's part to the drives'. A column without a source is set by the code that makes the run. The rules,
+/// functions of [`super::join`], join the columns of an array's members and of several runs. `row` puts the column, or a part of it, in the
+/// rows of members, under the condition of [`Row`].
 macro_rules! outcome {
     ($(#[$($about:tt)*])* pub struct $name:ident {
         $($section:literal { $(
@@ -111,7 +111,7 @@ macro_rules! outcome {
                 $($($(outcome!(@host $source |$from| $value, self.$column, host);)*)*)*
             }
 
-            /// An outcome of an array's drives, or of runs.
+            /// Joins the outcomes of an array's drives, or of runs.
             fn joined(all: &[&$name], of_drives: bool) -> Result<$name, Error> {
                 Ok($name { $($($column: {
                     let column = Joined { key: stringify!($column), all };
@@ -292,7 +292,7 @@ impl DriveEnd<'_> {
         Cleaning { count, sectors: sum(|counter| counter.sectors), ns: sum(|counter| counter.ns), max_ns: longest.0 }
     }
 
-    /// The head's movements, where they were counted.
+    /// The head's movements, if they were counted.
     fn movement(&self) -> Option<Movement> {
         let counted = self.disk.tally().movement()?;
         let (distance, count) = (causes(|cause| counted.distance(cause)), causes(|cause| counted.count(cause)));
@@ -313,27 +313,27 @@ fn causes(of: impl Fn(Cause) -> u64) -> ByCause {
 }
 
 impl Outcome {
-    /// Adds what was measured at one drive to what is known of its run.
+    /// Adds the columns measured at one drive.
     pub(crate) fn of_drive(mut self, drive: &DriveEnd, host: HostSide) -> Outcome {
         self.measure_drive(drive);
         self.measure_host(host);
         self
     }
 
-    /// Adds what the host saw.
+    /// Adds the columns of the host's side.
     pub(super) fn of_host(mut self, host: HostSide) -> Outcome {
         self.measure_host(host);
         self
     }
 
-    /// The outcome of an array of `members`, so far as it is made of theirs and of the host's side.
+    /// The outcome of an array, as far as it follows from its `members` and the host's side.
     pub(crate) fn of_array(members: Vec<Outcome>, host: HostSide) -> Result<Outcome, Error> {
         let mut all = Outcome::joined(&members.iter().collect::<Vec<_>>(), true)?;
         all.measure_host(host);
         Ok(Outcome { members, ..all })
     }
 
-    /// Fills what follows from other columns: ratios, rates, the sentence.
+    /// Computes the columns that follow from others: ratios, rates, the sentence.
     pub(crate) fn conclude(self) -> Outcome {
         let is_rebuild = self.rebuild.is_some();
         self.conclude_next_to(is_rebuild)
@@ -353,10 +353,10 @@ impl Outcome {
 
     /// Merges the outcomes of runs of one system with the same settings, on any requests and seeds.
     ///
-    /// Percentiles, counts, sums and maxima are those of one run over all requests. What differs between the runs and can't
-    /// be summed is null or empty: names of traces and workloads, gauges, counters that are no whole numbers, and what only
-    /// a comparison tells. For that, merge the baselines too, and judge with
-    /// [`super::verdict::judge`] and [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
+    /// Percentiles, counts, sums and maxima are those of one run over all requests. Columns that differ between the runs and can't be
+    /// summed are null or empty: names of traces and workloads, gauges, counters that are not whole numbers, and columns that need a
+    /// comparison. For those, merge the baselines too, and judge with [`super::verdict::judge`] and
+    /// [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
     ///
     /// An error names what differs; a power cut, a rebuild, a record in summary, and times of more than 64 bits are refused.
     pub fn merge(outcomes: &[Outcome]) -> Result<Outcome, Error> {
@@ -371,7 +371,7 @@ impl Outcome {
         if all.busy_ns.checked_add(all.buffer_write_ns.unwrap_or(0)).is_none() {
             return Err(too_long());
         }
-        // Percentiles are no sums: they are found again in the merged buckets.
+        // Percentiles can't be summed, so they are computed from the merged buckets.
         let latency = latencies(outcomes.iter().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?;
         all.latency_ns = latency.summary();
         all.latency_histogram = latency.histograms();
@@ -379,8 +379,8 @@ impl Outcome {
         Ok(all)
     }
 
-    /// Leaves out series, surfaces and distributions: their keys stay, and hold nothing. Of members it keeps what tables show, and
-    /// of a rebuild's the new ones, or of a scrub's their sum.
+    /// Leaves out series, surfaces and distributions: their keys stay, but are empty. Of members it keeps the columns that tables show; of
+    /// a rebuild's members the new ones, of a scrub's their sum.
     pub fn summary(&self) -> Outcome {
         let window_ns = self.timeline.window_ns;
         let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };

@@ -51,7 +51,7 @@ record! {
 }
 
 impl Rebuild {
-    /// Leaves out the series, and of the members all but the new ones; of a scrub it keeps their sum.
+    /// Leaves out the series, and all members except the new ones; of a scrub it keeps their sum.
     pub(super) fn summary(&self) -> Rebuild {
         let new: Vec<MemberRebuild> = self.members.iter().filter(|member| member.new).cloned().collect();
         let all = || self.members.iter().cloned().reduce(Add::add).into_iter().collect();
@@ -75,12 +75,12 @@ record! {
 }
 
 impl Series {
-    /// Nothing yet, in windows of the first length.
+    /// An empty series, in windows of the first length.
     pub fn new() -> Series {
         Series { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
     }
 
-    /// A piece is finished, so long after the failure.
+    /// Adds a piece that was finished `at` after the failure.
     #[inline]
     pub fn add(&mut self, at: Nanos, bytes: u64) {
         while at.0 / self.window_ns >= WINDOWS_MAX as u64 {
@@ -138,7 +138,7 @@ record! {
 }
 
 impl BusyTimes {
-    /// The times of the accesses between two moments, each of them told by [`Tally::times`].
+    /// The times of the accesses between two moments, from [`Tally::times`] at each.
     ///
     /// [`Tally::times`]: crate::tally::Tally::times
     pub fn between(before: CauseTimes, now: CauseTimes) -> BusyTimes {

@@ -13,7 +13,7 @@ use crate::tally::Cause;
 use crate::units::{Nanos, SECTOR_BYTES};
 use crate::{column_types, record};
 
-// Texts of their own, and records that other pages explain.
+// Types with a text form of their own, and records that other pages explain.
 column_types!(Prefill: "str", Interleave: "str", RebuildSpec: "str", InFlight: "str", GaugeUnit: "str");
 column_types!(Settings: "Record", LayerStats: "Record");
 
@@ -107,7 +107,7 @@ impl Movement {
             track_distance,
             track_count,
             stroke_share: track_distance.map(|distance| distance as f64 / tracks.max(1) as f64),
-            // Whatever the cause of an access, a band moves because it is cleaned.
+            // Whatever the causes of its accesses, a band moves because it is cleaned.
             bands_moved: ByCause { total: bands_moved, clean: bands_moved, ..ByCause::default() },
         }
     }
@@ -305,7 +305,7 @@ record! {
 }
 
 impl Replayed {
-    /// Takes the traces' hashes from another run of the same, for which they were computed.
+    /// Copies the traces' hashes from another run of the same requests, for which they were computed.
     pub fn take_hashes(&mut self, hashed: &Replayed) {
         self.trace_sha256.clone_from(&hashed.trace_sha256);
         self.requests_sha256.clone_from(&hashed.requests_sha256);

@@ -1,6 +1,6 @@
-//! Members of arrays in result files: whole records, or in a summary rows of what tables of members show.
+//! Members of arrays in result files: whole records or, in a summary, rows with the columns that tables of members show.
 //!
-//! The table of columns says what a row holds. A row is an excerpt of the member's record, under the same keys.
+//! The table of columns declares the contents of a row, which is an excerpt of the member's record under the same keys.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::outcome::{Outcome, ROWS};
 
-/// Members that tables list one by one; more are summed up, and their rows leave out what only a list shows.
+/// The most members that tables list one by one. More are summed up, and their rows leave out the columns of lists.
 pub const LISTED_MAX: usize = 16;
 
 /// When a row has a value.
@@ -17,15 +17,15 @@ pub const LISTED_MAX: usize = 16;
 pub(super) enum Row {
     /// Always.
     Always,
-    /// Where it is neither null nor 0.
+    /// If it is neither null nor 0.
     Present,
-    /// Where it is neither null nor 0, and members are listed.
+    /// If it is neither null nor 0, and members are listed.
     Listed,
-    /// Where the member before has another.
+    /// If it differs from the value of the member before.
     Changed,
 }
 
-/// The values that rows may have: where they stand in a record, and when a row has them.
+/// The values that rows may have: their paths in a record, and when a row has them.
 fn values() -> impl Iterator<Item = (String, Row)> {
     let parts = |&(column, parts): &(&str, &'static [(&str, Row)])| {
         let column = column.to_string();
@@ -34,7 +34,7 @@ fn values() -> impl Iterator<Item = (String, Row)> {
     ROWS.iter().flat_map(parts)
 }
 
-/// The record of a member of which nothing is told.
+/// The record of a member with all columns empty.
 fn nothing() -> serde_json::Result<Value> {
     serde_json::to_value(Outcome::default())
 }
@@ -63,7 +63,7 @@ fn put(record: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// The record of a member, as far as its row tells of it.
+/// The record of a member with the values of its row.
 fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
     let mut record = nothing()?;
     for (path, when) in values() {
@@ -76,7 +76,7 @@ fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
     Ok(record)
 }
 
-/// The members of an array with nothing but what their rows hold, and no parameters where they are the array's.
+/// The members of an array with only the values of their rows, and without parameters that are the array's.
 pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
     let short = |member: &Outcome| -> serde_json::Result<Outcome> {
         let (member, before) = (serde_json::to_value(member)?, nothing()?);
@@ -90,7 +90,7 @@ pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
     array.members.iter().map(|member| short(member).expect("an excerpt of a record is a record")).collect()
 }
 
-/// Writes members, those that don't tell their system as rows; for `#[serde(with = …)]`.
+/// Writes members, shortened ones as rows; for `#[serde(with = …)]`.
 pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
     if members.iter().all(|member| !member.run.system.is_empty()) {
         return members.serialize(to);

@@ -1,5 +1,4 @@
-//! The course of a run in equal windows of time. A longer run has longer windows, each made of two, not more of them:
-//! memory stays small, and the result is the same however the run was cut.
+//! The course of a run in equal windows of time. In a longer run windows are joined in pairs, so that memory stays small.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +7,20 @@ use crate::record;
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Windows at most; then pairs are joined.
+/// The most windows; then pairs are joined.
 pub const WINDOWS_MAX: usize = 1024;
 
 /// The first length of a window.
 pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
 
-/// Parts of a run that are compared to find its phases, at most, and at least for there to be any.
+/// The most parts into which a run is divided to find its phases, and the fewest for which phases are looked for.
 const PARTS: (usize, usize) = (64, 8);
-/// Requests in such a part, so that chance makes no phase, and how many times as long as its longest request it is: a rate within that is none.
+/// A part has at least this many requests, and lasts at least `PART_WAITS` times as long as its longest request, so that chance makes no
+/// phases.
 const PART_REQUESTS: usize = 8;
 const PART_WAITS: u64 = 4;
-/// A fast phase begins where the rate exceeds the mean, and ends where it is less than that by this factor. Fast ones are at least so many times
-/// as fast as slow ones; what differs by less is told by the mean.
+/// A fast phase begins where the rate exceeds the mean, and ends where it falls below the mean by this factor. Phases are shown only if
+/// fast ones are `UNSTEADY` times as fast as slow ones.
 const ENDS: f64 = 1.5;
 const UNSTEADY: f64 = 3.0;
 
@@ -58,14 +58,14 @@ record! {
 }
 
 impl Timeline {
-    /// The longest latency of the requests that were completed in windows that overlap this time, in ns from the beginning.
+    /// The longest latency of requests completed in windows that overlap this time, in ns from the beginning.
     pub fn longest_between(&self, from: u64, to: u64) -> u64 {
         let window = |ns: u64| (ns / self.window_ns.max(1)) as usize;
         let windows = self.longest_ns.iter().take(window(to) + 1).skip(window(from));
         windows.copied().max().unwrap_or(0)
     }
 
-    /// The phases from a moment on, slow and fast ones in turn; none where the rate is steady, or too little came to tell.
+    /// The phases from a moment on, slow and fast ones alternating; none if the rate is steady, or there is too little data.
     pub fn phases_from(&self, from: Nanos) -> Vec<Phase> {
         let window_ns = self.window_ns.max(1);
         let first = (from.0 / window_ns) as usize + 1;
@@ -75,7 +75,7 @@ impl Timeline {
         let wait_windows = PART_WAITS * longest_ns / window_ns + 1;
         let most = PARTS.0.min(requests as usize / PART_REQUESTS).max(1);
         let length = bytes.len().div_ceil(most).max(wait_windows as usize);
-        // What is left at the end is too short to be a part.
+        // The rest at the end is too short to be a part.
         let parts: Vec<f64> = bytes.chunks_exact(length).map(|part| part.iter().sum::<u64>() as f64).collect();
         let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;
         if parts.len() < PARTS.1 {
@@ -105,7 +105,7 @@ impl Timeline {
 }
 
 impl Phase {
-    /// Of phases by turns the first and the second kind, each with its mean rate and time; `None` where there is but one.
+    /// The two kinds of alternating phases, each with its mean rate and time; `None` if there is only one phase.
     pub fn of_turns(phases: &[Phase]) -> Option<(Phase, Phase)> {
         let mean = |nth: usize| {
             let own = || phases.iter().skip(nth).step_by(2);
@@ -139,7 +139,7 @@ pub struct TimelineBuilder {
 }
 
 impl Default for TimelineBuilder {
-    /// Growing windows of the first length.
+    /// Windows that begin with the first length and double.
     fn default() -> TimelineBuilder {
         TimelineBuilder::growing(WINDOW_FIRST)
     }
@@ -163,15 +163,14 @@ impl TimelineBuilder {
         TimelineBuilder { grows: false, ..TimelineBuilder::growing(window) }
     }
 
-    /// True if `time` lies behind the current window, so that [`TimelineBuilder::turn`] is due.
+    /// True if `time` is past the current window, so that [`TimelineBuilder::turn`] is due.
     #[inline]
     pub fn is_over(&self, time: Nanos) -> bool {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` lies in the current one. `gauges` is what the layer shows now: the last of the windows that
-    /// end here takes it, those before it what was shown at the turn before (now, at the first turn), since a layer shows
-    /// nothing while it works.
+    /// Ends windows until `time` is in the current one. The last window that ends here gets the layer's current `gauges`, earlier ones get
+    /// those of the turn before (at the first turn, the current ones), because a layer's gauges are unknown while it serves a request.
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {
@@ -239,7 +238,7 @@ impl TimelineBuilder {
 }
 
 impl TimelineWindow {
-    /// The window of both; it shows what the later one does.
+    /// The two windows joined, with the gauges of the later one.
     fn followed_by(&self, later: &TimelineWindow) -> TimelineWindow {
         TimelineWindow {
             requests: self.requests + later.requests,

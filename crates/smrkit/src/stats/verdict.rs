@@ -15,13 +15,13 @@ use crate::settings::rebuild::Task;
 use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Requests completed late by a conventional disk at this share of the elapsed time show that it can't keep up.
+/// A conventional disk whose last completion is late by this share of the elapsed time can't keep up.
 const OVERLOAD_SHARE: f64 = 0.05;
 
-/// Layer of a dynamic mapping.
+/// The layer with a dynamic mapping.
 const DYNAMIC: &str = "log";
 
-/// A rate below this share of the rate before is said to have fallen.
+/// A rate below this share of the rate before counts as fallen.
 const SLOWER: f64 = 0.9;
 
 record! {
@@ -65,13 +65,13 @@ fn earlier(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     [a, b].into_iter().flatten().reduce(f64::min)
 }
 
-/// Of several: nothing, until it is derived from their other columns or from a comparison.
+/// Unset when summed: computed later from other columns, or by a comparison.
 fn derived<T: Default>(_: T, _: T) -> T {
     T::default()
 }
 
 impl Verdict {
-    /// Fills what follows from the latencies, the host's sectors and the time of the run.
+    /// Computes the columns that follow from the latencies, the host's sectors and the time of the run.
     pub(super) fn conclude(&mut self, latency_ns: &Latencies, host_sectors: u64, elapsed_ns: u64) {
         let rate = |bytes: u64, ns: u64| (ns > 0).then(|| bytes as f64 / Nanos(ns).as_secs());
         let after = rate(host_sectors * SECTOR_BYTES - self.before_bytes, elapsed_ns - self.before_ns).unwrap_or(0.0);
@@ -83,7 +83,7 @@ impl Verdict {
 
 /// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
 pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
-    // A run with a rebuild ends with it, whatever the host still wanted: not the same requests.
+    // A run with a rebuild ends with the rebuild, so it did not serve the same requests.
     let is_comparable = outcome.rebuild.is_none() && baseline.elapsed_ns > 0;
     let times = (outcome.elapsed_ns as f64, baseline.elapsed_ns as f64);
     outcome.slowdown = is_comparable.then(|| time_ratio(times, (outcome.requests, baseline.requests))).flatten();
@@ -95,8 +95,8 @@ pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
     outcome.verdict.text = sentence(outcome);
 }
 
-/// One time as a multiple of another, each for as many requests: where they differ, as after a warm-up until each is steady, of
-/// the time for a request. `None` where one has no requests.
+/// One time as a multiple of another. If they are for different numbers of requests (as after a warm-up until steady), it is the ratio of
+/// the times for a request. `None` if one has no requests.
 pub(crate) fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Option<f64> {
     match requests {
         (one, same) if one == same => Some(own / other),
@@ -118,8 +118,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// From the run of [`BASELINE`] on the same requests; `arrivals_ns` is the span of the trace's arrivals, in an open
-    /// loop.
+    /// From the run of [`BASELINE`] on the same requests.
     pub fn from_outcome(outcome: &Outcome) -> Baseline {
         Baseline {
             requests: outcome.requests,
@@ -133,8 +132,7 @@ impl Baseline {
     }
 }
 
-/// True if an open loop asks more of the disk than it can do: completions end long after arrivals have, and the disk was
-/// busy nearly all the time.
+/// True if an open loop overloads the disk: completions end long after arrivals, and the disk was busy nearly all the time.
 pub fn is_overloaded(outcome: &Outcome) -> bool {
     let late_ns = outcome.elapsed_ns.saturating_sub(outcome.arrivals_ns);
     let share = |part: u64| part as f64 / outcome.elapsed_ns.max(1) as f64;
@@ -147,9 +145,9 @@ fn is_array(outcome: &Outcome) -> bool {
     !outcome.members.is_empty()
 }
 
-/// True if a layer puts its rewriting off: it has a cache, a log, or zones that buffer writes.
+/// True if a layer defers rewriting: it has a cache, a log, or zones that buffer writes.
 pub fn cleans(outcome: &Outcome) -> bool {
-    // By the layer's name, since what a layer of another crate calls its counters says nothing.
+    // By the layer's name, because the counters of layers of other crates have arbitrary names.
     let puts_off = |one: &Outcome| LAYERS.iter().any(|spec| spec.name == one.layer && spec.puts_rewriting_off);
     outcome.capacity.cache_sectors > 0 || puts_off(outcome) || outcome.members.iter().any(puts_off)
 }
@@ -168,8 +166,8 @@ fn state(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Sentence on the state of the disk that a rebuild writes to, where it decides: a dynamic mapping writes wherever there is room, and
-/// knows of room only what was never written or was trimmed.
+/// Sentence on the state of the disk that a rebuild writes to, if it matters: a dynamic mapping writes to free space, which is only space
+/// that was never written or was trimmed.
 fn new_member(outcome: &Outcome) -> &'static str {
     let is_dynamic = |one: &Outcome| one.layer == DYNAMIC;
     match outcome.rebuild.as_ref().map(|rebuild| rebuild.spec.task) {
@@ -208,23 +206,23 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The verdict in words, by what they are about; nothing of what there is nothing to say.
+/// The verdict in words, by topic. A topic without anything to say is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// How it goes: when requests begin to wait, and the rates.
+    /// When requests begin to wait, and the rates.
     pub course: String,
-    /// The whole, compared with a conventional disk.
+    /// The comparison with a conventional disk.
     pub compared: String,
     /// The state of the disk.
     pub state: String,
     /// The longest request, and what a timeout would make of it.
     pub longest: String,
-    /// What must be known besides.
+    /// Further remarks.
     pub more: String,
 }
 
 impl Told {
-    /// What there is to say of a run.
+    /// The verdict on a run.
     pub fn of(outcome: &Outcome) -> Told {
         let verdict = &outcome.verdict;
         if outcome.requests == 0 {
@@ -248,7 +246,7 @@ impl Told {
         }
         let refused = violations(outcome);
         if !refused.is_empty() {
-            // No rate and no time of what follows is one that such a disk would have.
+            // Rates and times are left out, because a disk that refuses requests would have others.
             return Told { course: refused, ..Told::default() };
         }
         Told {
@@ -261,7 +259,7 @@ impl Told {
     }
 }
 
-/// A sentence on the drive's size, where it has more platters than its own.
+/// A sentence on the drive's size, if it has more platters than its own.
 pub fn scaling(outcome: &Outcome) -> Option<String> {
     let scaled = outcome.scaled?;
     let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
@@ -280,8 +278,8 @@ pub fn scaling(outcome: &Outcome) -> Option<String> {
 
 /// When cleaning first made a request wait, and the rates before and after.
 ///
-/// By the trace's times a rate is the trace's own, not the disk's: the mean latency tells more. A layer with a cache or a
-/// log puts work off, and any request may have to wait for it; one without rewrites as part of the write.
+/// At the trace's times, the rate is the trace's and not the disk's, so the mean latency is given. A layer with a cache or a log defers
+/// work, for which any request may have to wait; one without rewrites as part of the write.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     let open = outcome.engine.arrival == Arrival::Trace;
@@ -301,7 +299,7 @@ fn course(outcome: &Outcome) -> String {
         true => ("Requests", "requests", "cleaning"),
         false => ("Writes", "writes", "rewriting"),
     };
-    // The rate of a moment says little.
+    // The rate over a very short time says little.
     let at_start = at_s == 0.0 || at_s < 1.0 && Nanos::from_secs(100.0 * at_s).0 < outcome.elapsed_ns;
     let start = if at_s == 0.0 { "from the start" } else { "almost from the start" };
     let phases = outcome.timeline.phases_from(when);
@@ -310,7 +308,7 @@ fn course(outcome: &Outcome) -> String {
         Some(phases) => format!("{} before, then {phases}", rate(before)),
         None => format!("{} before, {} from then on", rate(before), rate(after)),
     };
-    // A mean over turns may be as high as the rate before, and yet there are hours of next to nothing in it.
+    // The mean over phases may be as high as the rate before, although some phases are hours of next to nothing.
     let slowest = phases.iter().map(|phase| phase.bytes_per_s).fold(after, f64::min);
     match (cleans, slowest < SLOWER * before) {
         _ if at_start && open => format!("{first} wait for {work} {start}; {mean}."),
@@ -325,7 +323,7 @@ fn course(outcome: &Outcome) -> String {
     }
 }
 
-/// Rates that change for long in words, the phases one by one if there are few; `None` where the rate is steady.
+/// Changing rates in words, with each phase if there are few; `None` if the rate is steady.
 pub fn by_phase(phases: &[Phase], rate: impl Fn(f64) -> String, time: impl Fn(f64) -> String) -> Option<String> {
     let told = |phase: &Phase| format!("{} for {}", rate(phase.bytes_per_s), time(phase.time.as_secs()));
     let (one, other) = Phase::of_turns(phases)?;
@@ -335,7 +333,7 @@ pub fn by_phase(phases: &[Phase], rate: impl Fn(f64) -> String, time: impl Fn(f6
     })
 }
 
-/// Sentence on the whole, where a closed loop makes the elapsed time the disk's own.
+/// Sentence on the elapsed time, if a closed loop makes it the disk's own.
 fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
         Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != Arrival::Trace => {
@@ -353,7 +351,7 @@ fn in_all(outcome: &Outcome) -> String {
     }
 }
 
-/// A multiple in words, of which nobody reads more than two digits.
+/// A multiple in words, with two digits.
 pub fn times(multiple: f64) -> String {
     match multiple {
         m if m < 9.95 => format!("{} times", format!("{m:.1}").trim_end_matches(".0")),
@@ -365,7 +363,7 @@ pub fn times(multiple: f64) -> String {
 /// Sentence on requests over the common timeouts: how many, compared with the baseline, and which drives would be dropped.
 fn stalls(outcome: &Outcome) -> String {
     let (verdict, is_baseline) = (&outcome.verdict, outcome.layer == BASELINE);
-    // Where the load is too much for any disk, a dropped one says nothing about shingling.
+    // If the load is too much for any disk, a dropped one says nothing about shingling.
     let dropped = if verdict.baseline_overloaded { String::new() } else { dropped(outcome) };
     if verdict.stalls_over_7s == 0 {
         return format!(".{dropped}");
@@ -385,8 +383,8 @@ fn stalls(outcome: &Outcome) -> String {
     format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
 }
 
-/// Sentence on the drives that a timeout of 7 s would drop. It runs from a command's dispatch to its drive. An array drops a
-/// member for a command of its own to it, which may be faster than the request that it is part of, or be of no request at all.
+/// Sentence on the drives that a timeout of 7 s would drop. The timeout runs from the dispatch of a command to its drive. An array drops a
+/// member for one of its own commands, which may be faster than the request that it is part of, or belong to no request.
 fn dropped(outcome: &Outcome) -> String {
     let count = outcome.members.iter().filter(|member| member.verdict.commands.commands_over_7s > 0).count();
     match (count, outcome.members.len()) {

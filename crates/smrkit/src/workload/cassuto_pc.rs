@@ -40,16 +40,16 @@ const APART_NS: u64 = 10_000_000;
 
 /// Assumption: the places preferred repeat after this much, 99 times on the disk of the paper.
 const PERIOD_SECTORS: u64 = 3_072_000_000 / SECTOR_BYTES;
-/// Equal places in a period. Of the smallest disk each has a cluster.
+/// Equal places in a period. On the smallest disk each is one cluster.
 const SPOTS: u64 = 120;
-/// The least disk.
+/// The smallest disk.
 pub(super) const LEAST_SECTORS: u64 = 2048;
 
 /// Plan of the workload.
 pub(super) struct CassutoPlan {
     pub reads: u64,
     pub writes: u64,
-    /// First sector and sectors of the span.
+    /// First sector, and number of sectors, of the span.
     pub area: (u64, u64),
     pub theta: f64,
     pub duration: Nanos,
@@ -98,8 +98,9 @@ impl CassutoPc {
     }
 
     fn begin_run(&mut self) {
-        let whole = self.reads.left + self.writes.left;
-        self.op = if self.dice.below(whole) < self.writes.left { Op::Write } else { Op::Read };
+        // Drawn in proportion to what is left, so that reads and writes run out together.
+        let left = self.reads.left + self.writes.left;
+        self.op = if self.dice.below(left) < self.writes.left { Op::Write } else { Op::Read };
         self.left = self.dice.between(RUN.0, RUN.1);
         let returns = self.op == Op::Read && !self.recent.is_empty() && self.dice.below(RETURN_EVERY) == 0;
         self.at = if returns {
@@ -118,7 +119,7 @@ impl CassutoPc {
         }
     }
 
-    /// Slot by slot: a burst begins somewhere in the first half of its slot.
+    /// The time of the next request. A burst begins somewhere in the first half of its slot.
     fn time(&mut self) -> Nanos {
         let (slot, within) = (self.done / TOGETHER, self.done % TOGETHER);
         if within == 0 {
@@ -159,7 +160,7 @@ impl Pattern for CassutoPc {
     }
 }
 
-/// Lengths dealt at random without putting back, so that count and sum come out exactly.
+/// Lengths drawn at random without replacement, so that count and sum are exact.
 struct Deck {
     cards: Vec<(u32, u64)>,
     left: u64,
@@ -177,7 +178,7 @@ impl Deck {
         let clustered = (extra / step).min(rest);
         cards.push((CLUSTERED, clustered));
         if clustered < rest {
-            // One command takes what the step leaves over.
+            // One command takes the remainder.
             cards.push((SHORT + (extra % step) as u32, 1));
             cards.push((SHORT, rest - clustered - 1));
         }
@@ -198,7 +199,7 @@ impl Deck {
     }
 }
 
-/// Beginnings of runs: a spot by Zipf's law, in any of the periods, anywhere in the spot.
+/// Beginnings of runs: a spot by Zipf's law, in a random period, at a random place in the spot.
 struct Places {
     first: u64,
     end: u64,

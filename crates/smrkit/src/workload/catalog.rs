@@ -1,4 +1,4 @@
-//! The table of workloads: name, keys, and what makes the requests. Help, docs, parsing and checks all read it.
+//! The table of workloads: name, keys, and the function that makes the requests. Help, docs, parsing and checks all read it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct WorkloadInfo {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// Defaults of its own, in place of those of the keys.
+    /// Defaults that override those of the keys.
     defaults: &'static [(&'static str, &'static str)],
     keys: fn() -> Vec<Key>,
     check: fn(&Values) -> Result<(), Error>,
@@ -38,7 +38,7 @@ impl WorkloadInfo {
         (self.check)(values)
     }
 
-    /// The streams of its requests: one, save for `runs`.
+    /// The streams of its requests: one, except for `runs`.
     pub(super) fn streams(&self, values: &Values, site: &Site) -> Streams {
         (self.streams)(values, site)
     }
@@ -138,7 +138,7 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
     ),
 ];
 
-/// A workload of the table with its values; those not given have the table's defaults.
+/// A workload of the table with its values. Others have the table's defaults.
 #[derive(Clone, Debug)]
 pub(super) struct WorkloadPart {
     pub info: &'static WorkloadInfo,
@@ -163,7 +163,7 @@ impl WorkloadPart {
         Ok(WorkloadPart { info, values: Values::new(info.keys()) })
     }
 
-    /// Gives a key its value, once.
+    /// Sets a key that must not have been set before.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         self.values.set_once(key, value).map_err(|refused| match refused {
             Refused::Key(names) => Refused::Key(format!("{} has no key of this name; {names}", self.info.name)),
@@ -176,7 +176,7 @@ impl WorkloadPart {
         self.info.check(&self.values).map_err(|error| Error::Usage(format!("{}: {error}", self.info.name)))
     }
 
-    /// The streams of its requests, for a host that sees `capacity` sectors; it is part number `number` of its workload.
+    /// The streams of its requests, for a host that sees `capacity` sectors. `number` is the part's number in its workload.
     pub fn streams(&self, capacity: u64, seed: u64, number: u64) -> Streams {
         self.info.streams(&self.values, &Site { part: self.to_string(), capacity, seed, number })
     }

@@ -22,8 +22,7 @@ struct Day {
     activity: Vec<Activity>,
 }
 
-/// A part of the disk: where it begins (per mille of the span), how many sectors are in use, and at most how much
-/// (per mille of the span).
+/// A part of the disk: its beginning (per mille of the span), the sectors in use, and the most (per mille of the span).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Area {
@@ -32,7 +31,7 @@ struct Area {
     at_most: u64,
 }
 
-/// Way of an activity through its area.
+/// The order in which an activity accesses its area.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
@@ -40,13 +39,13 @@ enum Way {
     Files { files: u64, theta: f64, run: u64 },
     /// Each burst is one sequential stretch from a random place.
     Stretch,
-    /// On from where the last request ended, around the area.
+    /// Continues where the last request ended, and wraps at the end of the area.
     Append,
     /// Stretches read here and written to `copies`, `chunk` requests at a time.
     Copy { chunk: u64 },
 }
 
-/// What happens between two times of the day.
+/// An activity between two times of the day.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Activity {
@@ -54,10 +53,10 @@ struct Activity {
     area: String,
     way: String,
     sizes: String,
-    /// From boot.
+    /// From and to, in seconds since boot.
     seconds: (u64, u64),
     bursts: u64,
-    /// Requests in a burst, and the time between them.
+    /// Requests in a burst; `gap_us` is the time between them.
     requests: u64,
     gap_us: u64,
 }
@@ -68,15 +67,15 @@ impl Activity {
     }
 }
 
-/// The day, from the file that is built in.
+/// The day, from the built-in file.
 fn day() -> Day {
     toml::from_str(include_str!("../../workloads/desktop.toml")).expect("the file that is built in is well-formed")
 }
 
-/// The least span that has room for every area.
+/// The smallest span that has room for every area.
 pub(super) const LEAST_SECTORS: u64 = 1 << 17;
 
-/// Requests in a day, and sectors asked for, on average.
+/// Requests and sectors of a day, on average.
 pub(super) fn a_day() -> (u64, f64) {
     let day = day();
     let mean = |sizes: &[(u32, u64)]| {
@@ -87,7 +86,7 @@ pub(super) fn a_day() -> (u64, f64) {
     (day.activity.iter().map(Activity::all_requests).sum(), day.activity.iter().map(sectors).sum())
 }
 
-/// Day after day.
+/// The stream of requests, day after day.
 pub(super) struct Desktop {
     activities: Vec<Running>,
     day_start_ns: u64,
@@ -147,7 +146,7 @@ impl Room {
     }
 }
 
-/// An activity on its way through the day.
+/// The state of an activity during the day.
 struct Running {
     activity: Activity,
     way: Way,
@@ -158,7 +157,7 @@ struct Running {
     weight: u64,
     file_sectors: u64,
     ranks: Option<(ZipfRanks, Shuffle)>,
-    /// Requests done today, and when the next one comes.
+    /// Requests done today; `time_ns` is when the next one comes.
     done: u64,
     time_ns: Option<u64>,
     at: u64,
@@ -203,7 +202,7 @@ impl Running {
         self.begin_burst();
     }
 
-    /// Bursts lie evenly through the activity's hours, each anywhere in the room that its slot leaves.
+    /// Bursts have equal slots in the activity's hours; each begins at a random time in its slot, so that it fits.
     fn begin_burst(&mut self) {
         let Activity { seconds: (from_s, to_s), bursts, requests, gap_us, .. } = self.activity;
         let slot_ns = (to_s - from_s) * 1_000_000_000 / bursts;
@@ -265,7 +264,7 @@ impl Running {
     }
 }
 
-/// The next place in a room, around its end.
+/// The next place in a room, wrapping at its end.
 fn onward(at: &mut u64, room: Room, sectors: u64) -> u64 {
     if *at + sectors > room.sectors {
         *at = 0;

@@ -1,4 +1,4 @@
-//! Everything random that a workload needs, from one seeded generator.
+//! All random draws of a workload, from one seeded generator.
 //!
 //! PCG 64 MCG (O'Neill 2014). Logarithms and powers come from `libm`, which is the same on every platform.
 
@@ -26,7 +26,7 @@ impl Dice {
         self.0.next_u64()
     }
 
-    /// A number under `n` (0 where `n` is 0); its bias, at most n / 2⁶⁴, is never seen.
+    /// A number below `n` (0 if `n` is 0). Its bias of at most n / 2⁶⁴ is negligible.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
@@ -56,7 +56,7 @@ impl Dice {
     }
 }
 
-/// A coin that falls on its face with a given share, without a draw where it always or never does.
+/// A coin that shows heads with a given probability. Takes no draw if that is 0 or 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Coin {
     Never,
@@ -85,24 +85,24 @@ impl Coin {
     }
 }
 
-/// A random order of the numbers under `n`, that takes no memory.
+/// A random permutation of the numbers below `n` that takes no memory.
 #[derive(Clone, Debug)]
 pub(super) struct Shuffle(Permutation);
 
 impl Shuffle {
-    /// An order of the numbers under `n`.
+    /// A permutation of the numbers below `n`.
     pub fn new(n: u64, dice: &mut Dice) -> Shuffle {
         Shuffle(Permutation::new(n, bits_under(n), std::array::from_fn(|_| dice.next())))
     }
 
-    /// The number at place `i`, which must be under `n`.
+    /// The image of `i`, which must be below `n`.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
         self.0.at(i, scramble)
     }
 }
 
-/// Enough of a mixer for one round of four.
+/// A mixer that is good enough for one of four rounds.
 #[inline]
 fn scramble(x: u64) -> u64 {
     let x = (x ^ (x >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! Draws of a request: its time (evenly, as a Poisson process, or normally spread, the whole in bursts with pauses if asked), its length
-//! (one size, a range, or a list with weights, `4Ki/70:64Ki/30`), and ranks by Zipf's law.
+//! Draws of a request: its time (even, Poisson or normally distributed intervals, in bursts with pauses if asked), its length (one size, a
+//! range, or a list with weights, `4Ki/70:64Ki/30`), and ranks by Zipf's law.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,13 +44,13 @@ impl fmt::Display for IntervalSpread {
     }
 }
 
-/// Gives each request its time.
+/// Draws the time of each request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestTimes {
     next_ns: u64,
     interval_ns: u64,
     spread: IntervalSpread,
-    /// Nanoseconds on, nanoseconds off.
+    /// Length of bursts, and of the pauses between them, in nanoseconds.
     burst: Option<(u64, u64)>,
 }
 
@@ -94,7 +94,7 @@ impl RequestTimes {
 pub(super) enum Sizes {
     /// Always the same.
     One(u32),
-    /// From the first to the last, uniform in steps of 4 KiB where both are multiples of it, else of 512 bytes.
+    /// From the first to the last, uniform in steps of 4 KiB if both are multiples of it, else of 512 bytes.
     Range(u32, u32),
     /// Each with its weight.
     Weighted(Vec<(u32, u32)>),
@@ -129,7 +129,7 @@ impl Sizes {
         }
     }
 
-    /// Source that draws them.
+    /// The sampler of these sizes.
     pub fn picker(&self) -> Picker {
         match self {
             Sizes::One(size) => Picker::One(*size),
@@ -226,8 +226,8 @@ impl Picker {
 
 /// A sampler of ranks from 0 (the most frequent) to n − 1: rank k of n with weight k^−theta.
 ///
-/// Rejection-inversion (Hörmann and Derflinger 1996): constant memory and about one draw a rank, for any n and
-/// theta ≥ 0. The formulas are theirs; the arithmetic is `libm`'s, so that ranks are the same on every platform.
+/// Rejection-inversion (Hörmann and Derflinger 1996): constant memory and about one draw for each rank, for any n and theta ≥ 0. The
+/// formulas are theirs; the arithmetic is `libm`'s, so that ranks are the same on every platform.
 #[derive(Clone, Debug)]
 pub(super) struct ZipfRanks {
     n: f64,
@@ -277,12 +277,12 @@ impl ZipfRanks {
     }
 }
 
-/// (eˣ − 1) / x, steady near 0.
+/// (eˣ − 1) / x, numerically stable near 0.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x / 2.0 }
 }
 
-/// ln(1 + x) / x, steady near 0.
+/// ln(1 + x) / x, numerically stable near 0.
 fn log1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x / 2.0 }
 }

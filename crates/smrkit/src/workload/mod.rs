@@ -25,13 +25,13 @@ use crate::request::Source;
 use catalog::WorkloadPart;
 use stream::{Chained, MergedStreams, Stream, StreamSource};
 
-/// A workload has fewer parts than two to this.
+/// A workload has fewer than 2 to this power parts.
 const NTH_SHIFT: u32 = 40;
 
 /// A workload as it was written; `Display` gives its canonical text, which parses to the same workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// One after another; the parts of each are merged.
+    /// Phases, one after another. The parts of each are merged.
     phases: Vec<Vec<WorkloadPart>>,
 }
 
@@ -46,7 +46,7 @@ impl Workload {
         self.nth_source(span_sectors, seed, 0)
     }
 
-    /// Requests of the n-th of several sources, from 0: those of one text and seed are independent of each other.
+    /// Requests of the n-th of several sources, from 0. Sources with the same text and seed are independent of each other.
     pub fn nth_source(&self, span_sectors: u64, seed: u64, nth: u8) -> Result<Box<dyn Source>, Error> {
         let mut number = u64::from(nth) << NTH_SHIFT;
         let mut phases: Vec<Box<dyn Stream>> = Vec::new();

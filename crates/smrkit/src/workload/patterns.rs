@@ -68,10 +68,10 @@ impl Grid {
     }
 }
 
-/// Any place, all alike.
+/// Any place, with equal probability.
 pub(super) struct Uniform {
     grid: Grid,
-    /// The last length asked for and its places, since most workloads have one length only.
+    /// The last length and its number of places, because most workloads have only one length.
     last: (u64, u64),
 }
 
@@ -91,7 +91,7 @@ impl Address for Uniform {
     }
 }
 
-/// One after another, from the start again at the end.
+/// One after another, wrapping at the end.
 pub(super) struct Sequential {
     pub span: u64,
     pub at: u64,
@@ -106,7 +106,7 @@ impl Address for Sequential {
     }
 }
 
-/// By Zipf's law over the places, which are shuffled where they shall lie anywhere.
+/// By Zipf's law over the places, which are shuffled if the frequent ones shall be scattered.
 pub(super) struct Zipfian {
     zipf: ZipfRanks,
     scatter: Option<Shuffle>,
@@ -159,7 +159,7 @@ impl Address for HotColdAddresses {
     }
 }
 
-/// Turns of random and of sequential places; a sequential turn begins anywhere.
+/// Alternating turns of random and of sequential places. A sequential turn begins at a random place.
 pub(super) struct Turns {
     uniform: Uniform,
     run: Sequential,
@@ -191,7 +191,7 @@ impl Address for Turns {
     }
 }
 
-/// Every place once a pass, in order or shuffled anew for each pass.
+/// Every place once in each pass, in order, or shuffled anew for each pass.
 pub(super) struct Passes {
     places: u64,
     size: u64,
@@ -236,7 +236,7 @@ pub(super) struct RunsStream {
 }
 
 impl RunsStream {
-    /// The hot part is placed in the region by the first draw.
+    /// The first draw places the hot part in the region.
     pub fn new(
         mut dice: Dice,
         arrivals: RequestTimes,
@@ -284,7 +284,7 @@ pub(super) struct BackupStream {
     pub dice: Dice,
     pub arrivals: RequestTimes,
     pub data: Picker,
-    /// First sector of the metadata, and the updates that have room there.
+    /// First sector of the metadata, and the number of updates that fit.
     pub metadata_area: (u64, u64),
     /// First sector and sectors of the data.
     pub data_area: (u64, u64),

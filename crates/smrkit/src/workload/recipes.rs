@@ -22,7 +22,7 @@ pub(super) type Streams = Result<Vec<Box<dyn Stream>>, Error>;
 
 /// A workload with its values.
 pub(super) trait Recipe: Keyed {
-    /// Refuses values that don't go together; most have those of requests.
+    /// Refuses values that don't go together.
     fn check(values: &Values) -> Result<(), Error> {
         Requests::read(values)?.check()
     }
@@ -126,7 +126,7 @@ keys! {
     }
 }
 
-/// Refuses more than one of several keys that say the same in different ways.
+/// Refuses more than one of several keys that set the same thing.
 fn exclusive(given: &[(&str, bool)]) -> Result<(), Error> {
     let names: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     match names.len() {
@@ -136,7 +136,7 @@ fn exclusive(given: &[(&str, bool)]) -> Result<(), Error> {
 }
 
 impl End {
-    /// Refuses two ends, and one that never comes.
+    /// Refuses two ends, and an end that never comes.
     pub fn check(&self, pace: Option<&ArrivalKeys>) -> Result<(), Error> {
         exclusive(&[("count", self.count.given), ("duration", self.duration.given), ("bytes", self.bytes.is_some())])?;
         match pace {
@@ -203,7 +203,7 @@ impl Requests {
         Ok(vec![self.limited(pattern, 1.0)])
     }
 
-    /// A pattern with their end; `on_share` is the share of the time in which requests come.
+    /// A pattern with the end of the requests. `on_share` is the share of the time in which requests come.
     pub fn limited(&self, pattern: impl Pattern + 'static, on_share: f64) -> Box<dyn Stream> {
         let limit = self.end.limit();
         let expected = match limit {
@@ -232,18 +232,18 @@ impl Site {
         Dice::new(self.seed, self.number << 8 | stream)
     }
 
-    /// First sector and sectors of `span`; `least` is what one request needs.
+    /// First sector, and number of sectors, of `span`. `least` is the size of one request.
     pub fn area(&self, span: &SpanKeys, least: u64) -> Result<(u64, u64), Error> {
         let first = span.start.sectors(self.capacity);
         let room = self.capacity.saturating_sub(first);
         let asked = span.span.value.sectors(self.capacity);
-        // A default gives way to the drive; what was asked for does not.
+        // A default span is limited to the drive; one that was asked for is refused if it is too large.
         let sectors = if span.span.given { asked } else { asked.min(room) };
         if sectors > room {
             return Err(self.too_large(first, sectors));
         }
         if sectors < least {
-            // Only who set a span can raise it.
+            // The remedy "raise span" helps only if the span was set.
             let (room, remedy) = match sectors == room {
                 true => ("the drive offers", "choose a larger drive or another {workload}, or lower its size or start"),
                 false => ("its span is", "raise span, lower size or start, or choose a larger drive"),
@@ -267,7 +267,7 @@ impl Site {
         ))
     }
 
-    /// Values that don't go together; the message says what to do.
+    /// The error for values that don't go together. The message says what to do.
     pub fn usage(&self, message: &str) -> Error {
         Error::Usage(format!("workload {}: {message}", self.part))
     }
@@ -329,7 +329,7 @@ impl Recipe for Mix {
     }
 }
 
-/// Recipes that differ from another in nothing but the share of writes.
+/// Recipes that differ only in the share of writes.
 macro_rules! reading_or_writing {
     ($($(#[$doc:meta])* $name:ident($of:ident::$method:ident), $write_share:literal;)*) => {$(
         $(#[$doc])*
@@ -513,7 +513,7 @@ impl Recipe for Backup {
     fn streams(&self, site: &Site) -> Streams {
         let (data, metadata) = (&self.requests.size, patterns::METADATA_SECTORS);
         let (first, span) = site.area(&self.requests.span, (10 * metadata).max(2 * data.largest()))?;
-        // Data begin at a multiple of 4 KiB behind the metadata.
+        // Data begins at a multiple of 4 KiB after the metadata.
         let kept = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata).next_multiple_of(metadata);
         let kept = kept.min(span - data.largest());
         let pattern = patterns::BackupStream {

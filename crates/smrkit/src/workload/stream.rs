@@ -6,17 +6,17 @@ use crate::units::Nanos;
 
 /// Requests in the order of their times; it cannot fail.
 pub(super) trait Stream: Send {
-    /// Replaces `batch` by the next requests; none is the end.
+    /// Replaces `batch` by the next requests; an empty batch is the end.
     fn fill(&mut self, batch: &mut Vec<Request>);
-    /// When it is over: the time that one more request would have had.
+    /// The end: the time that one more request would have had.
     fn end(&self) -> Nanos;
-    /// Requests so far, and in all; an estimate, where only a time or an amount is set.
+    /// Requests so far, and in all; an estimate if only a time or an amount is set.
     fn counts(&self) -> (u64, u64);
 }
 
-/// A rule that gives one request after another.
+/// An infinite or finite sequence of requests.
 pub(super) trait Pattern: Send {
-    /// The next, or `None` where it has a natural end.
+    /// The next request; `None` at a natural end.
     fn next(&mut self) -> Option<Request>;
     /// The time of the next one, as far as it is known.
     fn peek(&self) -> Nanos;
@@ -96,7 +96,7 @@ impl<P: Pattern> Stream for Limited<P> {
     }
 }
 
-/// Streams merged by time; of two at one moment the lower number goes first. The number is the requests' source.
+/// Streams merged by time; at equal times the lower number goes first. The number is the requests' source.
 pub(super) struct MergedStreams {
     streams: Vec<BufferedStream>,
 }
@@ -152,7 +152,7 @@ impl Stream for MergedStreams {
     }
 }
 
-/// Streams one after another; the times of each begin where the one before was over.
+/// Streams one after another. The times of each continue from the end of the one before.
 pub(super) struct Chained {
     streams: Vec<Box<dyn Stream>>,
     current: usize,

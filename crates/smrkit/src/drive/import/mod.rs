@@ -27,8 +27,8 @@ pub struct Imported {
     pub from: PathBuf,
 }
 
-/// The drives that DiskSim's files in a folder describe: each `.parv` with what it names, and each `.diskspecs` and `.model`
-/// that none names. Errors: no description, a damaged one (with file and line).
+/// The drives that DiskSim's files in a folder describe: each `.parv` with the files that it names, and each `.diskspecs` and `.model` that
+/// no other file names. Errors: no description, a damaged one (with file and line).
 pub fn disksim(folder: &Path) -> Result<Vec<Imported>, Error> {
     let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
     let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -60,7 +60,7 @@ pub fn disksim_file(path: &Path, read: Read) -> Result<Imported, Error> {
         .ok_or_else(|| Error::input(path, "it sets up no disk of the kind disksim_disk: give the file of one"))
 }
 
-/// The drive of one description; `None` where a set-up has no disk but another kind of device.
+/// The drive of one description; `None` if it is of another kind of device. Notes the files that it names in `used`.
 fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
     let mut files = Files::new(read, used);
     let blocks = files.with_sources(path)?;
@@ -90,7 +90,7 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
     Ok(Some(Imported { name, text: out.into(), from: path.into() }))
 }
 
-/// True for a device that is simulated otherwise than by a disk's mechanics.
+/// True for a device that is not simulated by a disk's mechanics.
 fn is_other_device(block: &Block) -> bool {
     ["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"].contains(&block.of.as_str())
 }
@@ -127,7 +127,7 @@ fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Bl
 
 const CYLINDERS_MAX: u64 = 1 << 31;
 const TRACK_MAX: u64 = 1 << 24;
-/// Stretches with spares of their own that a zone lists at most.
+/// The most stretches with spares of their own that a zone lists.
 const LISTED_MAX: u64 = 1 << 20;
 
 /// Writes the geometry of a model.
@@ -163,7 +163,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     Ok(())
 }
 
-/// True where skews are shares of a revolution; in a zone that says nothing, as its layout says.
+/// True if skews are shares of a revolution; a zone without the key takes `otherwise`, its layout's.
 fn skews_in_revolutions(fields: &Block, otherwise: bool) -> Result<bool, Error> {
     match fields.get("Skew units") {
         None => Ok(otherwise),
@@ -202,7 +202,7 @@ impl Spares {
         self.stretch - self.each
     }
 
-    /// Spares of the stretch from `start` on that slips, in order, leave.
+    /// Spares that `slips`, in order, leave in the stretch from `start` on.
     fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
         let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
         let here = &slips[before(start)..before(start + self.stretch)];
@@ -305,7 +305,7 @@ impl ZoneRules {
             3 => (spares, length),
             8 => (spares, self.range_tracks * length),
             9 => (spares, all * length),
-            // Slips use none of the spares, and all that they push on lies before the spares.
+            // Slips use up no spares here: the sectors that they displace lie before the spares.
             10 => (spares + slips, all * length),
             _ => return None,
         };
@@ -313,7 +313,7 @@ impl ZoneRules {
         Some(Spares { each, stretch, at_front, take_slips }).filter(|spares| spares.each > 0)
     }
 
-    /// Raw sectors that are passed over, as first and count: whole tracks where those are the spares.
+    /// Raw sectors that are passed over, as first and count; whole tracks if tracks are the spares.
     fn slips(&self, zone: &Block, length: u64, tracks: u64) -> Result<Vec<(u64, u64)>, Error> {
         let (most, each) = if self.scheme == 1 { (tracks, length) } else { (tracks * length, 1) };
         let slip = |value: &ParamValue| {
@@ -356,11 +356,11 @@ fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)
     Ok(raw)
 }
 
-/// Distances up to which an equation is taken at each cylinder; beyond, points lie a fiftieth apart.
+/// Up to this distance an equation is sampled at each cylinder; beyond, points are a fiftieth apart.
 const DENSE: u64 = 64;
 const SEEK_MS_MAX: f64 = 2000.0;
 
-/// Writes the seek curve of a mechanical model; equations take the cylinders of the disk.
+/// Writes the seek curve of a mechanical model. Equations are sampled over the cylinders of the disk.
 fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> Result<(), Error> {
     let cylinders = || Ok::<u64, Error>(model.count("Number of cylinders", CYLINDERS_MAX)?.0);
     let kind = mechanics.text("Seek type")?;
@@ -405,7 +405,7 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
     Ok(())
 }
 
-/// Distances at which an equation is taken.
+/// Distances at which an equation is sampled.
 fn spread(cylinders: u64) -> Vec<u64> {
     let beyond = std::iter::successors(Some(DENSE), |distance| Some(distance + distance / 50));
     (1..DENSE).chain(beyond.take_while(|distance| *distance < cylinders)).chain([cylinders.saturating_sub(1)]).collect()
@@ -457,7 +457,7 @@ impl ThreeTimes {
         [Some((1, self.one)), middle, Some((all, self.full))].into_iter().flatten().collect()
     }
 
-    /// Lee's equation; lines where it would fall.
+    /// Lee's equation, or lines where it would fall with the distance.
     fn curve(&self) -> Vec<(u64, f64)> {
         let Some(average) = self.average else { return self.line() };
         let n = self.cylinders.max(1) as f64;
@@ -541,10 +541,13 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
     let mut points: Vec<(u64, f64)> = Vec::new();
     for (number, line) in lines {
         let point = || {
-            let mut columns = line.split(',').map(str::trim);
-            let point = (columns.next()?.parse::<u64>().ok()?, columns.next()?.parse::<f64>().ok()?);
-            let rest = (columns.next().is_none_or(|deviation| deviation.parse::<f64>().is_ok()), columns.next());
-            (rest == (true, None)).then_some(point)
+            let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+            let (distance, ms) = match columns[..] {
+                [distance, ms] => (distance, ms),
+                [distance, ms, deviation] if deviation.parse::<f64>().is_ok() => (distance, ms),
+                _ => return None,
+            };
+            distance.parse::<u64>().ok().zip(ms.parse::<f64>().ok())
         };
         let (distance, ms) =
             point().ok_or_else(|| bad(path, number, "expected a distance in cylinders, a comma, and milliseconds"))?;
@@ -566,7 +569,7 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
     Ok(points)
 }
 
-/// The slowest transfer of a sector, of all buses and the drive itself: `key` is that of a bus. `None` if none takes time.
+/// The slowest transfer of a sector among all buses (by their `key`) and the drive itself. `None` if no transfer takes time.
 fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
     let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
     let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;
@@ -626,7 +629,7 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
         0 => {}
         1 => out.value("read_ahead_to", "\"track\"", &to_at.source),
         4 => out.value("read_ahead_to", "\"next-track\"", &to_at.source),
-        // To the end of the cylinder is taken for the end of the segment, which is nearer.
+        // The end of the segment stands for the end of the cylinder, because it comes first.
         _ => {
             let most = specs.optional("Maximum read-ahead (blks)")?;
             let sectors = most.as_ref().map_or(segment, |most| (most.value.max(0.0) as u64).min(segment));
@@ -677,7 +680,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let (level, level_at) = specs.count("Fast write level", 2)?;
     let waits_for_media = level == 0;
     let reselects = !is_set("Never disconnect")?;
-    // Who waits for the media gives the bus free meanwhile, and takes it again.
+    // A command that waits for the media disconnects from the bus, and reselects it later.
     let again = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
     let delays: &[&str] = match (waits_for_media, &first_disconnect) {
         (false, _) => &[],
@@ -706,7 +709,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
         let found = parts.iter().filter_map(|part| specs.optional(part).transpose()).collect::<Result<Vec<_>, _>>()?;
         let found: Vec<SourcedNumber> = found.into_iter().filter(|found| found.value != 0.0).collect();
         let sum = found.iter().fold(0.0, |sum, found| sum + found.value * scale);
-        // Media wait for the data of writes that are not buffered, even where nothing delays those.
+        // Media wait for the data of unbuffered writes, even if that comes without delay.
         let waits = waits_for_media && key == "write_data_ms";
         if sum != 0.0 || waits {
             let mut sources: Vec<String> = found.into_iter().map(|found| found.source).collect();

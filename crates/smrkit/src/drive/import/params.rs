@@ -1,5 +1,5 @@
-//! DiskSim's parameter files: blocks of `key = value` pairs, lists in brackets, comments from `#` on, and `source` lines that name
-//! further files. And the lines of a drive file, which are made of them.
+//! DiskSim's parameter files: blocks of `key = value` pairs, lists in brackets, comments from `#` on, and `source` lines that name further
+//! files. Also writes the lines of a drive file.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ impl ParamValue {
     }
 }
 
-/// A block of a file, whose pairs are asked for by their keys.
+/// A block of a file: pairs that are looked up by their keys.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub path: Rc<Path>,
@@ -152,14 +152,14 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// A block, whose `{` was on `line`; before it stand its type and, mostly at a file's top, a name.
+    /// A block whose `{` was on `line`. The words before it are its type and, mostly at the top of a file, a name.
     fn block(&mut self, line: u64, words: &[&str], depth: u32) -> Result<Block, Error> {
         let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
         let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
         Ok(Block { path: self.path.clone(), line, of, entries: self.entries(line, depth)? })
     }
 
-    /// The pairs of a block, whose `{` was on `line`.
+    /// The pairs of a block whose `{` was on `line`.
     fn entries(&mut self, line: u64, depth: u32) -> Result<Vec<(String, ParamValue)>, Error> {
         if depth > DEPTH_MAX {
             return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Value that follows a `=`, or stands in a list.
+    /// A value after `=`, or in a list.
     fn value(&mut self, line: u64, depth: u32) -> Result<ParamValue, Error> {
         let mut words = String::new();
         loop {
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a list that means nothing to a drive.
+    /// Skips a list that a drive does not need.
     fn skip_list(&mut self, line: u64) -> Result<(), Error> {
         let mut depth = 1;
         while depth > 0 {
@@ -301,7 +301,7 @@ impl Block {
         self.optional(key)?.ok_or_else(|| self.missing(key))
     }
 
-    /// A number from 0 on.
+    /// A number that is not negative.
     pub fn positive(&self, key: &str) -> Result<SourcedNumber, Error> {
         let found = self.number(key)?;
         if found.value < 0.0 {
@@ -384,12 +384,12 @@ impl<'a> Files<'a> {
         Ok(blocks)
     }
 
-    /// The block of a type that a key has, written there or in a file that it names.
+    /// The block of type `of` that is the value of a key, written there or in a file that it names.
     pub fn block(&mut self, block: &Block, key: &str, of: &str) -> Result<Block, Error> {
         self.block_of(block, key, block.required(key)?, of)
     }
 
-    /// The block of a type that a value stands for, such as one in a list, written there or in a file that it names.
+    /// The block of type `of` that a value (such as one in a list) holds, written there or in a file that it names.
     pub fn block_of(&mut self, within: &Block, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
         let block = match &value.kind {
             ParamKind::Block(block) => Some(block.clone()),

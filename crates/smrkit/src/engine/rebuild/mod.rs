@@ -1,8 +1,7 @@
 //! Rebuilding a member, resilvering it, and scrubbing an array, while a workload runs.
 //!
-//! Each piece is read from the members that survive and written to the new one; a window of pieces is under way at once, and no
-//! flush is sent. Left out: the host's way of slowing down for it, and records that belong together over several
-//! members (each member has records of its own).
+//! Each piece is read from the surviving members and written to the new one. A window of pieces is in flight at once, and no flush is sent.
+//! Left out: throttling by the host, and records that span several members (each member has records of its own).
 
 mod order;
 #[cfg(test)]
@@ -29,7 +28,7 @@ use crate::units::{Lba, Nanos, SECTOR_BYTES};
 /// A rebuild or a scrub under way.
 pub struct Rebuilding {
     spec: RebuildSpec,
-    /// The new member, until it is in its place.
+    /// The new member, until it replaces the failed one.
     new: Option<MemberDrive>,
     pieces: RebuildPieces,
     /// The next piece.
@@ -108,7 +107,7 @@ impl RebuildSpec {
 }
 
 impl Rebuilding {
-    /// The member fails, or the scrub begins.
+    /// Fails the member, or begins the scrub.
     fn fail(&mut self, array: &mut Array) {
         for drive in array.drives_mut() {
             drive.watch();
@@ -118,7 +117,7 @@ impl Rebuilding {
         }
     }
 
-    /// The work begins: the new member takes the place of the failed one. Requests are counted since `counting`.
+    /// Begins the work: the new member replaces the failed one. Requests are counted since `counting`.
     fn begin(&mut self, array: &mut Array, now: Nanos, counting: Nanos) -> DiskResult {
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
@@ -128,7 +127,7 @@ impl Rebuilding {
         Ok(())
     }
 
-    /// Nothing is left to do.
+    /// Ends the work.
     fn end(&mut self, array: &mut Array, now: Nanos) {
         self.schedule.end(now);
         if let Task::Rebuild { disk, .. } = self.spec.task {
@@ -172,7 +171,7 @@ impl BackgroundTask for Rebuilding {
             return Ok(());
         }
         let Some((at, sectors)) = self.piece else {
-            // Nothing of the disk is in use.
+            // The disk holds no data.
             self.end(array, now);
             return Ok(());
         };
@@ -238,7 +237,7 @@ impl BackgroundTask for Rebuilding {
     }
 }
 
-/// Lets all drives clean, without a command; when the last was done, unless some cache still holds something.
+/// Lets all drives clean without commands; returns when the last was done, or `None` if some cache still holds data.
 fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     let mut clean = now;
     for drive in array.drives_mut() {
@@ -248,23 +247,23 @@ fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     Ok(array.drives().iter().all(|drive| !holds(drive.device().layer.gauges().cache_fill)).then_some(clean))
 }
 
-/// How many pieces may be under way at once, and how fast they begin.
+/// Paces the pieces: how many may be in flight at once, and how fast they begin.
 ///
-/// A piece waits until those before it would have passed at the rate; what was not used is not made up for. mdraid also
-/// knows a least rate below which the host has to wait; that is left out.
+/// A piece waits until the pieces before it would have been done at the rate. Unused bandwidth is not made up for. mdraid's minimum rate,
+/// below which the host has to wait, is left out.
 struct Pace {
     window: u32,
     outstanding: u32,
     bytes_per_s: Option<u64>,
-    /// Since when pieces have been due without a gap, and what has begun since.
+    /// Since when pieces have been due without a gap; `bytes` counts what was begun since.
     since: Nanos,
     bytes: u64,
-    /// When the last piece began or was done.
+    /// When the last piece was begun or done.
     now: Nanos,
 }
 
 impl Pace {
-    /// At most `window` pieces at once and this many bytes a second.
+    /// Allows `window` pieces at once, and this many bytes a second.
     pub fn new(window: u32, bytes_per_s: Option<u64>) -> Pace {
         Pace { window, outstanding: 0, bytes_per_s, since: Nanos::ZERO, bytes: 0, now: Nanos::ZERO }
     }
@@ -275,7 +274,7 @@ impl Pace {
         if self.outstanding < self.window { self.now.max(self.due()) } else { Nanos::MAX }
     }
 
-    /// Before this moment none may begin; never `Nanos::MAX`, which means that nothing is to come.
+    /// The earliest time for the next piece. Never `Nanos::MAX`, which would mean that no piece is to come.
     fn due(&self) -> Nanos {
         let Some(rate) = self.bytes_per_s else { return Nanos::ZERO };
         let ns = u128::from(self.bytes) * 1_000_000_000 / u128::from(rate);
@@ -283,8 +282,9 @@ impl Pace {
         Nanos(due.min(u64::MAX - 1))
     }
 
-    /// A piece begins.
+    /// Notes that a piece begins.
     pub fn begin(&mut self, now: Nanos, bytes: u64) {
+        // Time without a piece is not made up for: a late piece begins a new stretch.
         if now > self.due() {
             (self.since, self.bytes) = (now, 0);
         }
@@ -293,7 +293,7 @@ impl Pace {
         self.now = now;
     }
 
-    /// A piece is done; true if no other is under way.
+    /// Notes that a piece is done; returns `true` if no other is in flight.
     pub fn end(&mut self, now: Nanos) -> bool {
         self.outstanding -= 1;
         self.now = now;
@@ -301,7 +301,7 @@ impl Pace {
     }
 }
 
-/// The moments of a rebuild or a scrub, as far as they are known; each comes once, in the order of the fields.
+/// The milestones of a rebuild or a scrub, as far as they are known. Each comes once, in the order of the fields.
 struct Schedule {
     begin: Begin,
     /// The host's requests so far.
@@ -322,7 +322,7 @@ impl Schedule {
         Schedule { begin, requests: 0, fails, begins, counting: None, failed: None, begun: None, ended: None }
     }
 
-    /// Counting begins; `before` says that the member fails at once.
+    /// Begins counting at `now`. With `before`, the member fails at once.
     pub fn count(&mut self, now: Nanos, before: bool) {
         self.counting = Some(now);
         if before {
@@ -335,7 +335,7 @@ impl Schedule {
         }
     }
 
-    /// A request of the host was completed.
+    /// Counts a completed request of the host.
     #[inline]
     pub fn completed(&mut self, now: Nanos) {
         self.requests += 1;
@@ -344,7 +344,7 @@ impl Schedule {
         }
     }
 
-    /// No more requests come.
+    /// Notes that the host sends no more requests.
     pub fn host_done(&mut self, now: Nanos) {
         if self.begun.is_none() && self.begins > now {
             self.begin_at(now);
@@ -356,7 +356,7 @@ impl Schedule {
         self.fails = self.fails.min(now);
     }
 
-    /// The moment that comes next, until the work has begun.
+    /// The next milestone, until the work has begun.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
         match (self.failed, self.begun) {
@@ -366,14 +366,14 @@ impl Schedule {
         }
     }
 
-    /// The member fails; false if it had failed before.
+    /// Notes that the member fails; returns `false` if it had failed before.
     pub fn fail(&mut self, now: Nanos) -> bool {
         let is_first = self.failed.is_none();
         self.failed.get_or_insert(now);
         is_first
     }
 
-    /// The work begins, if it is time: since when requests are counted.
+    /// Begins the work, if it is time; returns since when requests are counted.
     pub fn begin(&mut self, now: Nanos) -> Option<Nanos> {
         if self.begun.is_some() || now < self.begins {
             return None;
@@ -382,7 +382,7 @@ impl Schedule {
         Some(self.counting.unwrap_or(now))
     }
 
-    /// Nothing is left to do.
+    /// Ends the work.
     pub fn end(&mut self, now: Nanos) {
         self.ended = Some(now);
     }

@@ -1,9 +1,8 @@
 //! In which order a member is rebuilt, and in what pieces.
 //!
-//! Ascending, as mdraid does; or as ZFS finds its records: runs of neighbouring records in a random order, sorted within a
-//! window if asked for. Which record begins a run, which runs are in use, and where each run comes are worked out from its
-//! number and the seed (a Feistel permutation of record numbers), so that the order takes no memory; sorting takes eight
-//! bytes a record of its window.
+//! Ascending, as mdraid does; or in the order in which ZFS finds its records: runs of neighbouring records in a random order, sorted within
+//! a window if asked for. Which record begins a run, which runs are in use, and the position of each run are computed from its number and
+//! the seed (by a Feistel permutation), so the order takes no memory. Sorting takes eight bytes for each record of the window.
 
 use crate::random::{Permutation, bits_under, splitmix};
 use crate::units::Lba;
@@ -14,7 +13,7 @@ pub(super) enum RebuildPieces {
     Scattered { records: RecordNumbers, sectors: u64, end: u64 },
 }
 
-/// Runs in which records lie.
+/// How records form runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordRuns {
     /// The mean length of a run, in records.
@@ -26,7 +25,7 @@ pub(super) struct RecordRuns {
 }
 
 impl RebuildPieces {
-    /// All of `end` sectors in order, `sectors` at once.
+    /// All of `end` sectors in ascending order, in pieces of `sectors`.
     pub fn ascending(end: u64, sectors: u64) -> RebuildPieces {
         RebuildPieces::Ascending { at: 0, end, sectors }
     }
@@ -74,12 +73,12 @@ pub(super) struct RecordNumbers {
     runs: RecordRuns,
     seed: u64,
     order: Permutation,
-    /// Number of places of the order that have been looked at.
+    /// How many positions of the order have been visited.
     looked: u64,
-    /// Place that comes next in the run at hand, if it goes on.
+    /// The next record of the current run, if it continues.
     at: u64,
     in_run: bool,
-    /// Sorted, the next last.
+    /// The sorted window, with the next record last.
     batch: Vec<u64>,
 }
 
@@ -91,8 +90,7 @@ impl RecordNumbers {
 
     /// True if a run begins here.
     fn begins_run(&self, record: u64) -> bool {
-        // With probability 1/mean at each record, which makes lengths geometric with that mean. Record 0 always begins
-        // one.
+        // A run begins with probability 1/mean at each record, so that lengths are geometric with that mean. Record 0 always begins one.
         record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
     }
 
@@ -101,11 +99,12 @@ impl RecordNumbers {
         self.share(record, LIVE) < self.runs.live
     }
 
-    /// A number from 0 to 1 that belongs to a record.
+    /// A pseudo-random number from 0 to 1 for a record.
     fn share(&self, record: u64, salt: u64) -> f64 {
         (splitmix(record ^ splitmix(self.seed ^ salt)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// The next record in use: of the same run, else the first of a random run that is in use.
     fn next_of_runs(&mut self) -> Option<u64> {
         if self.in_run && self.at < self.count && !self.begins_run(self.at) {
             self.at += 1;
@@ -143,7 +142,7 @@ impl Iterator for RecordNumbers {
     }
 }
 
-/// Like a random order; its halves are of the same width.
+/// A pseudo-random permutation of `count` numbers. Both halves of the Feistel network have the same width.
 fn shuffled(count: u64, seed: u64) -> Permutation {
     let keys = [1, 2, 3, 4].map(|round| splitmix(seed.wrapping_add(round)));
     Permutation::new(count, bits_under(count).next_multiple_of(2).max(2), keys)

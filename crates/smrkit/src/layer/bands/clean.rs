@@ -1,12 +1,12 @@
 //! Cleaning: one band at a time, in stages of a buffer's size, each in phases; and episodes of two bands, which host commands pay
 //! for (Vguard 2017, section 2.3).
 //!
-//! A stage reads home tracks, lays what is cached over them, writes them to the scratch pad and then in place. Rewriting a
-//! stage's last track damages what follows it, so that the stage holds those tracks too; until they are rewritten in the
-//! next stage, they are found in the scratch pad. Where stages end: 20 outer tracks and 15 MB make 7, 7 and 6.
+//! A stage reads home tracks, merges cached data, writes them to the scratch pad and then in place. Rewriting a stage's last track damages
+//! the tracks after it, so the stage holds those too; until the next stage rewrites them, they are read from the scratch pad. With 15 MB, a
+//! band of 20 outer tracks takes stages of 7, 7 and 6.
 //!
-//! The scratch pad has two halves, used in turn, so that what a stage still needs of the one before it stays whole. A half begins
-//! with a note on the stage in a sector of its own.
+//! The scratch pad has two halves, used in turn, so that tracks that a stage still needs from the one before stay intact. A half begins
+//! with a note on its stage, one sector.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,20 +23,20 @@ use crate::units::Pba;
 /// Result of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::layer) enum PhaseResult {
-    /// No more than the phase.
+    /// The phase is done, the stage is not.
     Phase,
-    /// Home tracks were rewritten; `over` if they were the last of the band.
+    /// A stage is done: its home tracks were rewritten.
     Stage {
         /// Tracks that were rewritten.
         tracks: Range<u32>,
-        /// No stage follows.
+        /// True if it was the band's last stage.
         over: bool,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
-    /// The power was cut: what the scratch pad has of the stage is read back.
+    /// After a power cut: reads back the tracks that the scratch pad has of the stage.
     Reload,
     Read,
     Overlay,
@@ -48,33 +48,33 @@ enum Phase {
 #[derive(Serialize, Deserialize)]
 struct BandWork {
     plan_end: u32,
-    /// Nothing lies on the tracks from here on, so that they are not read.
+    /// From this track on nothing was ever written, so tracks are not read.
     blank: u32,
-    /// The stage rewrites the tracks from `first` up to `end` and holds them up to `held`; before its first phase only
-    /// those that the stage before left to it are held, and `end` is `first`.
+    /// The stage rewrites the tracks `first..end`, and holds `first..held`. Before its first phase it holds only those left by the stage
+    /// before, and `end` is `first`.
     first: u32,
     end: u32,
     held: u32,
-    /// The tracks from here on were not held before this stage.
+    /// The first track that the stage before did not hold.
     fresh: u32,
     phase: Phase,
     #[serde(skip)]
     buf: Buf,
-    /// Copy of the tracks from `first` up to `fresh`, which the stage before has left damaged at home.
+    /// Scratch copy of the tracks `first..fresh`, which the stage before left damaged at home.
     before: Option<ScratchCopy>,
-    /// Copy of this stage's tracks, once it was saved.
+    /// Scratch copy of this stage's tracks, once they are saved.
     saved: Option<ScratchCopy>,
-    /// True if the power was cut while this stage was rewritten: until that is done, its tracks are found in the scratch pad alone.
+    /// True if the power was cut while this stage was rewritten: until it is done, only the scratch pad has its tracks.
     torn: bool,
 }
 
-/// Place in the scratch pad of the tracks of a stage.
+/// Where the scratch pad holds the tracks of a stage.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct ScratchCopy {
-    /// The half that holds the tracks from `from` on.
+    /// The half that has the tracks from `from` on.
     half: usize,
     from: u32,
-    /// The stage's first track. Those before `from` lie in the other half, from `other` on.
+    /// The stage's first track. Tracks before `from` are in the other half, at `other`.
     first: u32,
     other: Pba,
 }
@@ -102,9 +102,8 @@ impl Cleaner {
         self.work.is_some()
     }
 
-    /// Begins to rewrite home tracks, all of one band, of which nothing was ever written from `blank` on. What follows them in the
-    /// band within the law's reach must be cached, or lie beyond the band. Where a second write wears what lies before it, they
-    /// begin with their band.
+    /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band that the rewrite would
+    /// damage must be cached. Where writes wear the sectors upstream, `tracks` begin with the band.
     pub fn begin(&mut self, tracks: Range<u32>, blank: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
@@ -123,13 +122,13 @@ impl Cleaner {
         });
     }
 
-    /// The home tracks held in memory: a write to them or over them must wait until their stage is over.
+    /// The home tracks held in memory. A write that touches or damages them must wait until their stage is done.
     #[inline]
     pub fn held(&self) -> Range<u32> {
         self.work.as_ref().map_or(0..0, |work| work.first..work.held)
     }
 
-    /// Place in the scratch pad of a track whose home copy may be damaged; `None` for all others.
+    /// The scratch copy of a track whose home copy may be damaged; `None` for other tracks.
     #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
@@ -146,8 +145,9 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. Of tracks of which `is_kept` says so, all is cached, and stays so until they are rewritten. `overlay` lays what is
-    /// cached of home tracks over the buffer, in which the first of them begins at the sector given, and says whether there was anything.
+    /// Does one phase. `is_kept` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
+    /// cached data of home tracks into the buffer, in which the first of them begins at the given sector, and returns whether there was
+    /// any.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
@@ -188,7 +188,7 @@ impl Cleaner {
                         return Ok(PhaseResult::Phase);
                     }
                 }
-                // After a power cut the cache still has all of it.
+                // No scratch copy is needed: after a power cut, the cache still has all of these tracks.
                 Phase::Save if is_kept(work.first..work.held) => work.phase = Phase::Rewrite,
                 Phase::Save => {
                     work.save(disk, home, self.next_half)?;
@@ -209,18 +209,17 @@ impl Cleaner {
         }
     }
 
-    /// The power was cut, and the memory is empty. A stage goes on from its copy in the scratch pad, or begins again without one. Returns
-    /// the first track of which nothing is held any more.
+    /// Empties the memory, after a power cut. A stage continues from its scratch copy or, without one, begins again. Returns the first
+    /// track that is no longer held.
     pub fn power_cut(&mut self) -> Option<u32> {
         let work = self.work.as_mut()?;
         work.torn = work.saved.is_some();
         if !work.torn {
             if work.before.is_none() {
-                // What the stage before left to this one, if there was one, is in the cache alone.
+                // Tracks left by the stage before are in the cache alone, which still has all of them.
                 work.fresh = work.first;
             }
-            // This stage has saved nothing. Of its tracks only those up to `fresh`, which the stage before left in the
-            // scratch pad, are held.
+            // This stage has saved nothing. It holds only the tracks up to `fresh`, which the stage before left in the scratch pad.
             work.held = work.fresh;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
@@ -228,7 +227,7 @@ impl Cleaner {
     }
 }
 
-/// Writes home tracks from the beginning of `buf`; some may be of defects alone.
+/// Writes home tracks from the beginning of `buf`. Some tracks may consist of defects alone.
 fn rewrite(disk: &mut Disk, home: &Home, tracks: Range<u32>, buf: &Buf) -> DiskResult {
     match home.sectors_of(tracks.clone()) {
         0 => Ok(()),
@@ -246,7 +245,7 @@ impl BandWork {
             held += 1;
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
-        // A track of defects alone damages nothing: the one before it may reach past it.
+        // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
         let last = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
         let reach = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
         self.end = match held == self.plan_end {
@@ -265,8 +264,8 @@ impl BandWork {
     fn save(&mut self, disk: &mut Disk, home: &Home, half: usize) -> DiskResult {
         let mut copy = ScratchCopy { half, from: self.first, first: self.first, other: Pba(0) };
         if let Some(before) = &self.before {
-            // The other half has the tracks up to `fresh` already. What the next stage needs of them, those from `end` on, is written
-            // here again, since that half is overwritten by then.
+            // The other half has the tracks up to `fresh` already. Those from `end` on are written here again, because the next stage needs
+            // them, and overwrites that half.
             (copy.from, copy.other) = (self.fresh.min(self.end), before.place(home, self.first));
         }
         let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
@@ -277,7 +276,7 @@ impl BandWork {
         Ok(())
     }
 
-    /// Reads back what the scratch pad has of the tracks held; whether there was anything.
+    /// Reads back the held tracks from the scratch pad; returns `false` if it has none.
     fn reload(&mut self, disk: &mut Disk, home: &Home) -> DiskResult<bool> {
         let (copy, end) = match (&self.saved, &self.before) {
             (Some(saved), _) => (saved, self.held),
@@ -311,9 +310,8 @@ impl BandWork {
     }
 }
 
-/// The episode in progress, if any: debt of cleaning that host commands pay, one episode at a time, so that no command waits for more
-/// than one. Each command first does one phase of it. While the episode will free as many entries as are overdue, that is all; when more
-/// are, the command waits for its end.
+/// The cleaning episode in progress, if any: a debt that host commands pay, one episode at a time, so that no command waits for more than
+/// one. Each command first does one phase of it. If more entries are overdue than the episode will free, the command waits for its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Episode {
     /// Bands not begun.
@@ -321,7 +319,7 @@ pub(in crate::layer) struct Episode {
     /// Entries that it was expected to free when it began.
     frees: u64,
     running: bool,
-    /// Nothing was due when it began: it goes on while nothing waits, or once something is due.
+    /// True if nothing was due when it began: it continues in idle time, or once something is due.
     idle: bool,
 }
 
@@ -334,7 +332,7 @@ impl Episode {
         *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };
     }
 
-    /// Begins an episode in idle time, which no command has to go on with.
+    /// Begins an episode in idle time, which no command has to continue.
     pub fn begin_idly(&mut self, bands: &[u32], frees: u64) {
         self.begin(bands, frees);
         self.idle = true;
@@ -359,18 +357,18 @@ impl Episode {
         band
     }
 
-    /// True if no band waits, so that the episode ends with the band in work.
+    /// True if the episode ends with the current band.
     pub fn is_last_band(&self) -> bool {
         self.bands.is_empty()
     }
 
-    /// True if a command brings more entries than the episode freed.
+    /// True if one command adds more entries than the episode frees.
     #[inline]
     pub fn is_outpaced_by(&self, entries: u64) -> bool {
         entries > self.frees.max(1)
     }
 
-    /// True if more entries are overdue than the episode frees, so that the next command has to wait for its end.
+    /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
     #[inline]
     pub fn falls_short_of(&self, overdue: u64) -> bool {
         self.running && overdue > self.frees

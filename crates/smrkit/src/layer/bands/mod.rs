@@ -1,7 +1,7 @@
 //! Static bands with a persistent cache at the outer edge, and how a band is cleaned: what `vguard` and `drive-managed`
 //! share. Both are described in Shafaei & Desnoyers, "Virtual Guard", HotStorage 2017.
 //!
-//! What lies in the cache and when cleaning is due is each layer's own.
+//! Each layer has its own cache, and its own rule for when cleaning is due.
 //!
 //! # Layout
 //!
@@ -68,7 +68,7 @@ const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 pub(super) const CACHE_TRACKS_MIN: u64 = 24;
 
 impl Reserve {
-    /// Two slots for maps, whose length the layer decides later, and what the parameters say of the rest.
+    /// Reserves two slots for maps, whose length the layer sets later; the rest is as the parameters say.
     pub fn new(drive: &Drive, bands: &BandKeys, buffer: &BufferKeys) -> Reserve {
         Reserve {
             cache_tracks: bands.cache_tracks(drive),
@@ -94,7 +94,7 @@ struct ZoneBands {
     /// Its first track, and that track's first sector with defective ones counted.
     first_track: u64,
     raw_start: u64,
-    /// Home tracks before it, in it, and bands before it.
+    /// Home tracks before it; `homes` counts those in it, `first_band` the bands before it.
     first_home: u64,
     homes: u64,
     first_band: u64,
@@ -124,7 +124,7 @@ pub(in crate::layer) struct HomeLocation {
     pub track: u32,
     /// Its number among the track's sectors.
     pub offset: u64,
-    /// From it to the track's end.
+    /// Sectors from it to the track's end.
     pub left: u64,
     /// The place.
     pub pba: Pba,
@@ -139,12 +139,12 @@ pub(in crate::layer) struct Home {
     strips: Vec<ZoneBands>,
     by_lba: StretchIndex,
     by_home: StretchIndex,
-    /// Defects among the LBAs, each less the number before it.
+    /// For each defect, the first LBA behind it; see [`Home::slipped`].
     slips: Vec<u64>,
     band: Divisor,
     homes: u64,
     bands: u64,
-    /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
+    /// The persistent cache: its first sector, and the first after it. It has whole tracks.
     pub cache: (Pba, Pba),
     pub pads: [Pba; 2],
     pad_sectors: u64,
@@ -152,7 +152,7 @@ pub(in crate::layer) struct Home {
     pub stage_sectors: u64,
     /// The slots for maps.
     pub maps: Vec<Pba>,
-    /// Tracks that a guard takes, at most.
+    /// The most tracks that a guard takes.
     pub reach: u64,
     /// Use of all sectors of the drive.
     pub capacity: Capacity,
@@ -164,13 +164,13 @@ pub(super) const NOTE_SECTORS: u64 = 1;
 const LOST_PARTS: u64 = 1000;
 
 impl Home {
-    /// Lays out a drive. Errors: a drive too small for what is set aside and a band next to it.
+    /// Lays out a drive. Errors: a drive too small for the reserve and a band next to it.
     pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
         let g = &drive.geometry;
         let guard = drive.interference.guard(g);
         let longest = g.longest_track();
         let reach = g.zones.iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
-        // Where a second write wears what lies before it, a band is rewritten in one stage from its beginning.
+        // Where a write wears the sectors upstream, a band is rewritten in one stage, from its beginning.
         let least =
             if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
         let band_sectors = reserve.band_tracks.saturating_mul(longest);
@@ -215,7 +215,7 @@ impl Home {
         Ok(home)
     }
 
-    /// Defects on home tracks as LBAs, each less the number before it.
+    /// For each defect on the home tracks, the first LBA behind it: its raw LBA less the defects before it.
     fn slipped(&self) -> Vec<u64> {
         let mut slips = Vec::new();
         if self.geometry.slipped() == 0 {
@@ -271,7 +271,7 @@ impl Home {
         HomeLocation { track, offset: pba - first, left, pba, following: behind }
     }
 
-    /// The number of `n` sectors from a place on that lie together: up to its band's end.
+    /// How many of `n` sectors from a place on are contiguous: those up to its band's end.
     #[inline]
     pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
         if n <= spot.left {
@@ -287,7 +287,7 @@ impl Home {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
     }
 
-    /// The first sector of a home track, or of what follows the last.
+    /// The first sector of a home track, or the first after the last.
     pub fn start(&self, track: u32) -> Pba {
         let (strip, k) = self.strip_of_home(track);
         self.geometry.usable(self.raw_of(strip, k))
@@ -327,7 +327,7 @@ impl Home {
         Lba(raw - low as u64)
     }
 
-    /// The lengths that home tracks have, in sectors, the longest first.
+    /// The different lengths of home tracks, in sectors, the longest first.
     pub fn lengths(&self) -> Vec<u64> {
         let mut lengths: Vec<u64> = match self.geometry.slipped() {
             0 => self.strips.iter().map(|strip| strip.sectors.value).collect(),
@@ -354,7 +354,7 @@ impl Home {
         (strip.first_home + k) as u32..(strip.first_home + end) as u32
     }
 
-    /// End, excluded, of the home tracks in the band that a write of all of `track` covers or damages.
+    /// The first home track of the band after those that a write of all of `track` covers or damages.
     pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
         let (strip, k) = self.strip_of_home(track);
         let raw = self.raw_of(strip, k);
@@ -366,7 +366,7 @@ impl Home {
         track + safe as u32
     }
 
-    /// Home tracks of a band behind the one that is number `k` of its recording zone and number `in_band` of the band.
+    /// How many home tracks of a band follow the one with index `k` in its recording zone and `in_band` in the band.
     #[inline]
     fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
         (strip.homes - k).min(self.band.value - in_band) - 1
@@ -403,7 +403,7 @@ impl Home {
     }
 }
 
-/// Tracks that make up a guard, where tracks have this many sectors.
+/// How many tracks of this many sectors a guard takes.
 fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
     match guard {
         Guard::Tracks(tracks) => tracks,
@@ -428,8 +428,8 @@ impl Sections<'_> {
         (start, end)
     }
 
-    /// A section that is written at once: across the end of a recording zone that would cost a rotation more, so that it
-    /// begins with the next zone where it fits there and not here, and little is lost by it.
+    /// Takes a section that is written at once. Across the end of a recording zone that would cost an extra rotation, so it begins with the
+    /// next zone if it fits there and not here, and little space is lost.
     fn take(&mut self, sectors: u64) -> Pba {
         let end = |track: u64| {
             let zone = self.g.zone_of_track(Track(track));
@@ -462,6 +462,7 @@ impl Sections<'_> {
     }
 }
 
+/// The bands of each recording zone, from `first_track` on.
 fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<ZoneBands> {
     let mut strips: Vec<ZoneBands> = Vec::new();
     let (mut first_home, mut first_band, mut raw_lba) = (0, 0, 0);
@@ -469,7 +470,7 @@ fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec
         let skipped = first_track.saturating_sub(zone.first_track.0);
         let own = guard_tracks(g, guard, zone.track_sectors);
         let is_last = zone.first_track.0 + zone.tracks == g.tracks;
-        // The disk's last band has nothing after it to protect.
+        // The disk's last band needs no guard: nothing follows it.
         let room = zone.tracks.saturating_sub(skipped) + if is_last && skipped < zone.tracks { own } else { 0 };
         let stride = band_tracks + own;
         let (whole, rest) = (room / stride, room % stride);

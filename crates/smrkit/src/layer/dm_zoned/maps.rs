@@ -1,12 +1,12 @@
-//! The maps: the zones of each chunk, the valid blocks of each zone, and the zones that no chunk is mapped to. Each change tells the
-//! metadata in whose blocks it is kept.
+//! The maps: the zones of each chunk, the valid blocks of each zone, and the zones that no chunk is mapped to. Each change marks the
+//! metadata blocks that hold it as dirty.
 //!
 //! The metadata blocks: two sets of a super block, the mapping table and the bitmaps of all zones, in the first conventional
 //! zones.
 //!
-//! A commit writes the changed blocks to the secondary set, then its super block, then both in the primary set: one set is always
-//! whole. Of the bitmaps a limited number is in memory; a block that is not there is read. What blocks say is not kept on the
-//! platters, but in the structures of this module.
+//! A commit writes the dirty blocks to the secondary set, then its super block, then the same in the primary set, so that one set is always
+//! consistent. A limited number of bitmap blocks is in memory; others are read when needed. The contents of blocks are not kept on the
+//! simulated platters, but in the structures of this module.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,7 +23,7 @@ use crate::units::{Lba, Pba};
 /// Sectors of a block.
 pub(super) const BLOCK: u64 = 8;
 
-/// Blocks of a word.
+/// Blocks in a word of a bitmap.
 const WORD: u32 = 64;
 
 /// No zone, or no chunk.
@@ -39,7 +39,7 @@ pub(super) struct ChunkZones {
 pub(super) const UNMAPPED: ChunkZones = ChunkZones { data: NONE, buffer: NONE };
 
 impl ChunkZones {
-    /// Each zone that the chunk has.
+    /// The zones of the chunk.
     pub(super) fn each(self) -> impl Iterator<Item = u32> {
         [self.data, self.buffer].into_iter().filter(|&zone| zone != NONE)
     }
@@ -52,7 +52,7 @@ pub(super) struct DmMaps {
     /// Chunk mapped to each zone.
     pub(super) owners: Vec<u32>,
     pub(super) metadata: Metadata,
-    /// What the last commit made durable, where it has changed since: of chunks, and of zones.
+    /// Committed values of chunks and zones that have changed since the last commit.
     committed_chunks: BTreeMap<u32, ChunkZones>,
     committed_valid: BTreeMap<u32, ValidBlocks>,
 }
@@ -93,13 +93,13 @@ impl DmMaps {
         self.metadata.dirty.insert(MetadataShape::map_block(chunk));
     }
 
-    /// A zone holds nothing any more, and no chunk.
+    /// Empties a zone, which belongs to no chunk from then on.
     pub(super) fn clear(&mut self, zone: u32, blocks: u32) {
         self.set_valid(zone, 0, blocks, false);
         self.owners[zone as usize] = NONE;
     }
 
-    /// Makes blocks valid, or invalid, whose bits are in memory.
+    /// Makes blocks valid or invalid. Their bits are in memory.
     #[inline]
     pub(super) fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
         let own = &mut self.valid[zone as usize];
@@ -109,7 +109,7 @@ impl DmMaps {
         }
     }
 
-    /// The zone where a chunk's block is valid, and how many blocks from it on, up to `end`, lie there too.
+    /// The zone where a chunk's block is valid, and how many blocks from it on, up to `end`, are valid in the same zone.
     #[inline]
     pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
         let mut n = end - block;
@@ -126,14 +126,14 @@ impl DmMaps {
     /// Makes the changed blocks durable.
     pub(super) fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.metadata.commit(disk)?;
-        // A cut inside the commit leaves one of the two sets whole. The older one will do, because the flush that asked for this
-        // commit has not returned.
+        // A power cut during the commit leaves one of the two sets consistent. The older one is good enough, because the flush that asked
+        // for this commit has not returned.
         self.committed_chunks.clear();
         self.committed_valid.clear();
         Ok(())
     }
 
-    /// The power was cut: the maps are those of the last commit.
+    /// Returns to the maps of the last commit, after a power cut.
     pub(super) fn power_cut(&mut self) {
         for (chunk, zones) in std::mem::take(&mut self.committed_chunks) {
             self.chunks[chunk as usize] = zones;
@@ -160,7 +160,7 @@ impl DmMaps {
     }
 }
 
-/// Validity of a zone's blocks: a bitmap, stored only where some are valid and some are not.
+/// Validity of a zone's blocks: a bitmap, stored only if some are valid and some are not.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct ValidBlocks {
     blocks: u32,
@@ -169,7 +169,7 @@ pub(super) struct ValidBlocks {
 }
 
 impl ValidBlocks {
-    /// None of `blocks` blocks.
+    /// A zone with none of `blocks` blocks valid.
     pub fn none(blocks: u32) -> ValidBlocks {
         ValidBlocks { blocks, valid: 0, words: None }
     }
@@ -180,7 +180,7 @@ impl ValidBlocks {
         self.valid
     }
 
-    /// Makes `n` blocks from `first` on valid, or invalid; returns true if that changes any.
+    /// Makes `n` blocks from `first` on valid or invalid; returns whether any changed.
     #[inline]
     pub fn put(&mut self, first: u32, n: u32, valid: bool) -> bool {
         let before = self.valid;
@@ -212,7 +212,7 @@ impl ValidBlocks {
         self.valid != before
     }
 
-    /// Validity of the block `at`, and how many from it on, up to `end`, are alike.
+    /// Validity of the block `at`, and how many from it on, up to `end`, have the same.
     #[inline]
     pub fn run(&self, at: u32, end: u32) -> (bool, u32) {
         let Some(words) = &self.words else { return (self.valid > 0, end - at) };
@@ -230,7 +230,7 @@ impl ValidBlocks {
         (valid, to.min(end) - at)
     }
 
-    /// The first run of valid blocks from `at` on: (first, how many), of which no more than `most` are looked at.
+    /// The first run of valid blocks from `at` on: (first, count), with at most `most` blocks.
     pub fn next_valid(&self, at: u32, most: u32) -> Option<(u32, u32)> {
         let run_within =
             |at: u32, n: u32| (at < self.blocks).then(|| self.run(at, at.saturating_add(n).min(self.blocks)));
@@ -261,7 +261,7 @@ pub(super) struct UnusedZones {
 }
 
 impl UnusedZones {
-    /// Every zone for data that no chunk is mapped to is free; those that wait for a commit go on waiting.
+    /// Finds the free zones: those for data that no chunk is mapped to, except for those that wait for a commit.
     pub(super) fn find(&mut self, layout: &DmLayout, owners: &[u32]) {
         let free = |&zone: &u32| owners[zone as usize] == NONE;
         let (first, sequential) = (layout.first_data(), layout.first_sequential());
@@ -269,7 +269,7 @@ impl UnusedZones {
         self.sequential = (sequential..owners.len() as u32).filter(free).collect();
     }
 
-    /// A zone that was released is free.
+    /// Adds a released zone to the free ones.
     pub(super) fn add(&mut self, zone: u32, is_random: bool) {
         if is_random { self.random.push_back(zone) } else { self.sequential.push_back(zone) }
     }
@@ -288,12 +288,12 @@ pub(super) struct LastUses {
 state! { LastUses { sized: used; values: uses; } }
 
 impl LastUses {
-    /// No zone of so many has been used.
+    /// None of `zones` zones has been used.
     pub(super) fn new(zones: u64) -> LastUses {
         LastUses { used: vec![0; zones as usize], uses: 0 }
     }
 
-    /// A zone, counted from the first for data, has been used.
+    /// Notes a use of a zone, counted from the first for data.
     #[inline]
     pub(super) fn touch(&mut self, zone: u32) {
         self.uses += 1;
@@ -306,18 +306,18 @@ impl LastUses {
     }
 }
 
-/// Words of a block: 4 KiB less those in front of a record.
+/// Words in a block: 4 KiB less the header of a record.
 const BLOCK_WORDS: u64 = 509;
-/// Blocks in memory besides those that are always there, and the bitmaps of 16 zones (the kernel's; recalled).
+/// Blocks in memory besides those that always are, and the bitmaps of 16 zones (the kernel's; recalled).
 const CACHED_BLOCKS: u64 = 512;
 const CACHED_ZONES: u64 = 16;
 const SETS: u64 = 2;
-/// Places of the blocks of a set, by arithmetic.
+/// The places of a set's blocks, by arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetadataShape {
-    /// Blocks of the mapping table, behind the super block.
+    /// Blocks of the mapping table, after the super block.
     pub map_blocks: u64,
-    /// Blocks of a zone's bitmap, behind that, zone by zone.
+    /// Blocks of a zone's bitmap. Bitmaps follow the mapping table, zone by zone.
     pub bitmap_blocks: u64,
     /// Blocks of a set.
     pub blocks: u64,
@@ -370,9 +370,9 @@ enum BlockCaching {
 pub(super) struct Metadata {
     shape: MetadataShape,
     layout: ZoneLayout,
-    /// Of each block.
+    /// The state of each block.
     state: Vec<BlockCaching>,
-    /// Bitmap blocks in memory, in the order in which they are given up unless used again.
+    /// Bitmap blocks in memory, in the order of eviction (second chance).
     queue: VecDeque<u32>,
     queue_max: usize,
     /// Blocks that changed since the last commit.
@@ -412,7 +412,7 @@ impl Metadata {
         !self.dirty.is_empty()
     }
 
-    /// Needs the bits of `n` blocks of a zone from `first` on: what is not in memory is read.
+    /// Reads the bitmap blocks of `n` blocks of a zone from `first` on that are not in memory, and marks all as used.
     #[inline]
     pub fn need(&mut self, disk: &mut Disk, zone: u32, first: u32, n: u32) -> DiskResult {
         let shape = self.shape;
@@ -425,11 +425,11 @@ impl Metadata {
         Ok(())
     }
 
+    /// Reads a map block, and evicts another one if too many are cached.
     #[cold]
     fn fetch(&mut self, disk: &mut Disk, block: u32) -> DiskResult {
-        // Blocks that changed stay until they are committed.
-        // Two rounds: the first may only clear marks of use, the second then finds a block to evict, unless all are
-        // dirty.
+        // Dirty blocks stay until they are committed. Two rounds: the first may only clear marks of use; then the second finds a block
+        // to evict, unless all are dirty.
         let mut tries = 2 * self.queue.len();
         while self.queue.len() >= self.queue_max && tries > 0 {
             tries -= 1;
@@ -450,14 +450,14 @@ impl Metadata {
         Ok(())
     }
 
-    /// The bits of `n` blocks of a zone from `first` on have changed.
+    /// Marks the bitmap blocks of `n` blocks of a zone from `first` on as dirty.
     #[inline]
     pub fn bits_changed(&mut self, zone: u32, first: u32, n: u32) {
         let shape = self.shape;
         self.dirty.extend(shape.bitmap_block(zone, first)..=shape.bitmap_block(zone, first + n - 1));
     }
 
-    /// The power was cut: nothing is in memory but what always is, and nothing differs from the platters.
+    /// Empties the memory, after a power cut, except for blocks that are always there. Nothing is dirty.
     pub fn power_cut(&mut self) {
         for block in self.queue.drain(..) {
             self.state[block as usize] = BlockCaching::Absent;
@@ -478,13 +478,13 @@ impl Metadata {
         let dirty: Vec<u32> = self.dirty.iter().copied().collect();
         self.commits += 1;
         for set in [1, 0] {
-            // Neighbours in one access.
+            // Contiguous blocks are written in one access.
             let adjoins = |a: &u32, b: &u32| self.place(set, *b) == self.place(set, *a) + BLOCK;
             for run in dirty.chunk_by(adjoins) {
                 disk.write_metadata(self.place(set, run[0]), run.len() as u64 * BLOCK)?;
             }
             disk.write_metadata(self.place(set, 0), BLOCK)?;
-            // The other set must not be touched before this one is whole.
+            // The other set must not be written before this one is durable.
             disk.flush()?;
         }
         self.dirty.clear();

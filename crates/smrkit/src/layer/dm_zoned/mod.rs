@@ -1,17 +1,17 @@
 //! The device mapper's target dm-zoned: a host-managed disk that takes any write (Linux,
 //! Documentation/admin-guide/device-mapper/dm-zoned.rst; le Moal).
 //!
-//! LBAs are cut into chunks as large as a zone. A chunk lies in a conventional zone, or in a sequential one and, what was not
-//! written at the write pointer, in a conventional zone next to it, the buffer. Bitmaps say which blocks of a zone are valid, and a
-//! block is valid in one of both. Differences: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
-//! refuses it), and a zone that is freed is used again after the next commit, so that no committed block is overwritten.
+//! LBAs are divided into chunks as large as a zone. A chunk lies in a conventional zone, or in a sequential one. Blocks of the latter that
+//! were not written at the write pointer lie in a conventional zone, its buffer. Bitmaps say which blocks of a zone are valid; a block is
+//! valid in one zone at most. Differences from the kernel: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
+//! refuses it), and a freed zone is reused only after the next commit, so that no committed block is overwritten.
 //!
 //! # Reclaim
 //!
-//! The data of a conventional zone moves to a sequential one, and the conventional zone is free again. The conventional zone used longest ago is taken. If it holds a chunk, its valid blocks go to an empty sequential zone. If it
-//! buffers one, they are appended to the sequential zone where all of them lie behind its write pointer; else what is valid
-//! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
-//! its end a commit makes the change durable.
+//! Reclaim frees the conventional zone used longest ago, by moving its data. If it holds a chunk, its valid blocks go to an empty
+//! sequential zone. If it is a buffer, its blocks are appended to the chunk's sequential zone, provided that all of them lie behind the
+//! write pointer; else the valid blocks of the sequential zone move into the buffer, which then holds the chunk. Copying changes no map: a
+//! write to the chunk drops the job, and at its end a commit makes the change durable.
 
 mod maps;
 #[cfg(test)]
@@ -77,7 +77,7 @@ struct DmZoned {
     job: Option<ReclaimJob>,
     reclaiming: bool,
     nothing_to_reclaim: bool,
-    /// When the metadata was first seen to differ from the platters, since the last commit.
+    /// When the metadata was first found dirty after the last commit.
     dirty_since: Option<Nanos>,
     counts: DmCounts,
 }
@@ -117,7 +117,7 @@ impl DmZoned {
         self.unused.find(&self.layout, &self.maps.owners);
     }
 
-    /// A conventional zone has been used.
+    /// Notes a use of a conventional zone.
     #[inline]
     fn touch(&mut self, zone: u32) {
         if self.layout.is_random(zone) {
@@ -125,19 +125,19 @@ impl DmZoned {
         }
     }
 
-    /// A zone holds nothing any more: it is free after the next commit.
+    /// Releases an empty zone, which is free after the next commit.
     fn release(&mut self, zone: u32) {
         self.maps.clear(zone, self.layout.blocks());
         self.unused.freed.push(zone);
         self.nothing_to_reclaim = false;
     }
 
-    /// Makes the metadata durable; what was freed can be used from now on.
+    /// Makes the metadata durable. Released zones are free from now on.
     fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.maps.commit(disk)?;
         self.dirty_since = None;
-        // Until now the map on the platters may have named these zones, so that nothing could be written to them.
-        // Zones that become usable now may make another job possible.
+        // Until now the durable map may have named these zones, so nothing could be written to them. Free zones may make another job
+        // possible.
         self.nothing_to_reclaim &= self.unused.freed.is_empty();
         for zone in std::mem::take(&mut self.unused.freed) {
             let is_random = self.layout.is_random(zone);
@@ -149,7 +149,7 @@ impl DmZoned {
         Ok(())
     }
 
-    /// A free conventional zone; the host waits until there is one.
+    /// Takes a free conventional zone. If there is none, the host waits until reclaiming frees one.
     fn take_random(&mut self, disk: &mut Disk) -> DiskResult<u32> {
         let mut waited = false;
         loop {
@@ -176,6 +176,8 @@ impl DmZoned {
         Ok(())
     }
 
+    /// Writes blocks of a chunk to its data zone if that is random or at its write pointer, else to the chunk's buffer zone. The other
+    /// zone's copy becomes invalid.
     fn write_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u32, u32), data: &Buf, at: u64) -> DiskResult {
         let (first, n) = part;
         self.drop_job_of(chunk);
@@ -187,7 +189,7 @@ impl DmZoned {
         let (to, other) = if self.layout.is_random(home) {
             (home, NONE)
         } else if self.pointers[home as usize] == first {
-            // A write that the power cuts moves the pointer all the same (assumption).
+            // The pointer moves before the write: a torn write moves the drive's, too (assumption).
             self.pointers[home as usize] = first + n;
             (home, buffer)
         } else if buffer != NONE {
@@ -198,7 +200,7 @@ impl DmZoned {
             (zone, home)
         };
         disk.write(self.layout.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
-        // Bits can be changed only in memory, where their block may not be any more.
+        // Bits are changed in memory, from which their block may have been evicted.
         self.maps.metadata.need(disk, to, first, n)?;
         self.maps.set_valid(to, first, n, true);
         self.touch(to);
@@ -210,7 +212,7 @@ impl DmZoned {
         Ok(())
     }
 
-    /// Unmaps the zones of a chunk that hold nothing.
+    /// Unmaps zones of a chunk without valid blocks.
     fn drop_empty(&mut self, chunk: u32) {
         let ChunkZones { data, buffer } = self.maps.zones_of(chunk);
         if buffer != NONE && self.maps.valid[buffer as usize].count() == 0 {
@@ -223,7 +225,7 @@ impl DmZoned {
         }
     }
 
-    /// Reads sectors of a chunk; what is not valid is zeros, and takes no time.
+    /// Reads sectors of a chunk. Invalid blocks are zeros, and take no time.
     fn read_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u64, u64), out: &mut Buf, at: u64) -> DiskResult {
         let (first, n) = part;
         let (mut sector, end) = (first, first + n);
@@ -256,7 +258,7 @@ impl DmZoned {
         Ok(())
     }
 
-    /// Writes sectors that are not whole blocks: the rest of the first and the last block is read before.
+    /// Writes sectors that are not whole blocks, after reading the rest of the first and the last block.
     fn complete(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let (start, stop) = (lba.0 / BLOCK * BLOCK, (lba.0 + n).next_multiple_of(BLOCK));
         let mut whole = disk.buf(stop - start);
@@ -304,7 +306,7 @@ impl Layer for DmZoned {
         }
     }
 
-    /// Whole blocks are invalid from then on.
+    /// Makes whole blocks invalid.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
             let (start, end) = (first.div_ceil(BLOCK) as u32, ((first + n) / BLOCK) as u32);
@@ -349,7 +351,7 @@ impl Layer for DmZoned {
         self.keys.idle_clean.then_some(self.keys.idle_delay)
     }
 
-    /// Every block of every chunk is valid, in the order of the zones, the first conventional ones free.
+    /// Fills every chunk, in the order of the zones; the first conventional zones stay free.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let blocks = self.layout.blocks();
         let used = self.maps.fill(self.layout.first_of_full(), blocks);
@@ -366,14 +368,14 @@ impl Layer for DmZoned {
         self.maps.metadata.commits
     }
 
-    /// Changes since the last commit are lost. Write pointers are the drive's own, and stay.
+    /// Loses changes since the last commit. Write pointers are the drive's own, and stay.
     fn power_cut(&mut self) {
         self.maps.power_cut();
         (self.job, self.dirty_since) = (None, None);
         (self.reclaiming, self.nothing_to_reclaim) = (false, false);
         self.last_uses = LastUses::new(self.layout.randoms());
         self.unused = UnusedZones::default();
-        // No committed map names these zones, so that they count as reset.
+        // Zones that no committed map names count as reset.
         for zone in self.layout.first_sequential()..self.pointers.len() as u32 {
             if self.maps.owners[zone as usize] == NONE {
                 self.pointers[zone as usize] = 0;
@@ -393,7 +395,8 @@ impl Layer for DmZoned {
         }
     }
 
-    /// Every zone has one use; a block is valid in one zone of its chunk, in a sequential one before the write pointer.
+    /// Checks that every zone has one use, and that a block is valid in at most one zone of its chunk; in a sequential zone, before the
+    /// write pointer.
     fn check(&self) -> DiskResult {
         let (layout, maps, owners) = (&self.layout, &self.maps, &self.maps.owners);
         let mut uses = vec![0; owners.len()];
@@ -430,7 +433,7 @@ impl Layer for DmZoned {
         }
     }
 
-    /// Memory that the kernel takes at most: the state of zones, and metadata blocks.
+    /// The most memory that the kernel takes: the state of zones, and metadata blocks.
     fn map_bytes(&self) -> u64 {
         self.layout.zones.count() * KERNEL_ZONE_BYTES
             + self.layout.metadata.cached() * BLOCK * crate::units::SECTOR_BYTES
@@ -476,9 +479,9 @@ keys! {
 
 /// Zones that stay free, as dmzadm formats (recalled).
 const USUAL_RESERVED: u64 = 16;
-/// Reserved zones are at most this part of all where their number is left open (assumption).
+/// By default, reserved zones are at most this part of all (assumption).
 const RESERVED_PART: u64 = 64;
-/// Conventional zones for data, for each reserved zone, where their share is left open and the usual one is less (assumption).
+/// By default, there are at least this many conventional zones for data for each reserved zone (assumption).
 const CONVENTIONAL_A_RESERVED: u64 = 2;
 
 /// The zones by their use.
@@ -523,7 +526,7 @@ impl DmZonedKeys {
 const BYTES_A_ZONE: u64 = 64;
 
 impl DmLayout {
-    /// Zones before it hold metadata, those up to [`DmLayout::first_sequential`] are conventional.
+    /// The first zone for data. Zones before it hold metadata; those up to [`DmLayout::first_sequential`] are conventional.
     #[inline]
     pub fn first_data(&self) -> u32 {
         self.metadata.all_zones() as u32
@@ -555,7 +558,7 @@ impl DmLayout {
         self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
     }
 
-    /// The first zone of a disk that was written in order and reclaimed: the reserved ones before it are free.
+    /// The first used zone of a disk that was written in order and reclaimed: the reserved zones before it are free.
     pub fn first_of_full(&self) -> u32 {
         self.first_data() + self.reserved.min(self.randoms()) as u32
     }
@@ -573,20 +576,20 @@ const RECLAIM_HIGH_PERCENT: u64 = 50;
 /// Blocks of a copy: 512 KiB (assumption).
 const COPY_BLOCKS: u32 = 128;
 
-/// A chunk whose zones become one.
+/// A reclaim job: copies a chunk's blocks from one zone to another.
 #[derive(Serialize, Deserialize)]
 struct ReclaimJob {
     chunk: u32,
     from: u32,
     to: u32,
-    /// True if `to` was free, and is mapped at the end only.
+    /// True if `to` was free: it is mapped only at the end.
     to_is_new: bool,
     /// The next block to look at.
     next: u32,
 }
 
 impl DmZoned {
-    /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
+    /// True if reclaim is due: from the lower share of free conventional zones on, until the higher share is reached.
     fn reclaim_is_due(&mut self) -> bool {
         let (free, all) = (100 * self.unused.random.len() as u64, self.layout.randoms());
         if free <= RECLAIM_LOW_PERCENT * all {
@@ -598,7 +601,7 @@ impl DmZoned {
         self.reclaiming
     }
 
-    /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.
+    /// Does one stage of reclaim: a copy, or the end of a job. Returns `false` if nothing can be reclaimed.
     fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let Some(job) = self.job.take().or_else(|| self.next_job()) else {
             self.nothing_to_reclaim = true;
@@ -613,11 +616,11 @@ impl DmZoned {
         };
         let pointer = self.pointers[job.to as usize];
         if !self.layout.is_random(job.to) && pointer < first {
-            // Nothing is skipped in a sequential zone: the gap is written with zeros.
+            // A sequential zone has to be written without gaps, so a gap is filled with zeros.
             let gap = (first - pointer).min(most);
             let buf = disk.buf(u64::from(gap) * BLOCK);
-            // Before the write: a cut inside it must not leave our pointer behind the drive's. Nothing there is valid
-            // until `finish`.
+            // The pointer moves before the write, because a power cut during the write must not leave it behind the drive's. Nothing there
+            // is valid until `finish`.
             self.pointers[job.to as usize] += gap;
             disk.write(self.layout.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
             self.job = Some(ReclaimJob { next: first, ..job });
@@ -626,7 +629,7 @@ impl DmZoned {
         let mut buf = disk.buf(u64::from(n) * BLOCK);
         disk.read(self.layout.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
         if !self.layout.is_random(job.to) {
-            // Before the write, as above.
+            // Before the write, for the same reason.
             self.pointers[job.to as usize] = first + n;
         }
         disk.write(self.layout.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
@@ -657,10 +660,10 @@ impl DmZoned {
         Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
     }
 
-    /// Ends a job: the copy is valid, the old zone free, and both are durable.
+    /// Ends a job: makes the copy valid, frees the old zone, and commits both.
     fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
         let blocks = self.layout.blocks();
-        // Bits change in memory, so that all of them have to be there first.
+        // Bits are changed in memory, so all of their blocks are read first.
         self.maps.metadata.need(disk, job.from, 0, blocks)?;
         self.maps.metadata.need(disk, job.to, 0, blocks)?;
         let mut at = 0;
@@ -675,7 +678,7 @@ impl DmZoned {
         self.commit(disk)
     }
 
-    /// The host changes a chunk: a job that copies it is dropped.
+    /// Drops a job that copies `chunk`, because the host changes that.
     #[inline]
     fn drop_job_of(&mut self, chunk: u32) {
         if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
@@ -688,7 +691,7 @@ impl DmZoned {
         let Some(job) = self.job.take() else { return };
         if job.to_is_new {
             self.pointers[job.to as usize] = 0;
-            // Nothing was written to it that counts: it is the next to be taken again.
+            // It holds nothing valid, so it is the next to be used.
             self.unused.sequential.push_front(job.to);
         }
         self.counts.reclaims_dropped += 1;

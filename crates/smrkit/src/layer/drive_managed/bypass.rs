@@ -1,10 +1,10 @@
 //! Writes that go straight to their bands (the option `bypass`), and the tracks of a band that have ever been written. Assumptions both:
 //! the paper's drive sends every write to its persistent cache and cleans whole bands.
 //!
-//! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. Where the log held a copy of what was
-//! written, a header without data notes that it is out of date. What lies in a row is one access. Torn by a power cut, a write
-//! is there in part: where that destroys old data that it was to replace, they are copied too, so that each sector is old or
-//! new. What comes from a write cache was not flushed, and may be lost: what it replaces is not copied.
+//! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. If the log held a copy of written sectors, a
+//! header without data notes that it is outdated. Contiguous sectors are one access. A write torn by a power cut may destroy old data that
+//! it was to replace; that is copied too, so that each sector is old or new. Data from a write cache was not flushed and may be lost, so
+//! the sectors that it replaces are not copied.
 
 use std::ops::Range;
 
@@ -23,16 +23,16 @@ pub(super) enum BypassMode {
     Off,
     Run,
     Command,
-    /// Runs, where little else has to be copied.
+    /// Runs for which little else has to be copied.
     Stream,
 }
 
 /// Tells sequential writes from others.
 pub(super) struct Bypass {
     mode: BypassMode,
-    /// From this length on.
+    /// Length of a run from which on it bypasses the cache.
     sectors: u64,
-    /// The run of the last write: its end and its length.
+    /// The end of the last write's run; `length` is its length.
     end: Lba,
     length: u64,
 }
@@ -47,7 +47,7 @@ impl Bypass {
         self.mode != BypassMode::Off
     }
 
-    /// True if a write is to go straight to its band; called once for each.
+    /// True if a write is to go straight to its band. To be called once for each write.
     #[inline]
     pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
         match self.mode {
@@ -61,43 +61,43 @@ impl Bypass {
         }
     }
 
-    /// True if it is for writes only that destroy little.
+    /// True if only writes that destroy little bypass the cache.
     pub fn is_thrifty(&self) -> bool {
         self.mode == BypassMode::Stream
     }
 }
 
-/// Number of tracks of each band, from its first, that may hold data at home. Kept in memory only: after a power cut all may.
+/// How many tracks of each band, from its first, may hold data. Kept in memory only: after a power cut all may.
 pub(super) struct WrittenTracks {
-    /// Empty where every track counts as written.
+    /// Empty if every track counts as written.
     tracks: Vec<u32>,
 }
 
 impl WrittenTracks {
-    /// No track of `bands` bands, or (if not `kept`) every track.
+    /// No track of `bands` bands is written; if not `kept`, every track counts as written.
     pub fn new(kept: bool, bands: u32) -> WrittenTracks {
         WrittenTracks { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
     }
 
-    /// The end of those home tracks of a band that may hold data; `all` are the band's.
+    /// The end of the home tracks of a band that may hold data. `all` are the tracks of the band.
     #[inline]
     pub fn end(&self, band: u32, all: &Range<u32>) -> u32 {
         self.tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
     }
 
-    /// The first `tracks` tracks of a band may hold data from now on.
+    /// Notes that the first `tracks` tracks of a band may hold data.
     pub fn raise(&mut self, band: u32, tracks: u32) {
         if let Some(known) = self.tracks.get_mut(band as usize) {
             *known = (*known).max(tracks);
         }
     }
 
-    /// Nothing is known any more.
+    /// Forgets everything: every track may hold data.
     pub fn forget(&mut self) {
         self.tracks = Vec::new();
     }
 
-    /// Memory that the drive would take for it: a byte a band.
+    /// Memory that the drive would need for it: a byte for each band.
     pub fn bytes(&self) -> u64 {
         self.tracks.len() as u64
     }
@@ -124,7 +124,7 @@ impl State for WrittenTracks {
 /// Room for the headers that a bypassing write may need.
 const HEADERS: u64 = 8;
 
-/// A write of sectors of one band, or what of it lies together.
+/// A write of contiguous sectors of one band.
 struct Direct {
     lba: Lba,
     sectors: u64,
@@ -132,15 +132,15 @@ struct Direct {
     band: u32,
     /// True if it ends on a later track than it begins on.
     crosses: bool,
-    /// The band's first sector, and the end of what may hold data in it.
+    /// The band's first sector; `to` is the end of the part that may hold data.
     from: Pba,
     to: Pba,
-    /// True if what it replaces must outlast a torn write.
+    /// True if the data that it replaces must survive a torn write.
     careful: bool,
 }
 
 impl DriveManaged {
-    /// Writes to the bands; what can't go there now goes to the log.
+    /// Writes to the bands, or to the log what can't go there now.
     pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
@@ -154,7 +154,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// A write to the bands of as many of `n` sectors as lie together.
+    /// A write to the bands, of as many of `n` sectors as are contiguous.
     fn direct(&self, lba: Lba, n: u64) -> Direct {
         let home = &self.bands.home;
         let spot = home.spot(lba);
@@ -167,7 +167,7 @@ impl DriveManaged {
         Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
     }
 
-    /// Writes sectors of one band in place; `false` where they can't go there.
+    /// Writes sectors of one band in place; returns `false` if they can't go there.
     fn put_home(&mut self, disk: &mut Disk, write: &Direct, data: &Buf, at: u64) -> DiskResult<bool> {
         let &Direct { lba, sectors: n, .. } = write;
         let bound = write.endangered_sectors(disk) + HEADERS;
@@ -175,13 +175,13 @@ impl DriveManaged {
             return Ok(false);
         }
         self.make_room(disk, bound)?;
-        // Cleaning may have written to more of the band.
+        // Computed again, because cleaning may have written more of the band.
         let write = self.direct(lba, n);
         if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
             return Ok(false);
         }
         if self.cleaning.noted_band == Some(write.band) {
-            // The scratch pad must not be replayed over what is written now.
+            // Makes the scratch pad outdated: a power cut must not replay it over this write.
             self.persist(disk)?;
         }
         let appends = self.cache.appends;
@@ -201,7 +201,7 @@ impl DriveManaged {
         if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
     }
 
-    /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
+    /// Copies to the log the sectors that a write would destroy. The cause is the host, as with guard copies, because nothing is cleaned.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
             if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
@@ -213,7 +213,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// True if a write to the bands would destroy no more than half as much next to it: copying that is what it costs.
+    /// True if a write to the bands would destroy at most half as many sectors as it writes: these have to be copied.
     #[cold]
     pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
         let (mut done, mut destroyed) = (0, 0);
@@ -233,19 +233,20 @@ impl Direct {
         self.endangered(disk).iter().map(|(_, n)| n).sum()
     }
 
-    /// Runs that the write may destroy, inside its band: (first LBA, sectors), perhaps none.
+    /// The runs before and after the write that it may destroy, inside its band: (first LBA, sectors), which may be 0.
     #[inline]
     fn endangered(&self, disk: &Disk) -> [(Lba, u64); 2] {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
         let (mut after, end) = law.downstream(g, self.pba, self.sectors);
         let end = end.min(self.to);
-        // Torn after its first track, a write destroys what it was to replace on the next ones.
+        // Torn after its first track, a write has destroyed the next track, which it was to replace: that counts as endangered, too.
         if self.careful && self.crosses && matches!(law.form(), Some(Form::Tracks | Form::Physical)) {
             after = law.downstream_start(g, self.pba, 1);
         }
         // LBAs run with PBAs inside a band.
         let run = |from: Pba, to: Pba| (Lba(self.lba.0 + from.0 - self.pba.0), to.0.saturating_sub(from.0));
+        // Where a write destroys by sectors, a torn one endangers all of its own.
         let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
         match self.careful && by_sectors && self.pba < self.to {
             true => [run(before, end), run(end, end)],

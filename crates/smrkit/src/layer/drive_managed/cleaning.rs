@@ -1,7 +1,7 @@
-//! When bands are cleaned and which: the bands of the log's oldest valid entries.
+//! When bands are cleaned, and which ones: those of the log's oldest valid entries.
 //!
-//! As sold, a command that finds no room waits while band after band is cleaned, until there is. A band often holds more than
-//! one write, so that others find room at once: of random chunks of 1 MiB a few in a hundred are as fast as before the cache was full.
+//! As sold, a command that finds no room waits while band after band is cleaned, until there is room. A band often holds more than one
+//! write, so the next commands find room at once: of random chunks of 1 MiB, a few in a hundred are as fast as before the cache was full.
 //!
 //! The paper's disk cleans two bands an episode. A command first does one phase of the episode in progress. Once map or log have grown by
 //! more than the episode frees, a command waits for its end, so that cleaning keeps pace and no command waits for more than one episode.
@@ -21,16 +21,16 @@ use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-/// A cached piece that cleaning has laid over its band: (LBA, sectors, PBA).
+/// A cached piece that cleaning has merged into its band: (LBA, sectors, PBA).
 type MergedPiece = (Lba, u64, Pba);
 
-/// The bands: their places, and how far each was ever written.
+/// The bands: their layout, and which tracks were ever written.
 pub(super) struct HomeBands {
     pub home: Home,
     pub written: WrittenTracks,
 }
 
-/// Rule for the bands to be cleaned, and the one at work.
+/// Options of cleaning, and the band being cleaned.
 #[derive(Default)]
 pub(super) struct BandCleaning {
     /// Rewriting stops before tracks that are wholly cached.
@@ -40,12 +40,12 @@ pub(super) struct BandCleaning {
     /// A command waits until there is room, and an episode is a band.
     at_once: bool,
     episode: Episode,
-    /// Of the band at work.
+    /// Cleans the current band.
     pub cleaner: Cleaner,
-    /// Band of which the scratch pad holds something that a power cut would bring back, unless a map copy says that it is out of date.
+    /// Band with tracks in the scratch pad that a power cut would replay, unless a map copy says that they are outdated.
     pub noted_band: Option<u32>,
-    /// Pieces that cleaning has laid over the band at work, as far as they are not home yet, by LBA; and room to read them
-    /// in the order of the log.
+    /// Cached pieces that were merged into the current band and are not yet written home, by LBA. The second list is scratch space, to read
+    /// them in the order of the log.
     merged: Vec<MergedPiece>,
     ordered: Vec<MergedPiece>,
     pub counts: CleaningCounts,
@@ -74,6 +74,7 @@ impl DriveManaged {
         if self.cache.excess() == 0 && !self.cleaning.is_due() { Ok(false) } else { self.clean_excess(disk) }
     }
 
+    /// Cleans while the cache holds more than it should, or an episode is due; returns `false` if there was nothing to do.
     #[cold]
     fn clean_excess(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.begin_due_episode(disk) {
@@ -88,7 +89,7 @@ impl DriveManaged {
         loop {
             let runs = self.clean_phase(disk)?;
             let episode = &self.cleaning.episode;
-            // Where commands bring more than an episode frees, one for each would not keep pace.
+            // If a command adds more than an episode frees, one episode for each command would not keep pace.
             let waits = match runs {
                 true => episode.falls_short_of(self.cache.excess()),
                 false => episode.is_outpaced_by(self.cache.last_entries) && self.begin_due_episode(disk),
@@ -102,7 +103,7 @@ impl DriveManaged {
     /// Begins an episode if none runs and one is due; returns whether one runs.
     fn begin_due_episode(&mut self, disk: &Disk) -> bool {
         if !self.cleaning.is_running() {
-            // Entries that hold nothing valid any more cost nothing.
+            // Entries without valid data are freed without cleaning.
             self.cache.trim();
             if self.cache.excess() == 0 {
                 return false;
@@ -112,7 +113,7 @@ impl DriveManaged {
         true
     }
 
-    /// One phase of cleaning that nobody needs yet.
+    /// Does one phase of cleaning in idle time.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.cleaning.is_running() {
@@ -125,7 +126,7 @@ impl DriveManaged {
         Ok(true)
     }
 
-    /// A whole episode, or what is left of one, while the host waits.
+    /// Completes an episode, or begins and completes one, while the host waits.
     pub(super) fn clean_episode(&mut self, disk: &mut Disk) -> DiskResult {
         if !self.cleaning.is_running() {
             self.begin_episode(disk);
@@ -156,7 +157,7 @@ impl BandCleaning {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// True if commands have to work on the episode; one that was begun in idle time waits for idle time.
+    /// True if commands have to continue the episode. One begun in idle time waits for idle time.
     #[inline]
     fn is_due(&self) -> bool {
         self.is_running() && !self.episode.is_idle()
@@ -167,14 +168,14 @@ impl BandCleaning {
         self.cleaner.is_working().then(|| home.band_of(self.cleaner.held().start))
     }
 
-    /// The map was copied: what it says of bands replaces what the scratch pad has of them, but for a stage at work.
+    /// Notes that the map was copied: it makes the scratch pad outdated, except for a stage at work.
     pub fn persisted(&mut self) {
         if !self.cleaner.is_saved() {
             self.noted_band = None;
         }
     }
 
-    /// The power was cut, and the memory is empty.
+    /// Empties the memory, after a power cut.
     pub fn power_cut(&mut self, home: &Home) {
         if let Some(end) = self.cleaner.power_cut() {
             let end = home.lba(end);
@@ -182,6 +183,7 @@ impl BandCleaning {
         }
     }
 
+    /// Chooses the bands of the oldest cached entries, and begins an episode of cleaning with them.
     fn begin_episode(&mut self, home: &Home, cache: &PersistentCache, begin: fn(&mut Episode, &[u32], u64)) {
         let mut bands: Vec<u32> = Vec::with_capacity(Episode::BANDS);
         let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(Episode::BANDS);
@@ -197,7 +199,7 @@ impl BandCleaning {
                     let tracks = home.tracks_of(band);
                     bands.push(band);
                     chosen.push(home.lba(tracks.start)..home.lba(tracks.end));
-                    // What an episode frees is asked for only where commands pay for it phase by phase.
+                    // How many entries an episode frees matters only if commands pay for it phase by phase.
                     frees += if self.at_once { 0 } else { cached(home, cache, tracks).count() as u64 };
                 }
             }
@@ -209,7 +211,7 @@ impl BandCleaning {
         self.counts.episodes += 1;
     }
 
-    /// One phase; `false` if it ended the episode.
+    /// Does one phase; returns `false` if it ended the episode.
     fn phase(&mut self, disk: &mut Disk, bands: &mut HomeBands, cache: &mut PersistentCache) -> DiskResult<bool> {
         while !self.cleaner.is_working() {
             let Some(band) = self.episode.next_band() else { return Ok(false) };
@@ -247,8 +249,8 @@ impl BandCleaning {
         Ok(true)
     }
 
-    /// Tracks of a band that are rewritten: from the first that has something cached to the last that may hold data, or up
-    /// to one that can be left damaged since all of it is cached. `None` where nothing is cached any more.
+    /// The tracks of a band to rewrite: from the first with cached data to the last that may hold data, or up to one that can be left
+    /// damaged because all of it is cached. `None` if nothing is cached any more.
     fn plan(&self, disk: &Disk, bands: &HomeBands, cache: &PersistentCache, band: u32) -> Option<Range<u32>> {
         let home = &bands.home;
         let all = home.tracks_of(band);
@@ -264,7 +266,7 @@ impl BandCleaning {
         }
         let (first, last) = ends.map(|(first, last)| (home.spot(first).track, home.spot(last).track))?;
         let end = bands.written.end(band, &all).max(last + 1);
-        // Where a second write wears what lies before it, all of the band is rewritten.
+        // Where writes wear the sectors upstream, all of the band is rewritten.
         if disk.interference().upstream() > 0 {
             return Some(all.start..end);
         }
@@ -276,11 +278,12 @@ impl BandCleaning {
         Some(first..stops.unwrap_or(end))
     }
 
-    /// Home tracks are rewritten: what was laid over them is no longer needed in the log, unless written again meanwhile.
+    /// Notes that home tracks were rewritten: the pieces merged into them are no longer needed in the log, unless they were written again
+    /// meanwhile.
     fn come_home(&mut self, home: &Home, cache: &mut PersistentCache, tracks: Range<u32>) {
         let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
         let count = self.merged.partition_point(|&(lba, ..)| lba < end);
-        // The rest of a piece that goes on beyond them is still to be rewritten, and may be found in the log alone.
+        // The part of a piece beyond these tracks is still to be rewritten, so the log must keep it.
         let mut rest = None;
         if let Some((lba, sectors, pba)) = self.merged[..count].last_mut()
             && *lba + *sectors > end
@@ -305,11 +308,11 @@ fn is_wholly_cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) ->
     cache.map.pieces(first, end - first).all(|piece| piece.pba.is_some())
 }
 
-/// Reads cached pieces, and lays them over `buf`, in which `first` is sector `at`; whether there were any.
+/// Reads cached pieces into `buf`, in which `first` is sector `at`; returns whether there were any.
 fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Buf, at: u64) -> DiskResult<bool> {
-    // In the order of the log, which is that of the platters.
+    // Read in the order of the log, in which they lie on the platters.
     pieces.sort_unstable_by_key(|(.., pba)| *pba);
-    // Skipping less than half a track is not worth a rotation (assumption).
+    // A gap of less than half a track is read over, rather than wait a rotation (assumption).
     let gap = disk.geometry().longest_track() / 2;
     let mut from = 0;
     while from < pieces.len() {

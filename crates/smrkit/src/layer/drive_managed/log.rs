@@ -1,10 +1,10 @@
 //! The persistent cache as a circular log of entries: a header of one sector, then the host's data, written as one access.
 //! Writes that wait together may share an entry.
 //!
-//! Positions count sectors from the first lap on and never come back, so that older is smaller; the PBA is the position
-//! modulo the log's length. The log shingles as well: a write at the head destroys what follows, so that the head keeps a
-//! guard from the tail. Nothing is written over that the last copy of the map, or the entries after it, may lead to: the drive has to
-//! find its map again after a power cut, and what that takes is charged.
+//! Positions count sectors from the first lap on and never wrap, so that older is smaller; the PBA is the position modulo the log's length.
+//! The log is shingled too: a write at the head destroys the sectors after it, so the head stays a guard away from the tail. Entries that
+//! the last copy of the map, or the entries after it, may refer to are not overwritten, because the drive has to find its map after a power
+//! cut; what that takes is charged.
 
 use std::collections::VecDeque;
 
@@ -25,14 +25,14 @@ use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 /// Sectors of a header.
 pub(super) const HEADER: u64 = 1;
 
-/// Data of one write in the log, as far as it may still be valid.
+/// Data of one write in the log, which may still be valid.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LogEntry {
     /// The position of its first sector of data.
     pub data: u64,
     pub lba: Lba,
     pub sectors: u64,
-    /// True if it has a header of its own, or is the first of those that share one.
+    /// True if it has a header of its own, or is the first of several that share one.
     pub leads: bool,
 }
 
@@ -46,21 +46,21 @@ pub(super) struct CacheLog {
     start: Pba,
     length: Divisor,
     pub guard: Guard,
-    /// Position of the next entry, or of the end of a lap that has no room for its header.
+    /// Position of the next entry, or of the end of a lap without room for its header.
     pub head: u64,
-    /// An entry must end at or before this position.
+    /// Entries must end at or before this position.
     pub limit: u64,
-    /// Beginning of the oldest entry that the last copy of the map may lead to.
+    /// Beginning of the oldest entry that the last copy of the map may refer to.
     pub kept: u64,
-    /// Oldest first; those that share a header one by one.
+    /// The entries, oldest first. Those that share a header are separate.
     pub entries: VecDeque<LogEntry>,
     /// Number of their headers.
     headers: u64,
-    /// Sectors that are being appended, until they are there.
+    /// Sectors that are being appended: torn if the power is cut.
     under_way: u64,
-    /// Sectors before one that a second write to it wears.
+    /// How many sectors upstream a second write wears.
     wears: u64,
-    /// Sectors left unused after the entries of a write.
+    /// Sectors left unused after the entries of each write.
     gap: u64,
 }
 
@@ -76,7 +76,7 @@ impl CacheLog {
     pub fn new(drive: &Drive, costs: Costs, start: Pba, end: Pba) -> CacheLog {
         let mut log = CacheLog {
             geometry: drive.geometry.clone(),
-            // On a small drive too, most of the log is for data.
+            // Bounded, so that also on a small drive most of the log is for data.
             gap: costs.gap_sectors.min((end - start) / 4),
             costs,
             start,
@@ -94,7 +94,7 @@ impl CacheLog {
         log
     }
 
-    /// The most sectors that one request may bring: those of an empty log.
+    /// The most sectors of one request: those that an empty log holds.
     pub fn request_max(&self) -> u64 {
         let length = self.length.value - self.gap;
         length - HEADER * length.div_ceil(self.costs.entry_sectors)
@@ -123,12 +123,12 @@ impl CacheLog {
         self.headers
     }
 
-    /// Beginning of the oldest entry; the head where there is none.
+    /// Beginning of the oldest entry, or the head if there is none.
     pub fn tail(&self) -> u64 {
         self.entries.front().map_or(self.head, |entry| entry.data - HEADER)
     }
 
-    /// A map copy needs nothing before position `tail` any more.
+    /// Lets the log overwrite entries before position `tail`, which no map copy needs any more.
     pub fn keep_from(&mut self, tail: u64) {
         let (lap, offset) = self.length.divide(tail);
         let safe = match self.guard {
@@ -140,7 +140,7 @@ impl CacheLog {
             }
         };
         self.kept = tail;
-        // A lap beyond the tail, less the guard that a write there would damage.
+        // One lap beyond the tail, less the guard that a write there would damage.
         self.limit = (lap + 1) * self.length.value + safe;
     }
 
@@ -149,11 +149,11 @@ impl CacheLog {
         (self.length.quotient(self.head) + 1) * self.length.value
     }
 
-    /// Beginning of the next entry, and the sectors of data that it has room for.
+    /// Beginning of an entry at `head`, and the sectors of data that it has room for.
     #[inline]
     fn opening(&self, head: u64) -> (u64, u64) {
         let room = self.length.value - self.length.remainder(head);
-        // The last sector of the log holds no header.
+        // The last sector of the log holds no header, because no data could follow it.
         let (at, room) = if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value - HEADER) };
         (at, room.min(self.costs.entry_sectors))
     }
@@ -177,8 +177,8 @@ impl CacheLog {
         self.head - self.tail()
     }
 
-    /// Entries to clean before `free_sectors` of the log are free again. Cleaning only when it is full would cost each episode a map copy
-    /// before its room could be reused.
+    /// Entries to clean before `free_sectors` of the log are free again. If cleaning began only when it is full, each episode would need a
+    /// map copy before its space could be reused.
     #[inline]
     pub fn excess(&self) -> u64 {
         let (length, used) = (self.length.value, self.used());
@@ -186,7 +186,7 @@ impl CacheLog {
         if excess == 0 { 0 } else { (excess * self.headers).div_ceil(used) }
     }
 
-    /// Appends up to `n` sectors of `data`, from sector `at` on, as one entry, as many as it holds and as fit before the log's end.
+    /// Appends up to `n` sectors of `data`, from sector `at` on, as one entry: as many as an entry holds, and as fit before the log's end.
     /// Returns how many, and where they lie.
     #[inline]
     pub fn append(
@@ -206,18 +206,18 @@ impl CacheLog {
         Ok((sectors, self.pba(head + HEADER)))
     }
 
-    /// Leaves the room unused that lies between the last write and the next.
+    /// Skips the gap that stays unused between two writes.
     #[inline]
     pub fn skip_gap(&mut self) {
         self.head += self.gap;
     }
 
-    /// True if `n` sectors would be one entry.
+    /// True if `n` sectors would fit in one entry.
     pub fn holds_undivided(&self, n: u64) -> bool {
         n <= self.opening(self.head).1
     }
 
-    /// Appends `extents`, of which `data` holds one after another, as one entry; returns where the first of them lies.
+    /// Appends `extents`, whose sectors follow each other in `data`, as one entry; returns where the first of them lies.
     pub fn append_together(&mut self, disk: &mut Disk, extents: &[Extent], data: &Buf) -> DiskResult<Pba> {
         let sectors = extents.iter().map(|(_, sectors)| sectors).sum();
         debug_assert!(self.holds_undivided(sectors));
@@ -232,7 +232,7 @@ impl CacheLog {
         Ok(first)
     }
 
-    /// Appends a header that says which sectors are valid at home from now on.
+    /// Appends a header without data, which says which sectors are valid at home from now on.
     pub fn append_drop(&mut self, disk: &mut Disk) -> DiskResult {
         self.head = self.opening(self.head).0;
         self.write(disk, Cause::Map, 0, &disk.buf(0), 0)?;
@@ -250,19 +250,19 @@ impl CacheLog {
         Ok(())
     }
 
-    /// The power was cut: a torn entry is written over, but for as much as would wear what lies before it.
+    /// Discards a torn entry after a power cut. Its sectors are overwritten, except where that would wear the sectors upstream.
     pub fn power_cut(&mut self) {
         self.head += std::mem::take(&mut self.under_way).min(self.wears);
     }
 
-    /// Pieces that `map` still finds in an entry: (LBA, sectors, PBA).
+    /// Pieces of an entry to which `map` still points: (LBA, sectors, PBA).
     pub fn valid<'a>(&self, map: &'a ExtentMap, entry: &LogEntry) -> impl Iterator<Item = (Lba, u64, Pba)> + use<'a> {
         let first = self.pba(entry.data);
         let own = first..first + entry.sectors;
         map.mapped(entry.lba, entry.sectors).filter(move |(.., pba)| own.contains(pba))
     }
 
-    /// Forgets the oldest entries as far as nothing in them is valid; whether any is left.
+    /// Drops the oldest entries as long as nothing in them is valid; returns whether any entry is left.
     pub fn trim(&mut self, map: &ExtentMap) -> bool {
         while let Some(entry) = self.entries.front() {
             if self.valid(map, entry).next().is_some() {
@@ -276,7 +276,7 @@ impl CacheLog {
 }
 
 keys! {
-    /// What appends and map copies cost. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
+    /// The costs of appends and map copies. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
     #[derive(Clone)]
     pub(super) struct CostKeys {
         /// Time of an entry of the log; clock is what the drive's clock says.
@@ -296,12 +296,12 @@ keys! {
     }
 }
 
-/// Times known beforehand, and how often the map is persisted.
+/// Times of accesses, and how often the map is copied.
 pub(super) struct Costs {
     append: Option<Nanos>,
-    /// Sectors of host data up to which an append costs no more.
+    /// Sectors of host data up to which an append takes `append_time`.
     small_sectors: u64,
-    /// Transfer of a sector beyond that, in picoseconds.
+    /// Transfer of each sector beyond, in picoseconds.
     sector_ps: u64,
     /// The most sectors of one entry.
     pub entry_sectors: u64,

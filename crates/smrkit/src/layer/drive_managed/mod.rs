@@ -1,14 +1,14 @@
 //! A shipped drive-managed disk: the baseline of Shafaei & Desnoyers, "Virtual Guard", HotStorage 2017, and what such disks
 //! are reported to do beyond it.
 //!
-//! Every write is appended to a log in the persistent cache; a map of exceptions says where. When map or log pass their
-//! thresholds, the bands of the log's oldest entries are cleaned, two an episode; and in idle time.
+//! Every write is appended to a log in the persistent cache; a map says which LBAs lie there. When map or log pass their thresholds, the
+//! bands of the log's oldest entries are cleaned, two in an episode. Bands are also cleaned in idle time.
 //!
-//! Writes that wait together share an entry of the log, or are one stream: reports of disks that were sold have some 182,000 random
-//! writes before cleaning begins at queue depth 31, and 22,900 at depth 1, which is eight writes an entry.
+//! Writes that are queued together share an entry of the log, or are one stream: sold disks are reported to take some 182,000 random writes
+//! before cleaning begins at queue depth 31, and 22,900 at depth 1, which makes eight writes an entry.
 //!
-//! What is read may lie partly in the log and partly in its band, a seek apart. Pieces that lie together are read together, in the log
-//! with the headers between them. A band that is being cleaned may have tracks damaged at home; they are read from the scratch pad.
+//! The sectors of a read may lie partly in the log and partly in their band, a seek apart. Contiguous pieces are read in one access, in the
+//! log with the headers between them. A band that is being cleaned may have damaged tracks; they are read from the scratch pad.
 
 mod bypass;
 mod cleaning;
@@ -43,9 +43,9 @@ struct DriveManaged {
     cache: PersistentCache,
     cleaning: BandCleaning,
     bypass: Bypass,
-    /// True if a torn write must leave what it was to replace: what comes from a write cache was not flushed.
+    /// True if the data that a torn write was to replace must survive. Not so behind a write cache, whose data was not flushed.
     is_careful: bool,
-    /// True while a flush waits for what is written.
+    /// True while a flush waits for the writes.
     is_flushing: bool,
     /// Writes that may share a log entry.
     shared_writes: usize,
@@ -68,7 +68,7 @@ state! {
 }
 
 impl DriveManaged {
-    /// Brings `n` sectors of `data` into the log, as many requests as it takes.
+    /// Writes `n` sectors of `data` to the log, as as many requests as are needed.
     #[inline]
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;
@@ -83,7 +83,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Every so often a copy of the map follows an append.
+    /// Copies the map after an append, if that is due.
     #[inline]
     fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
         if self.cache.is_copy_due() { self.persist(disk) } else { Ok(()) }
@@ -96,12 +96,13 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Sees that log and map have room for a request of `n` sectors, while the host waits.
+    /// Makes room in log and map for a request of `n` sectors, while the host waits.
     #[inline]
     fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
         if self.cache.has_room(n) { Ok(()) } else { self.clear_room(disk, n) }
     }
 
+    /// Cleans until the cache has room for `n` sectors.
     #[cold]
     fn clear_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
         while !self.cache.has_room(n) {
@@ -111,8 +112,8 @@ impl DriveManaged {
                 continue;
             }
             if self.cache.log.entries.is_empty() && !self.cleaning.is_running() {
-                // The log is empty and the request still does not fit before `limit`. It begins at the next lap, and
-                // the copy of the map moves `limit` a lap on.
+                // The log is empty, and the request still does not fit before `limit`. It begins at the next lap, and a copy of the map
+                // moves `limit` by a lap.
                 self.cache.log.head = self.cache.log.next_lap();
                 return self.persist(disk);
             }
@@ -125,7 +126,7 @@ impl DriveManaged {
         self.cache.memory_bytes() + self.bands.written.bytes()
     }
 
-    /// Sees that there is room for an entry of `n` sectors; `false` where it would be cut in two.
+    /// Makes room for an entry of `n` sectors; returns `false` if the log's end would divide it.
     fn has_room_together(&mut self, disk: &mut Disk, n: u64) -> DiskResult<bool> {
         if n > self.cache.log.request_max() {
             return Ok(false);
@@ -134,18 +135,18 @@ impl DriveManaged {
         Ok(self.cache.log.holds_undivided(n))
     }
 
-    /// True if a write is to go straight to its band; called once for each.
+    /// True if a write is to go straight to its band. To be called once for each write.
     #[inline]
     fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         if !self.bypass.takes(lba, n) {
             return false;
         }
-        // A host that waits until each write is durable gets that from the log, however long its runs are.
+        // A host that waits until each write is durable is served by the log, however long its runs are.
         let is_durable = self.is_careful || self.is_flushing;
         !self.bypass.is_thrifty() || (!is_durable && self.is_cheap(disk, lba, n))
     }
 
-    /// Reads `n` sectors as they are now, the write cache left out.
+    /// Reads `n` sectors, without the write cache.
     #[inline]
     fn read_platters(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut pieces = self.cache.map.pieces(lba, n);
@@ -174,7 +175,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Reads `n` sectors from their bands, as many at once as lie together.
+    /// Reads `n` sectors from their bands, contiguous ones in one access.
     #[inline]
     fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
@@ -189,14 +190,14 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Place of `lba` at home, and the number of `n` sectors that lie there together.
+    /// Place of `lba` at home, and how many of `n` sectors are contiguous there.
     #[inline]
     fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
         (spot.pba, self.bands.home.run_from(&spot, n))
     }
 
-    /// A run of home sectors while tracks may be found in the scratch pad: those that lie there end a run.
+    /// `home_run` while some tracks are in the scratch pad: such a track ends a run.
     fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
         if let Some(pba) = self.cleaning.cleaner.scratch_copy(&self.bands.home, spot.track) {
@@ -214,7 +215,7 @@ impl DriveManaged {
     }
 }
 
-/// Pieces read as one: the LBAs, and where they lie in the log (first sector, sectors with headers), or at home.
+/// Pieces that are read as one: their LBAs, and where they lie: in the log (first sector, sectors with headers), or at home.
 struct ReadRun {
     lba: Lba,
     sectors: u64,
@@ -226,7 +227,7 @@ impl ReadRun {
         ReadRun { lba: piece.lba, sectors: piece.sectors, place: piece.pba.map(|pba| (pba, piece.sectors)) }
     }
 
-    /// Takes the next piece in; `false` if it lies elsewhere.
+    /// Adds the next piece, if it is contiguous with the run; returns `false` if not.
     #[inline]
     fn take(&mut self, piece: &MappedPiece) -> bool {
         match (&mut self.place, piece.pba) {
@@ -295,7 +296,7 @@ impl Layer for DriveManaged {
         Some(lba + self.home_run(lba, u64::MAX).1)
     }
 
-    /// Cached copies are dropped.
+    /// Drops cached copies.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
@@ -318,13 +319,14 @@ impl Layer for DriveManaged {
         true
     }
 
-    /// All data is at home: no track of a band is blank.
+    /// All data is at home, and every track of a band counts as written.
     fn fill(&mut self) -> Arc<dyn Placement> {
         self.bands.written.forget();
         self.bands.home.placement()
     }
 
-    /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad.
+    /// Map and log survive (assumption: map copies and headers hold all of them), and so do the tracks that cleaning saved in the scratch
+    /// pad.
     fn power_cut(&mut self) {
         self.cleaning.power_cut(&self.bands.home);
         self.cache.log.power_cut();

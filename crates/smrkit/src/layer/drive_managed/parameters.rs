@@ -138,7 +138,7 @@ impl DriveManagedKeys {
     }
 }
 
-/// Plan of a drive by the parameters, before any state.
+/// Limits and layout of the layer on a drive, without state.
 struct DriveManagedPlan {
     home: Home,
     costs: Costs,
@@ -151,13 +151,13 @@ impl DriveManagedPlan {
         let (alpha, beta) = keys.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive, &keys.costs);
-        // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
+        // Entries that a power cut may bring back: each append since the last map copy may add three, and one for each chunk that it spans.
         let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
         let added = costs
             .map_every_writes
             .saturating_mul(3 * keys.shared_writes())
             .saturating_add(log_sectors / MAP_ENTRY_SECTORS.min(costs.entry_sectors));
-        // No log holds more extents than sectors.
+        // A log never holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
         Ok(DriveManagedPlan { home, costs, limits: Limits { alpha, beta, map_entries_max, copied_max } })

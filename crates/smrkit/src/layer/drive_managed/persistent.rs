@@ -1,6 +1,6 @@
-//! The persistent cache: the log, the map of what lies in it, and the copies of that map on the platters.
+//! The persistent cache: the log, its map, and the copies of the map on the platters.
 //!
-//! Copies lie in two places, written in turn, so that one is always whole.
+//! Copies have two places that are written in turn, so that one is always intact.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ use crate::units::{Lba, Pba};
 /// Sectors that one entry of the map spans at most.
 pub(super) const MAP_ENTRY_SECTORS: u64 = 4096;
 
-/// Memory of a map entry and of a log entry: together 56 bytes, so that 22,986 of each take the 1.3 MB of Vguard 2017,
-/// table 1; how they share it is an assumption.
+/// Memory of a map entry. With a log entry it takes 56 bytes, so that 22,986 of each take the 1.3 MB of Vguard 2017, table 1; how they
+/// divide it is an assumption.
 const MAP_ENTRY_BYTES: u64 = 40;
 const LOG_ENTRY_BYTES: u64 = 16;
 
@@ -57,7 +57,7 @@ pub(super) struct PersistentCache {
     pub appends: u64,
     /// Entries of the last append.
     pub last_entries: u64,
-    /// LBAs that the last map copy may still find in the log, and the map no longer: kept where writes may bypass the log.
+    /// LBAs that the last map copy may still point to in the log, and the map no longer. Kept only if writes may bypass the log.
     pub stale: Option<StaleRuns>,
 }
 
@@ -69,7 +69,7 @@ state! {
     }
 }
 
-/// Runs of LBAs, gathered in any order and asked for seldom.
+/// Runs of LBAs that are added in any order, and seldom queried.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct StaleRuns {
     runs: Vec<(Lba, Lba)>,
@@ -83,7 +83,7 @@ impl StaleRuns {
         self.is_sorted = false;
     }
 
-    /// True if one of `n` LBAs from `lba` on is among them.
+    /// True if it has one of `n` LBAs from `lba` on.
     pub fn overlap(&mut self, lba: Lba, n: u64) -> bool {
         if !self.is_sorted {
             // Cleaning adds them in order, band by band: the stable sort merges such runs.
@@ -101,7 +101,7 @@ impl StaleRuns {
 }
 
 impl PersistentCache {
-    /// An empty cache; `bypassed` where writes may bypass it.
+    /// An empty cache. `bypassed` if writes may bypass it.
     pub fn new(limits: Limits, log: CacheLog, copy_places: [Pba; 2], bypassed: bool) -> PersistentCache {
         PersistentCache {
             limits,
@@ -121,14 +121,14 @@ impl PersistentCache {
         self.log.valid(&self.map, entry)
     }
 
-    /// By how many entries map or log pass their thresholds.
+    /// By how many entries map or log exceed their thresholds.
     #[inline]
     pub fn excess(&self) -> u64 {
         let map = (self.map.len() as u64).saturating_sub(self.limits.alpha);
         map.max(self.log.length().saturating_sub(self.limits.beta)).max(self.log.excess())
     }
 
-    /// Forgets the oldest entries as far as nothing in them is valid; whether any is left.
+    /// Drops the oldest entries as long as nothing in them is valid; returns whether any entry is left.
     pub fn trim(&mut self) -> bool {
         self.log.trim(&self.map)
     }
@@ -136,13 +136,13 @@ impl PersistentCache {
     /// True if map and log have room for a request of `n` sectors.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
-        // Longer writes take an entry for each chunk. Each of the 8 writes that share a log entry by default may split an extent in
-        // three, which adds two.
+        // Long writes take an entry for each chunk. Each of the 8 writes that share a log entry by default may split an extent in three,
+        // which adds two entries.
         let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 16;
         entries <= self.limits.map_entries_max && self.log.has_room(n)
     }
 
-    /// True if a map copy would let the log go on where it can't now.
+    /// True if a new map copy would make room in the log, because the last one still needs entries before the tail.
     pub fn is_held_by_copy(&self) -> bool {
         self.log.tail() > self.log.kept
     }
@@ -162,7 +162,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Appends `extents`, of which `data` holds one after another, as one entry; see [`CacheLog::holds_undivided`].
+    /// Appends `extents`, whose sectors follow each other in `data`, as one entry; see [`CacheLog::holds_undivided`].
     pub fn append_together(&mut self, disk: &mut Disk, extents: &[Extent], data: &Buf) -> DiskResult {
         let mut pba = self.log.append_together(disk, extents, data)?;
         self.map.fetch(extents.iter().map(|extent| extent.0));
@@ -175,7 +175,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Notes that `n` sectors are valid at home from now on, where the log or the last map copy says otherwise.
+    /// Notes that `n` sectors are valid at home from now on, if the log or the last map copy says otherwise.
     pub fn outdate(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         let is_cached = self.map.mapped(lba, n).next().is_some();
         if is_cached || self.stale.as_mut().is_some_and(|stale| stale.overlap(lba, n)) {
@@ -186,7 +186,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Takes `n` sectors out of the map.
+    /// Removes `n` sectors from the map.
     pub fn forget(&mut self, lba: Lba, n: u64) {
         if let Some(stale) = &mut self.stale {
             stale.add(lba, n);
@@ -194,7 +194,7 @@ impl PersistentCache {
         self.map.remove(lba, n);
     }
 
-    /// Takes `n` sectors out of the map that was read as `merged` (LBA, sectors, PBA), unless they were written again since.
+    /// Removes from the map those of `n` sectors that were read as `merged` (LBA, sectors, PBA), unless they were written again since.
     pub fn forget_merged(&mut self, first: Lba, n: u64, merged: &[(Lba, u64, Pba)]) {
         if !self.map.mapped(first, n).eq(merged.iter().copied()) {
             return merged.iter().for_each(|&piece| self.forget_piece(piece));
@@ -223,12 +223,12 @@ impl PersistentCache {
         self.appends >= self.log.costs.map_every_writes
     }
 
-    /// Writes a copy of the map: from then on the log may go over what was before its tail.
+    /// Writes a copy of the map. From then on the log may overwrite the sectors before its tail.
     pub fn persist(&mut self, disk: &mut Disk) -> DiskResult {
         self.trim();
         let place = self.copy_places[(self.copies % 2) as usize];
         self.log.costs.map_copy(disk, place, copy_sectors(self.limits.copied_max))?;
-        // Only now: a torn copy leaves the one before, which needs all that it led to.
+        // After the write: if it is torn, the copy before is used, and needs all entries that it points to.
         self.log.keep_from(self.log.tail());
         self.copies += 1;
         self.map_writes += 1;
@@ -239,7 +239,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Checks the books: entries in order, as many sectors valid as mapped, room for the next map copy.
+    /// Checks that entries are in order, that as many sectors are valid as mapped, and that the next map copy has room.
     pub fn check(&self) -> DiskResult {
         let (mut valid, mut extents) = (0, 0);
         let mut before = 0;
@@ -267,7 +267,7 @@ impl PersistentCache {
         if extents <= self.limits.copied_max { Ok(()) } else { inconsistent(format!("{extents} map entries")) }
     }
 
-    /// The largest share of a threshold, or of `cache_sectors`, that is in use.
+    /// The largest of the shares in use: of the thresholds, and of `cache_sectors`.
     pub fn fill(&self, cache_sectors: u64) -> f64 {
         let fill = share(self.map.len() as u64, self.limits.alpha).max(share(self.log.length(), self.limits.beta));
         fill.max(share(self.log.used(), cache_sectors)).min(1.0)
@@ -279,7 +279,7 @@ impl PersistentCache {
         1.0 - share(self.map.sectors() + self.log.length(), used).min(1.0)
     }
 
-    /// Memory that the drive would take.
+    /// Memory that the drive would need.
     pub fn memory_bytes(&self) -> u64 {
         self.map.len() as u64 * MAP_ENTRY_BYTES + self.log.length() * LOG_ENTRY_BYTES
     }

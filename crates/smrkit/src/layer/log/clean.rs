@@ -1,6 +1,6 @@
 //! Cleaning: a victim's live sectors are read in runs and appended to the log, a stage at a time.
 //!
-//! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
+//! A sector is live if the map still points to it. Runs a little apart are read in one access, with the dead sectors between them.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,18 +21,18 @@ const GAP_SECTORS: u64 = 256;
 #[derive(Serialize, Deserialize, Clone, Copy)]
 pub(super) struct Job {
     pub(super) victim: u32,
-    /// The entry of its list that comes next, and where in the segment that begins.
+    /// The next entry of the segment's list; `entry_at` is where it begins.
     pub(super) entry: usize,
     pub(super) entry_at: u64,
-    /// Sectors of the segment before this one are done.
+    /// Sectors of the segment before this one have been moved.
     pub(super) at: u64,
     /// True if anything of it was live.
     moved: bool,
-    /// True if it was begun in idle time, and waits for more of that unless cleaning is due.
+    /// True if it was begun in idle time: it continues in idle time, or when cleaning is due.
     pub(super) idle: bool,
 }
 
-/// Live sectors of a victim: whose, how many, and where in it.
+/// Live sectors of a victim: their first LBA, how many, and where they are in it.
 #[derive(Clone, Copy)]
 pub(super) struct LiveRun {
     lba: Lba,
@@ -41,7 +41,7 @@ pub(super) struct LiveRun {
 }
 
 impl Log {
-    /// True if a segment has to be cleaned before the next request: few are free, and one can be gained.
+    /// True if a segment has to be cleaned before the next request: few are free, and cleaning can gain one.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
         self.segments.free_sectors < self.clean_below_sectors() && self.segments.closed.dead >= self.segments.longest
@@ -64,7 +64,7 @@ impl Log {
         }
     }
 
-    /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
+    /// Does a stage of cleaning, of a new victim if none is under way; returns `false` if there is no victim.
     pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let Some(mut job) = self.job.take().or_else(|| self.choose(disk, need)) else { return Ok(false) };
         let begun = job;
@@ -104,7 +104,7 @@ impl Log {
         Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle }
     }
 
-    /// Finds the next live runs of the victim, as many as a stage reads; returns whether they are its last.
+    /// Finds the next live runs of the victim, as many as a stage reads; returns whether these are its last.
     fn find_runs(&mut self, job: &mut Job) -> bool {
         self.runs.clear();
         let segment = self.segments.get(job.victim);
@@ -142,15 +142,15 @@ impl Log {
         let youngest = self.segments.get(victim).youngest;
         let moved = runs.iter().map(|run| (run.lba, run.sectors));
         let appended = self.append_runs(disk, (stream, Cause::Clean), moved, (&live, 0));
-        // Parts that were written before the power was cut are whole, and need not be moved again.
+        // Also after a power cut: parts that were written completely need not be moved again.
         self.note_parts(youngest);
         appended?;
         self.counts.moved_sectors += total;
         Ok(())
     }
 
-    /// True if a write of `n` sectors to a stream would take the room that what survives in a segment needs. Cleaning opens segments
-    /// itself, so that the host may find room in the open one for long, while less and less is free.
+    /// True if a write of `n` sectors to a stream would use up the space that cleaning needs for survivors. Cleaning opens segments too, so
+    /// the host may find room in its open one for long, while fewer and fewer are free.
     #[inline]
     pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
         let longest = self.segments.longest;
@@ -168,7 +168,7 @@ impl Log {
         shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
     }
 
-    /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
+    /// Cleans until `n` sectors can be written to a stream and the reserve is left, which cleaning needs to go on.
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         let (mut slept, mut is_refused) = (false, false);
@@ -188,8 +188,8 @@ impl Log {
             let Some(victim) = victim else {
                 return inconsistent(format!("no segment can be cleaned, and {free} sectors are free"));
             };
-            // The host leaves zones with so little garbage alone, and says that no space is left. Whoever owns it has the zone with the most
-            // of it cleaned, as `btrfs balance` does, and writes again (assumption).
+            // The file system does not clean zones with so little garbage, and reports that no space is left. Its user then cleans the zone
+            // with the most garbage, as `btrfs balance` does, and writes again (assumption).
             if !std::mem::replace(&mut is_refused, true) {
                 self.counts.enospc += 1;
                 self.counts.enospc_garbage_sectors += garbage;
@@ -199,7 +199,7 @@ impl Log {
     }
 }
 
-/// Adds a run to those of a stage, as far as it fits; returns whether all of it did.
+/// Adds as much of a run to a stage as fits; returns whether all of it did.
 fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
     // All runs of a stage are read as one access, from the first to the last.
     let (Some(&first), Some(&last)) = (runs.first(), runs.last()) else {

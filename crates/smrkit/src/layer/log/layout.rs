@@ -1,6 +1,6 @@
 //! Layout of segments: bands of `segment_tracks` tracks with the guard of the drive's law after each.
 //!
-//! Bands are counted from each recording zone's first track. What is left at a zone's end makes a shorter segment.
+//! Bands begin at each recording zone's first track. The rest at a zone's end makes a shorter segment.
 
 use crate::drive::Drive;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::units::Pba;
 #[derive(Clone, Debug)]
 pub(in crate::layer) struct ZoneSegments {
     first_segment: u32,
-    /// The zone's first raw sector, and raw sectors from one band to the next.
+    /// The zone's first raw sector; `stride` is the number of raw sectors from one band to the next.
     origin: u64,
     stride: Divisor,
 }
@@ -30,7 +30,7 @@ pub(in crate::layer) struct SegmentPlace {
     pub(super) sectors: u32,
 }
 
-/// Sectors of a segment at most: what an entry of its list can count.
+/// The most sectors of a segment: as many as an entry of its list can count.
 pub(in crate::layer) const SEGMENT_SECTORS_MAX: u64 = (1 << 24) - 1;
 
 impl SegmentLayout {
@@ -57,7 +57,7 @@ impl SegmentLayout {
         (SegmentLayout::Zones { zones, first }, places)
     }
 
-    /// The segment of a sector; guards count as part of the one before them.
+    /// The segment of a sector. A guard belongs to the segment before it.
     #[inline]
     pub(super) fn segment_at(&self, pba: Pba) -> usize {
         match self {
@@ -66,7 +66,7 @@ impl SegmentLayout {
                 let strip = &strips[geometry.zone_index(raw)];
                 strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
             }
-            // A forged map may name a conventional zone: wrapped, its number is that of no segment.
+            // A forged map may name a conventional zone: its number wraps to one that no segment has.
             SegmentLayout::Zones { zones, first } => zones.at(pba).wrapping_sub(*first) as usize,
         }
     }
@@ -85,7 +85,7 @@ pub(super) struct Totals {
     pub tracks: u64,
 }
 
-/// The totals of a drive's segments. Without defects all bands of a zone but its last are alike, and need not be listed.
+/// The totals of a drive's segments. Without defects all bands of a zone except its last are alike, so they need not be listed.
 pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error> {
     let bands = BandRule::new(drive, segment_tracks);
     let mut totals = Totals { tracks: segment_tracks, ..Totals::default() };
@@ -119,7 +119,7 @@ impl Totals {
     }
 }
 
-/// The rule by which zones are cut into bands.
+/// The rule by which zones are divided into bands.
 struct BandRule<'a> {
     geometry: &'a Geometry,
     guard: Guard,
@@ -143,14 +143,14 @@ impl BandRule<'_> {
         zone.tracks.div_ceil(self.stride(zone))
     }
 
-    /// The segment of a band; guards of sectors lie at its end.
+    /// The segment of a band, without the guard at its end.
     fn place(&self, zone: &RecordingZone, band: u64) -> SegmentPlace {
         let at = band * self.stride(zone);
         let first = zone.first_track + at;
         let tracks = self.segment_tracks.min((zone.tracks - at).saturating_sub(self.guard_tracks));
         let (start, end) = (self.geometry.track_start(first), self.geometry.track_start(first + tracks));
         let lost = match self.guard {
-            // Nothing lies behind the last sector of the disk.
+            // At the end of the disk no guard is needed.
             Guard::Sectors(sectors) if end.0 < self.geometry.sectors => sectors,
             _ => 0,
         };

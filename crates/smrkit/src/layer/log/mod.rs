@@ -1,11 +1,11 @@
 //! The log-structured layer: the scheme under the array paper (Le, Holliday, Amer), after Rosenblum and Ousterhout, "The
 //! Design and Implementation of a Log-Structured File System", SOSP 1991.
 //!
-//! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says
-//! where each LBA lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the
-//! log. Left out: checkpoints of the map, and what reading the log again would take after a power cut.
+//! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says where each LBA
+//! lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the log. Left out: checkpoints of
+//! the map, and the time to read the log after a power cut.
 //!
-//! [`Log`] is this log by its [`LogRules`]; `zone_log` gives it zones as segments, and rules of its own.
+//! [`Log`] follows [`LogRules`]; `zone_log` uses it with zones as segments, and with rules of its own.
 
 mod clean;
 pub(super) mod layout;
@@ -93,7 +93,7 @@ impl LayerKeys for LogKeys {
     }
 }
 
-/// A request of up to this many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
+/// A request of up to this many sectors is whole or absent after a power cut. A longer one is divided into such parts. 512 KiB: assumption.
 pub(super) const WHOLE_SECTORS: u64 = 1024;
 
 /// Memory of a segment and its place.
@@ -101,13 +101,13 @@ pub(super) const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<layout
 
 /// Segments that cleaning may need.
 const RESERVE: u64 = 2;
-/// Segments that it gains at least in a round.
+/// Segments that a round of cleaning gains at least.
 const CLEAN_BELOW: u64 = 1;
 
-/// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
+/// The most sources with an open segment of their own; source i uses segment i modulo this (assumption).
 const STREAMS_MAX: usize = 16;
 
-/// Segments to every open one, at least, where sources are separated. Assumption.
+/// If sources are separated, there are at least this many segments for each open one (assumption).
 const SEGMENTS_A_STREAM: usize = 16;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -125,11 +125,11 @@ pub(super) enum HostStream {
     Source,
     /// One for each of the files written last.
     Files(OpenFiles),
-    /// One for each temperature of data, as far as there are that many; the last is that of what survives cleaning too.
+    /// One for each temperature of data, as far as there are that many. The last also takes survivors of cleaning.
     Temperature,
 }
 
-/// What the writer of data says of its life: the numbers of fcntl(2), RWH_WRITE_LIFE_NOT_SET to RWH_WRITE_LIFE_EXTREME.
+/// Write lifetime hints: the numbers of fcntl(2), RWH_WRITE_LIFE_NOT_SET to RWH_WRITE_LIFE_EXTREME.
 pub(super) mod lifetime {
     pub const NOT_SET: u8 = 0;
     pub const SHORT: u8 = 2;
@@ -138,8 +138,8 @@ pub(super) mod lifetime {
     pub const EXTREME: u8 = 5;
 }
 
-/// The files written last, one for each open segment of the host: a file keeps its segment while it is one of them. A layer sees no files.
-/// Stretches of LBAs stand in for them, each source having its own (assumption).
+/// The files written last, one for each open segment of the host. A file keeps its segment as long as it is one of them. A layer sees no
+/// files: stretches of LBAs stand in for them, separately for each source (assumption).
 pub(in crate::layer) struct OpenFiles {
     file_sectors: Divisor,
     /// File, time of the last write, and lifetime of the data, by open segment.
@@ -148,14 +148,14 @@ pub(in crate::layer) struct OpenFiles {
     now: u64,
 }
 
-/// A file that none is.
+/// The number of no file.
 const NO_FILE: u64 = u64::MAX;
 const SOURCE_BITS: u32 = u8::BITS;
 
 state! { OpenFiles { sized: files; values: now; built: file_sectors; } }
 
 impl OpenFiles {
-    /// Files of `file_sectors` LBAs, none of which has been written.
+    /// Files of `file_sectors` LBAs; none has been written.
     pub fn new(open_segments: usize, file_sectors: u64) -> OpenFiles {
         OpenFiles {
             file_sectors: Divisor::new(file_sectors),
@@ -174,7 +174,7 @@ impl OpenFiles {
         let at = self.files.iter().position(|&(other, ..)| other == file);
         let at = at.or_else(|| best().map(|(at, _)| at)).unwrap_or(0);
         self.now += 1;
-        // A segment keeps the first lifetime that it is given.
+        // A segment keeps the lifetime of its first data.
         let of = self.files[at].2;
         let of = if open[at].is_none() || of == lifetime::NOT_SET { life.unwrap_or(lifetime::NOT_SET) } else { of };
         self.files[at] = (file, self.now, of);
@@ -182,9 +182,9 @@ impl OpenFiles {
     }
 }
 
-/// How badly data of a lifetime suits an open segment with that of its data, or one yet to be opened: XFS first fills open zones of the same
-/// short or medium life, then opens another, and then takes what is much alike (xfs_zoned_hint_score and xfs_select_zone_nowait in
-/// fs/xfs/xfs_zone_alloc.c).
+/// How badly data of a lifetime fits an open segment with data of another, or (`None`) a new one. XFS first fills open zones of the same
+/// short or medium life, then opens another, and then takes zones with similar lifetimes (xfs_zoned_hint_score and xfs_select_zone_nowait
+/// in fs/xfs/xfs_zone_alloc.c).
 fn unfitness(open: Option<u8>, life: u8) -> u8 {
     use lifetime::{EXTREME, LONG, MEDIUM, SHORT};
     match open {
@@ -195,7 +195,7 @@ fn unfitness(open: Option<u8>, life: u8) -> u8 {
     }
 }
 
-/// A stretch of a request that has been written in one piece.
+/// A contiguous stretch of a request that has been written.
 #[derive(Clone, Copy)]
 struct WrittenStretch {
     lba: Lba,
@@ -208,21 +208,22 @@ struct WrittenStretch {
 pub(super) struct LogRules {
     /// Open segments.
     pub streams: usize,
-    /// Segments that the host writes to.
+    /// How the host's writes choose a stream.
     pub host: HostStream,
-    /// True if what survives cleaning goes to the last open segment, and not to that of its stream.
+    /// True if survivors of cleaning go to the last open segment instead of that of their stream.
     pub survivors_apart: bool,
     pub policy: VictimPolicy,
-    /// Segment that is written next.
+    /// Order in which free segments are used.
     pub free_order: FreeOrder,
-    /// Segments that the host leaves free.
+    /// Segments that the host must leave free.
     pub reserve: u64,
-    /// Free segments beyond the reserve below which cleaning is due, and the same as a share of what the host leaves unused.
+    /// Cleaning is due below this many free segments beyond the reserve; `low_space` is the same as a share of the space that the host
+    /// leaves unused.
     pub clean_below: u64,
     pub low_space: f64,
     /// Share of a segment that must be dead before it is cleaned.
     pub least_dead: f64,
-    /// The number of a source is the lifetime of its data.
+    /// True if the number of a source is the lifetime of its data.
     pub hints: bool,
     /// True if a segment is free as soon as nothing in it is live.
     pub resets: bool,
@@ -230,14 +231,14 @@ pub(super) struct LogRules {
     pub spare_outer: bool,
     /// Writes that are appended as one access.
     pub shared_writes: usize,
-    /// Time of an append that does not go on with the one before, beyond its transfer; and that of a sector, in picoseconds.
+    /// Time beyond its transfer of an append that does not continue the one before; `sector_ps` is the transfer of a sector in picoseconds.
     pub append: Option<Nanos>,
     pub sector_ps: u64,
     /// Delay of cleaning in idle time.
     pub idle: Option<Nanos>,
     /// Requests up to this length are whole or absent.
     pub whole_sectors: u64,
-    /// Sectors before one that a second write to it wears.
+    /// How many sectors upstream a second write wears.
     pub wears: u64,
 }
 
@@ -249,11 +250,11 @@ pub(super) struct Log {
     map: ExtentMap,
     job: Option<Job>,
     capacity: Capacity,
-    /// Sectors that the host has written: the time by which data ages.
+    /// Sectors that the host has written: the clock for the age of data.
     age: u64,
     /// Where the host's last write ended.
     host_end: Lba,
-    /// True until the first part of a write that does not go on there is appended.
+    /// True until the first part of a write that does not continue at `host_end` is appended.
     turns: bool,
     /// The parts of the request that is being written.
     parts: Vec<WrittenStretch>,
@@ -270,7 +271,7 @@ state! {
     }
 }
 
-/// The files written last decide about open segments.
+/// Only the files written last are state, because they decide about open segments.
 impl State for LogRules {
     fn save(&self, out: &mut Vec<u8>) {
         if let HostStream::Files(files) = &self.host {
@@ -318,8 +319,8 @@ pub(super) struct HostShare {
 }
 
 impl HostShare {
-    /// The share of a log of `log` sectors beyond `kept` (open segments, the reserve, the gain of cleaning), a long request, and
-    /// `spare_percent` of the rest; `None` if nothing is left.
+    /// The host's share of a log of `log` sectors, less `kept` (open segments, the reserve, the gain of cleaning), a long request, and
+    /// `spare_percent` of the rest. `None` if nothing is left.
     pub fn of(log: u64, kept: u64, spare_percent: f64) -> Option<HostShare> {
         let rest = log.saturating_sub(kept);
         let whole_sectors = WHOLE_SECTORS.min(rest / 2);
@@ -342,7 +343,7 @@ impl LogPlan {
         LogPlan::for_drive(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
     }
 
-    /// The plan, or the number of streams that there is no room for.
+    /// The plan. Error: the number of streams, if there is no room for them.
     fn for_drive(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, usize> {
         let Totals { usable, sectors: log, longest, .. } = *segments;
         let streams = match keys.separate {
@@ -350,7 +351,7 @@ impl LogPlan {
             Separate::Hot => 2,
             Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
-        // An open segment a stream, and three: two that cleaning may need, one that it gains at least in a round.
+        // An open segment for each stream, two that cleaning may need, and one that a round of it gains.
         let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * longest;
         let shares = HostShare::of(log, kept, keys.spare_percent).ok_or(streams)?;
         let capacity = Capacity {
@@ -364,7 +365,7 @@ impl LogPlan {
     }
 }
 
-/// A drive without room for the segments that are open or being cleaned, and what helps.
+/// The error for a drive without room for the segments that are open or being cleaned, with the remedy.
 fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
     let Totals { usable, sectors, tracks, .. } = *segments;
     let guards = drive.geometry.sectors - sectors;
@@ -417,7 +418,7 @@ impl Log {
         Ok(Log::by_rules(layout, places, capacity, rules))
     }
 
-    /// An empty log of the segments at `places`, by these rules.
+    /// An empty log of the segments at `places`, with these rules.
     pub(super) fn by_rules(
         layout: SegmentLayout,
         places: Vec<SegmentPlace>,
@@ -461,7 +462,7 @@ impl Log {
     }
 
     /// Writes runs of the host, `n` sectors in all, that are whole or absent after a power cut: a request, a part of one, or several that
-    /// waited together. They lie one after another in `data`, from its sector `at` on.
+    /// were queued together. Their sectors follow each other in `data`, from sector `at` on.
     #[inline]
     fn write_whole(&mut self, disk: &mut Disk, runs: &[(Lba, u64)], n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(runs[0].0);
@@ -471,12 +472,12 @@ impl Log {
         self.age += n;
         self.parts.clear();
         self.append_runs(disk, (stream, Cause::Host), runs.iter().copied(), (data, at))?;
-        // The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
+        // The map is updated only when all is written: until then the replaced sectors stay live, and cleaning keeps them.
         self.note_parts(self.age);
         Ok(())
     }
 
-    /// Appends runs to a stream, in as many parts as segments cut them into. The parts are in `parts` until the map points to them.
+    /// Appends runs to a stream, divided into `parts` at the ends of segments. The map does not point to the parts yet.
     #[inline]
     fn append_runs(
         &mut self,
@@ -487,7 +488,7 @@ impl Log {
     ) -> DiskResult {
         let n: u64 = runs.clone().map(|(_, sectors)| sectors).sum();
         let mut done = 0;
-        // Sectors that are written and belong to no part yet.
+        // `written` counts sectors that are written and not yet in a part.
         let (mut segment, mut pba, mut written) = (0, Pba(0), 0);
         for (mut lba, mut left) in runs {
             while left > 0 {
@@ -504,16 +505,16 @@ impl Log {
         Ok(())
     }
 
-    /// Points the map to the parts that have been written, whose data are of this age.
+    /// Points the map to the written parts, whose data has this age.
     #[inline]
     fn note_parts(&mut self, age: u64) {
         for i in 0..self.parts.len() {
             let WrittenStretch { lba, sectors, pba, segment } = self.parts[i];
-            // The map still has the old places, which are counted as dead by it.
+            // Before the map changes: it still has the old places, which are dead now.
             self.forget(lba, sectors);
             self.map.insert(lba, sectors, pba);
             self.segments.add_live(segment, lba, sectors);
-            // A full segment is closed by it, which must happen once.
+            // `settle` closes a full segment, which must happen once, after its last part.
             if self.parts.get(i + 1).is_none_or(|next| next.segment != segment) {
                 self.segments.settle(segment, age);
             }
@@ -522,8 +523,8 @@ impl Log {
         self.reset_emptied();
     }
 
-    /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
-    /// (segment, where, how many).
+    /// Writes the first of `n` sectors of `data`, from sector `at` on, as far as the open segment has room; returns (segment, PBA,
+    /// sectors).
     #[inline]
     fn append(
         &mut self,
@@ -545,12 +546,12 @@ impl Log {
             }
             _ => disk.write(pba, sectors, cause, data, at)?,
         }
-        // Only now: a torn write leaves the head where it was, and is written over.
+        // After the write: a torn one leaves the head where it was, and is overwritten.
         self.segments.wrote(index, sectors);
         Ok((index, pba, sectors))
     }
 
-    /// Counts what the map points to there as dead.
+    /// Counts the mapped sectors among these LBAs as dead.
     #[inline]
     fn forget(&mut self, lba: Lba, n: u64) {
         for (_, sectors, pba) in self.map.mapped(lba, n) {
@@ -558,7 +559,7 @@ impl Log {
         }
     }
 
-    /// Frees the closed segments of which nothing is live any more.
+    /// Frees the closed segments without live data.
     #[inline]
     fn reset_emptied(&mut self) {
         if !self.segments.closed.emptied.is_empty() {
@@ -566,7 +567,7 @@ impl Log {
         }
     }
 
-    /// No two LBAs share a sector, and each lies in what was written of a segment.
+    /// Checks that no two LBAs share a sector, and that each lies in the written part of a segment.
     fn check_places(&self) -> DiskResult {
         let mut live = vec![0; self.segments.all.len()];
         let mut places: Vec<(Pba, u64)> = Vec::new();
@@ -595,7 +596,7 @@ impl Log {
     }
 }
 
-/// Reads sectors that were never written: the time of a conventional disk, and zeros.
+/// Reads sectors that were never written: zeros, in the time of a conventional disk.
 pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
     let mut scratch = disk.buf(n);
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
@@ -654,8 +655,8 @@ impl Layer for Log {
         Ok(())
     }
 
-    /// Cleaning ahead of need finds more live data to move: where idle time is used at all, it is until most of the room that is not
-    /// live is free, or of segments that are freed when they are empty, until none is less than half live.
+    /// Cleaning ahead of need has to move more live data. So in idle time it stops when most of the space that is not live is free or, if
+    /// empty segments are freed at once, when no segment is less than half live.
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
@@ -677,7 +678,7 @@ impl Layer for Log {
         true
     }
 
-    /// A log to which every LBA was appended once, in order: as many segments as that takes are full, the last of them is open, and
+    /// Fills the log as if every LBA had been appended once, in order: as many segments as needed are full, the last of them is open, and
     /// the rest is free.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let host = self.capacity.host_sectors;
@@ -703,14 +704,13 @@ impl Layer for Log {
         Arc::new(Ascending::new(host, place))
     }
 
-    /// The map survives (assumption: each segment says what it holds). The torn request is as if it had not come, and its sectors are
-    /// passed over.
+    /// The map survives (assumption: each segment records its contents). The torn request has no effect, and its sectors are skipped.
     fn power_cut(&mut self) {
         for part in std::mem::take(&mut self.parts) {
             self.segments.pass_over(part.segment, part.sectors);
         }
         self.segments.power_cut(self.rules.wears);
-        // One of which all was passed over is free at once, as any that has emptied: cleaning must not find it.
+        // A segment of skipped sectors alone is freed at once, as any that has emptied: cleaning must not find it.
         self.reset_emptied();
     }
 
@@ -745,7 +745,7 @@ impl Layer for Log {
     }
 
     fn room_before_cleaning(&self) -> Option<u64> {
-        // Cleaning is due once the next segment is taken of fewer.
+        // Cleaning becomes due when a segment is taken and fewer than these are left.
         let spare = self.segments.free_sectors.checked_sub(self.clean_below_sectors());
         Some(spare.map_or(0, |spare| spare + self.segments.room(0)))
     }

@@ -1,4 +1,4 @@
-//! The segments' books: which are free, open and closed, what each holds, how much of it is live, and how old it is.
+//! The table of segments: which are free, open and closed, what each holds, how much of it is live, and how old it is.
 
 use std::collections::VecDeque;
 
@@ -33,28 +33,28 @@ pub(in crate::layer) enum FreeOrder {
     Oldest,
     /// The one with the lowest number, nearest to the outer edge.
     Lowest,
-    /// The one with the next higher number than the last that was taken; the lowest follows the highest.
+    /// The one with the next higher number after the last that was taken; the lowest follows the highest.
     RoundRobin,
 }
 
-/// The entries of a segment. That of a segment written in order needs no memory on the heap.
+/// The entries of a segment. A segment written in order needs no memory on the heap.
 pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
 
 /// One segment.
 pub(super) struct Segment {
     pub(super) place: SegmentPlace,
     pub(super) state: SegmentState,
-    /// Sectors from the start on that have been written, or passed over.
+    /// Sectors from the start on that have been written or skipped.
     pub(super) filled: u32,
     /// Sectors among them that the map points to.
     pub(super) live: u32,
     /// Bucket in which the policy keeps it.
     pub(super) bucket: u16,
-    /// Open segment that it was filled as.
+    /// Stream that filled it.
     pub(super) stream: u8,
-    /// When the youngest of its data was written by the host, in sectors written before.
+    /// When the host wrote the youngest of its data, in sectors written before.
     pub(super) youngest: u64,
-    /// Entries that were written, in order from the start on.
+    /// Its entries, from the start on.
     pub(super) entries: Entries,
 }
 
@@ -98,13 +98,13 @@ impl Segment {
     }
 }
 
-/// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Where they lie follows from those before.
+/// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Their place follows from the entries before.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentEntry(u64);
 
 const COUNT_BITS: u32 = 24;
 const SECTORS_MAX: u64 = (1 << COUNT_BITS) - 1;
-/// An LBA that no drive has: sectors that hold nothing.
+/// An LBA that no drive has: marks skipped sectors.
 const NOTHING: u64 = (1 << (64 - COUNT_BITS)) - 1;
 
 impl SegmentEntry {
@@ -114,12 +114,12 @@ impl SegmentEntry {
         SegmentEntry(lba.0 << COUNT_BITS | sectors)
     }
 
-    /// Sectors that are passed over.
+    /// Skipped sectors.
     pub(super) fn gap(sectors: u64) -> SegmentEntry {
         SegmentEntry(NOTHING << COUNT_BITS | sectors)
     }
 
-    /// LBA of the sectors; `None` where they hold nothing.
+    /// LBA of the sectors; `None` if they were skipped.
     pub(super) fn lba(self) -> Option<Lba> {
         let lba = self.0 >> COUNT_BITS;
         (lba != NOTHING).then_some(Lba(lba))
@@ -130,7 +130,7 @@ impl SegmentEntry {
         self.0 & SECTORS_MAX
     }
 
-    /// Takes in sectors that go on where these end, if they do.
+    /// Adds sectors that continue this entry; returns `false` if they don't.
     #[inline]
     pub(super) fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
         let joins = (self.0 >> COUNT_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= SECTORS_MAX;
@@ -143,20 +143,21 @@ impl SegmentEntry {
 pub(super) struct SegmentTable {
     layout: SegmentLayout,
     pub(super) all: Vec<Segment>,
-    /// Those that are free, in the order in which they were freed or, unless the oldest is used first, by number; and their sectors.
+    /// The free segments, in the order in which they were freed if the oldest is used first, else by number; `free_sectors` counts their
+    /// sectors.
     pub(super) free: VecDeque<u32>,
     pub(super) free_sectors: u64,
     order: FreeOrder,
-    /// The number after that of the segment taken last.
+    /// The number after the segment taken last.
     next: u32,
     /// The open segment of each stream.
     pub(super) open: Vec<Option<u32>>,
-    /// True if what survives cleaning has the last stream for its own.
+    /// True if the last stream is for survivors of cleaning.
     pub(super) survivors_apart: bool,
     pub(super) closed: Victims,
     /// Sectors of the longest segment.
     pub(super) longest: u64,
-    /// Sectors written since each segment was last free, and those of them that the map points to.
+    /// Sectors written to segments that are not free; `live` counts those of them that the map points to.
     pub(super) log_sectors: u64,
     pub(super) live_sectors: u64,
     pub(super) entries: u64,
@@ -198,7 +199,7 @@ impl SegmentTable {
         &self.all[at as usize]
     }
 
-    /// Share of the sectors written since each segment was last free that the map does not point to.
+    /// Share of the sectors written to segments that are not free, to which the map does not point.
     pub(super) fn invalid_share(&self) -> f64 {
         (self.log_sectors - self.live_sectors) as f64 / self.log_sectors.max(1) as f64
     }
@@ -209,8 +210,8 @@ impl SegmentTable {
         lists + (self.all.capacity() * size_of::<Segment>()) as u64 + self.closed.bytes()
     }
 
-    /// The segment of a sector, and how many of `n` sectors from it on lie there: where segments need no guard, an extent may
-    /// go on into the next.
+    /// The segment of a sector, and how many of `n` sectors from it on lie there: an extent may continue in the next segment, if there is
+    /// no guard between.
     #[inline(always)]
     pub(super) fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
         let at = self.layout.segment_at(pba);
@@ -224,7 +225,7 @@ impl SegmentTable {
         self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
     }
 
-    /// The stream that what survives in a segment goes to.
+    /// The stream for the survivors of a segment.
     pub(super) fn stream_of_survivors(&self, at: u32) -> u8 {
         match self.survivors_apart {
             true => self.open.len() as u8 - 1,
@@ -232,7 +233,7 @@ impl SegmentTable {
         }
     }
 
-    /// The segment that a stream writes to, with room.
+    /// The segment that a stream writes to; opens another if that is full.
     #[inline]
     pub(super) fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
@@ -256,22 +257,22 @@ impl SegmentTable {
         self.open[usize::from(stream)] = Some(at);
     }
 
-    /// The log has written sectors at the head of a segment.
+    /// Notes sectors written at the head of a segment.
     #[inline]
     pub(super) fn wrote(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].filled += sectors as u32;
         self.log_sectors += sectors;
     }
 
-    /// Sectors that were written to a segment hold nothing.
+    /// Notes that sectors at the head of a segment are skipped.
     pub(super) fn pass_over(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].entries.push(SegmentEntry::gap(sectors));
         self.entries += 1;
         self.settle(at, 0);
     }
 
-    /// The power was cut: of the open segments any may be torn. What lies within `wears` sectors before a sector that is written
-    /// again would be worn, and must not be live.
+    /// Skips sectors that a power cut may have torn: in any open segment. Sectors within `wears` upstream of a rewritten one would be worn,
+    /// so none of them may be live.
     pub(super) fn power_cut(&mut self, wears: u64) {
         for at in self.open.clone().into_iter().flatten() {
             let sectors = wears.min(self.get(at).room());
@@ -282,7 +283,7 @@ impl SegmentTable {
         }
     }
 
-    /// The map points to sectors that were written to a segment.
+    /// Notes that the map points to sectors written to a segment.
     #[inline]
     pub(super) fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
         self.live_sectors += sectors;
@@ -294,7 +295,7 @@ impl SegmentTable {
         }
     }
 
-    /// The map points to these sectors no more.
+    /// Notes that the map no longer points to these sectors.
     #[inline]
     pub(super) fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
         while sectors > 0 {
@@ -309,12 +310,12 @@ impl SegmentTable {
         }
     }
 
-    /// Data of this age was written to a segment. A full one is closed, and may be cleaned from now on.
+    /// Notes that data of this age was written to a segment. Closes a full one, which may be cleaned from now on.
     #[inline]
     pub(super) fn settle(&mut self, at: u32, age: u64) {
         let segment = &mut self.all[at as usize];
         segment.youngest = segment.youngest.max(age);
-        // Writes that share an append are several entries of a segment, which is closed once.
+        // Writes that share an append are several entries, but close the segment once.
         if segment.room() == 0 && segment.state == SegmentState::Open {
             self.close(at);
         }
@@ -323,7 +324,7 @@ impl SegmentTable {
     fn close(&mut self, at: u32) {
         let segment = &mut self.all[at as usize];
         segment.state = SegmentState::Closed;
-        // It gets no more entries, and most of the memory is that of closed segments.
+        // It gets no more entries, and closed segments take most of the memory.
         segment.entries.shrink_to_fit();
         let open = &mut self.open[usize::from(segment.stream)];
         if *open == Some(at) {
@@ -332,7 +333,7 @@ impl SegmentTable {
         self.closed.add(&mut self.all, at);
     }
 
-    /// Takes the closed segment that is cleaned next, if any can be gained from; `now` is the age of data written now.
+    /// Takes the closed segment to clean next, if one gains anything; `now` is the age of data written now.
     pub(super) fn take_victim(&mut self, now: u64, need: Need) -> Option<u32> {
         if self.closed.dead == 0 {
             return None;
@@ -340,7 +341,8 @@ impl SegmentTable {
         let victim = self.closed.take(&self.all, now, need)?;
         let room = self.free_sectors + self.room(self.stream_of_survivors(victim));
         if room < u64::from(self.get(victim).live) {
-            // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
+            // No room for its survivors: possible only after a power cut in the middle of cleaning. The segment that was being cleaned then
+            // has the least left to move.
             self.closed.add(&mut self.all, victim);
             return self.take_least_live();
         }
@@ -355,7 +357,7 @@ impl SegmentTable {
         Some(victim)
     }
 
-    /// Everything that lived in the segment lies elsewhere: it is free.
+    /// Frees a cleaned segment, whose live data has been moved.
     pub(super) fn free_victim(&mut self, at: u32) -> DiskResult {
         match self.get(at).live {
             0 => {
@@ -398,7 +400,7 @@ impl SegmentTable {
         Some(at)
     }
 
-    /// Frees the closed segments that are to be freed since nothing in them is live any more; returns how many.
+    /// Frees the closed segments without live data; returns how many.
     #[cold]
     pub(super) fn free_emptied(&mut self) -> u64 {
         let mut count = 0;
@@ -409,7 +411,7 @@ impl SegmentTable {
         count
     }
 
-    /// With all segments free, moves the first ones to the end of the list: as many as stay free when `n` sectors are filled.
+    /// Moves the first segments, all of which are free, to the end of the list: as many as stay free when `n` sectors are filled.
     pub(super) fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;
@@ -434,7 +436,7 @@ impl SegmentTable {
         Some((start, sectors))
     }
 
-    /// Checks that counts agree, and that each segment's list covers what was written of it and its state fits.
+    /// Checks that counts agree, that each segment's list covers its written sectors, and that its state fits.
     pub(super) fn check(&self, cleaned: Option<u32>) -> DiskResult {
         (0..).zip(&self.all).try_for_each(|(at, segment)| self.check_segment(at, segment, cleaned))?;
         let sum = |of: fn(&Segment) -> u64| self.all.iter().map(of).sum::<u64>();

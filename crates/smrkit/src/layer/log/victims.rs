@@ -1,10 +1,10 @@
-//! Choice of the segment that is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best
-//! age · (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share. f2fs takes greedily what
-//! is due, and by cost-benefit in idle time.
+//! Choice of the segment that is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best age ·
+//! (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share. f2fs is greedy when cleaning is due,
+//! and uses cost-benefit in idle time.
 //!
-//! Closed segments stand in buckets by live share, in each the one with the oldest data first. Greedy takes the first
-//! of the lowest bucket, cost-benefit compares the first ones of all: exact to one part in [`BUCKETS`] of u.
-//! Emptiest-first has ten buckets, as XFS on zones has, and walks through all of the lowest in the order of their numbers.
+//! Closed segments are kept in buckets by live share, in each the one with the oldest data first. Greedy takes the first of the lowest
+//! bucket, cost-benefit compares the first ones of all buckets: exact to one part in [`BUCKETS`] of u. Emptiest-first has ten buckets, as
+//! XFS on zones has, and scans the lowest in the order of segment numbers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,29 +23,29 @@ pub(in crate::layer) enum VictimPolicy {
     Emptiest,
 }
 
-/// Steps of the live share, and those of emptiest-first. Wholly live segments have a bucket of their own, which is never chosen from.
+/// Buckets of the live share. Wholly live segments have one more bucket, which is never chosen from.
 const BUCKETS: usize = 256;
 const EMPTIEST_BUCKETS: usize = 10;
 /// Emptiest-first takes a segment with less than this part of it live at once, without looking for a better one.
 const AT_ONCE: u32 = 100;
 
-/// A segment by the age of its data; only valid while the segment is in that bucket.
+/// A segment by the age of its data. Only valid while the segment is in the bucket.
 type Candidate = Reverse<(u64, u32)>;
 
-/// The closed segments, as the policy looks at them.
+/// The closed segments, as the policy orders them.
 pub(super) struct Victims {
     policy: VictimPolicy,
     /// Share of a segment that must be dead before it is chosen.
     least_dead: f64,
     in_order: VecDeque<u32>,
     buckets: Vec<BinaryHeap<Candidate>>,
-    /// Segments in each bucket; the heaps hold outdated candidates too.
+    /// Segments in each bucket; the heaps may also hold outdated candidates.
     counts: Vec<u32>,
-    /// No bucket below has a segment.
+    /// Buckets below this one are empty.
     lowest: usize,
-    /// Their sectors without live data.
+    /// Sectors of closed segments without live data.
     pub(super) dead: u64,
-    /// True if a segment is free as soon as nothing in it is live, and those that are to be freed.
+    /// True if a segment is freed as soon as nothing in it is live; `emptied` lists those to be freed.
     resets: bool,
     pub(super) emptied: Vec<u32>,
 }
@@ -79,7 +79,7 @@ impl Victims {
         }
     }
 
-    /// Number of buckets below that of wholly live segments.
+    /// Number of buckets, without the one of wholly live segments.
     #[inline]
     fn steps(&self) -> usize {
         if self.policy == VictimPolicy::Emptiest { EMPTIEST_BUCKETS } else { BUCKETS }
@@ -90,7 +90,7 @@ impl Victims {
         (u64::from(segment.live) * self.steps() as u64 / u64::from(segment.place.sectors)) as u16
     }
 
-    /// The segment `at` has been closed.
+    /// Adds a segment that has been closed.
     pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
         self.lost_data(&segments[at as usize], at, segments[at as usize].dead());
         if self.policy == VictimPolicy::Fifo {
@@ -100,7 +100,7 @@ impl Victims {
         self.enter(segments, at);
     }
 
-    /// So many more sectors of closed segments, those of `at`, are dead.
+    /// Counts sectors of the closed segment `at` that are dead now.
     #[inline]
     fn lost_data(&mut self, segment: &Segment, at: u32, sectors: u64) {
         self.dead += sectors;
@@ -109,6 +109,7 @@ impl Victims {
         }
     }
 
+    /// Adds a segment to the candidates of its bucket.
     fn enter(&mut self, segments: &[Segment], at: u32) {
         let segment = &segments[at as usize];
         let bucket = usize::from(segment.bucket);
@@ -121,11 +122,11 @@ impl Victims {
         if heap.len() > 2 * self.counts[bucket] as usize + 64 {
             heap.retain(|candidate| is_valid(segments, bucket, candidate));
         }
-        // One that comes back may find its old candidate, which is as good; the second is dropped when its turn comes.
+        // A segment that returns to a bucket may have an old candidate there, which is as good; the second is dropped when its turn comes.
         heap.push(Reverse((segment.youngest, at)));
     }
 
-    /// The closed segment `at` lost so many live sectors.
+    /// Notes that the closed segment `at` lost live sectors.
     #[inline]
     pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
         self.lost_data(&segments[at as usize], at, sectors);
@@ -192,7 +193,7 @@ impl Victims {
         self.lowest
     }
 
-    /// The segment of the lowest bucket with the least live data, of equal ones the first.
+    /// The segment of the lowest bucket with the least live data; of equal ones, the first.
     fn emptiest(&mut self, segments: &[Segment]) -> Option<u32> {
         let lowest = self.lowest();
         let in_bucket =
@@ -215,7 +216,7 @@ impl Victims {
         self.lowest() < self.steps() / 2
     }
 
-    /// Takes out a segment that is to be freed, since nothing in it is live.
+    /// Takes out a segment without live data, which is to be freed.
     pub(super) fn take_emptied(&mut self, segments: &[Segment]) -> Option<u32> {
         let at = self.emptied.pop()?;
         self.remove(segments, at);
@@ -227,7 +228,7 @@ impl Victims {
         self.leave(segments, at);
     }
 
-    /// Takes out the segment with the least live data, whatever the policy: where the chosen one finds no room.
+    /// Takes out the segment with the least live data, whatever the policy, if there is no room for the survivors of the chosen one.
     pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
         let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
         let least = closed.min_by_key(|&at| segments[at].live)? as u32;
@@ -257,7 +258,7 @@ impl Victims {
         None
     }
 
-    /// Number of segments that can be chosen, to be compared with the segments' own books.
+    /// Number of segments that can be chosen, for checks.
     pub(super) fn len(&self) -> usize {
         self.in_order.len() + self.counts.iter().sum::<u32>() as usize
     }

@@ -1,17 +1,16 @@
-//! The two buffers, and the sets that find what is to be destaged without a scan.
+//! The two buffers, and the sets that find the next S-block to destage without a scan.
 //!
 //! # Cache buffer
 //!
-//! A circle of pages, in which entries (a header, then data) are appended at the head and given up at the
-//! tail.
+//! A circular buffer of pages. Entries (a header, then data) are appended at the head and released at the tail.
 //!
-//! Positions count the sectors ever appended, page records left out. A page begins with a record at a fixed place, from which the
-//! chain of headers could be walked; it is written over only when the tail has left it, and the pages that the write may damage.
+//! Positions count the sectors ever appended, without page records. A page begins with a record at a fixed place, from which the chain of
+//! headers could be followed. A page is overwritten only when the tail has left it and the pages that the write may damage.
 //!
 //! # S-block buffer
 //!
-//! A circle of slots, each with a header and an S-block, written at the head and given up at the tail. What is to be destaged is found
-//! by a set of slots that gives its next member, and a tree that knows its largest.
+//! A circular buffer of slots, each with a header and an S-block, written at the head and released at the tail. The next S-block to destage
+//! is found by a set of slots with a fast search for the next member, and by a tree with the largest value at its root.
 
 use std::collections::VecDeque;
 
@@ -39,7 +38,7 @@ impl HeaderEntry {
         HeaderEntry(lba.0 << SECTORS_BITS | sectors)
     }
 
-    /// Something of this many sectors, at least 1, that holds nothing: torn by a power cut.
+    /// An entry of this many sectors, at least 1, without data: torn by a power cut.
     pub fn void(length: u64) -> HeaderEntry {
         HeaderEntry(VOID << SECTORS_BITS | (length - 1))
     }
@@ -48,12 +47,12 @@ impl HeaderEntry {
         Lba(self.0 >> SECTORS_BITS)
     }
 
-    /// Sectors of data; for a void entry without meaning.
+    /// Sectors of data; meaningless for a void entry.
     pub fn sectors(self) -> u64 {
         self.0 & ((1 << SECTORS_BITS) - 1)
     }
 
-    /// Sectors of the buffer that it takes, its header counted.
+    /// Sectors that it takes in the buffer, with its header.
     pub fn length(self) -> u64 {
         self.sectors() + 1
     }
@@ -63,7 +62,7 @@ impl HeaderEntry {
     }
 }
 
-/// The circle, and what lies in it.
+/// The circular buffer and its entries.
 pub struct CacheBuffer {
     start: Pba,
     page_sectors: u64,
@@ -71,21 +70,21 @@ pub struct CacheBuffer {
     pub payload: Divisor,
     pub pages: Divisor,
     guard_pages: u64,
-    /// Place at which the next entry is appended.
+    /// Position at which the next entry is appended.
     pub head: u64,
-    /// The oldest entry not given up.
+    /// Position of the oldest entry.
     pub tail: u64,
     /// From tail to head.
     pub entries: VecDeque<HeaderEntry>,
-    /// Sectors of entries that hold data, headers counted.
+    /// Sectors of entries that hold data, with headers.
     pub held: u64,
     /// Sectors held, without headers.
     pub data: u64,
     /// Sectors that are mapped here.
     pub valid: u64,
-    /// Sectors that are being appended, until they are there.
+    /// Sectors that are being appended: void if the power is cut.
     under_way: u64,
-    /// True if a second write to a sector wears those before it.
+    /// True if a second write to a sector wears those upstream.
     wears: bool,
 }
 
@@ -120,14 +119,14 @@ impl CacheBuffer {
         self.start + self.pages.remainder(page) * self.page_sectors
     }
 
-    /// Sectors that may be appended: they, and what they damage, stay clear of the page in which the tail lies.
+    /// Sectors that may be appended: neither they nor the sectors that they damage may reach the page of the tail.
     #[inline]
     pub fn room(&self) -> u64 {
         let end = (self.payload.quotient(self.tail) + self.pages.value - self.guard_pages) * self.payload.value;
         end.saturating_sub(self.head)
     }
 
-    /// Sectors of data that are mapped no more.
+    /// Sectors of data that are no longer mapped.
     pub fn invalid(&self) -> u64 {
         self.data - self.valid
     }
@@ -139,7 +138,7 @@ impl CacheBuffer {
         self.page_start(page) + 1 + offset
     }
 
-    /// Place of the data of an entry at a position, if no page record is in the middle.
+    /// Place of the data of an entry at a position; `None` if a page record divides it.
     #[inline]
     pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
         // The header takes the first sector.
@@ -147,7 +146,7 @@ impl CacheBuffer {
         (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
     }
 
-    /// The runs on the platters of `length` sectors from a position on, page records left out: (position, PBA, sectors).
+    /// The runs on the platters of `length` sectors from a position on, without page records: (position, PBA, sectors).
     #[inline]
     pub fn runs(&self, position: u64, length: u64) -> impl Iterator<Item = (u64, Pba, u64)> + use<> {
         let (mut at, end) = (position, position + length);
@@ -164,8 +163,8 @@ impl CacheBuffer {
         })
     }
 
-    /// The one or two accesses that cover `length` sectors from a position on, with the page records between them: first
-    /// PBA and sectors. A record in front is left out.
+    /// The one or two accesses that cover `length` sectors from a position on, with page records between them but not before: first PBA and
+    /// sectors.
     #[inline]
     fn accesses(&self, position: u64, length: u64) -> [(Pba, u64); 2] {
         let (first, last) = (self.pba(position), self.pba(position + length - 1));
@@ -176,7 +175,7 @@ impl CacheBuffer {
         [(first, end - first), (self.start, last - self.start + 1)]
     }
 
-    /// Reads `length` sectors from a position on, page records and all.
+    /// Reads `length` sectors from a position on, with page records.
     pub fn read(&self, disk: &mut Disk, position: u64, length: u64) -> DiskResult<Buf> {
         let accesses = self.accesses(position, length);
         let (mut out, mut at) = (disk.buf(accesses[0].1 + accesses[1].1), 0);
@@ -187,13 +186,13 @@ impl CacheBuffer {
         Ok(out)
     }
 
-    /// Place of a position in what was read from `first` on.
+    /// Where a position is in a buffer that was read from `first` on.
     pub fn offset_in_read(&self, first: u64, position: u64) -> u64 {
         position - first + self.payload.quotient(position) - self.payload.quotient(first)
     }
 
-    /// Appends entries of `length` sectors, headers counted, as one access, or two at the circle's end. Their data are the runs
-    /// `data` of `buf`: position, sectors, and the first of them in `buf`.
+    /// Appends entries of `length` sectors, with headers, as one access, or two at the end of the buffer. Their data are the runs `data` of
+    /// `buf`: position, sectors, and the first sector in `buf`.
     #[inline]
     pub fn append(
         &mut self,
@@ -207,14 +206,14 @@ impl CacheBuffer {
             let message = format!("a cache buffer has room for {} sectors, not for {length}", self.room());
             return Err(Box::new(Fault::Inconsistent(message)));
         }
-        // A page's record is written with what comes first in it.
+        // A page's record is written together with the first entry in the page.
         let record = u64::from(self.payload.remainder(self.head) == 0);
         let [(first, n), (second, rest)] = self.accesses(self.head, length);
         let entries = match disk.holds_data() {
             true => self.laid_out(disk.metadata(record + n + rest), record, buf, data),
             false => Buf::NoData,
         };
-        // Until both writes are done, a power cut leaves this much void.
+        // Until both writes are done, a power cut makes these sectors void.
         self.under_way = length;
         disk.write(first - record, record + n, cause, &entries, 0)?;
         if rest > 0 {
@@ -225,7 +224,7 @@ impl CacheBuffer {
         Ok(())
     }
 
-    /// Headers with the data laid over them, behind `record` sectors of a page's record.
+    /// The sectors to write: `record` sectors of a page's record, then headers and data.
     #[cold]
     fn laid_out(&self, mut entries: Buf, record: u64, buf: &Buf, data: impl Iterator<Item = (u64, u64, u64)>) -> Buf {
         for (position, sectors, at) in data {
@@ -236,7 +235,7 @@ impl CacheBuffer {
         entries
     }
 
-    /// The power was cut: what was being appended is void. Where nothing wears, it is written over.
+    /// Makes sectors that were being appended void, after a power cut. If rewriting wears nothing, they are simply overwritten.
     pub fn power_cut(&mut self) {
         let torn = std::mem::take(&mut self.under_way);
         if self.wears && torn > 0 {
@@ -245,7 +244,7 @@ impl CacheBuffer {
         }
     }
 
-    /// Adds an entry at the head's end of the queue; it has been appended.
+    /// Adds an entry that has been appended.
     #[inline]
     pub fn push(&mut self, entry: HeaderEntry) {
         self.entries.push_back(entry);
@@ -255,7 +254,7 @@ impl CacheBuffer {
         }
     }
 
-    /// Gives up the entry at the tail.
+    /// Releases the entry at the tail.
     pub fn pop(&mut self) -> Option<HeaderEntry> {
         let entry = self.entries.pop_front()?;
         self.tail += entry.length();
@@ -266,7 +265,7 @@ impl CacheBuffer {
         Some(entry)
     }
 
-    /// Puts this many entries of the tail, `length` sectors in all, behind the others: they were copied to the head.
+    /// Moves this many entries, `length` sectors in all, from the tail to the head, to which they were copied.
     pub fn carry_over(&mut self, entries: usize, length: u64) {
         self.entries.rotate_left(entries);
         self.tail += length;
@@ -296,18 +295,18 @@ impl SlotPlaces {
     }
 }
 
-/// The circle, and what lies in it. Positions count the slots ever written.
+/// The circular buffer and its S-blocks. Positions count the slots ever written.
 pub struct SlotBuffer {
     start: Pba,
     /// Sectors of a slot: header and S-block.
     stride: u64,
     slots: Divisor,
     guard_slots: u64,
-    /// Number of slots that may be in use between two destages: all S-blocks, and the spare ones.
+    /// Number of slots that may be in use between two destages: for all S-blocks and the spare ones.
     pub limit: u64,
     /// Slot of the next S-block.
     pub head: u64,
-    /// The oldest slot not given up.
+    /// Position of the oldest slot in use.
     pub tail: u64,
     /// The S-block (in its section) whose newest copy is in a slot, or `NONE`.
     pub owner: Vec<u32>,
@@ -319,7 +318,7 @@ pub struct SlotBuffer {
     pub invalid: Bits,
     /// True while an S-block is being written to the head.
     under_way: bool,
-    /// True if a second write to a sector wears those before it.
+    /// True if a second write to a sector wears those upstream.
     wears: bool,
 }
 
@@ -333,7 +332,7 @@ state! {
 }
 
 impl SlotBuffer {
-    /// All S-blocks in order.
+    /// A buffer with all S-blocks in order.
     pub fn new(start: Pba, layout: &SBlockLayout) -> SlotBuffer {
         let natives = layout.natives as u32;
         let mut owner: Vec<u32> = (0..natives).collect();
@@ -397,7 +396,7 @@ impl SlotBuffer {
         self.owner[self.slot(self.tail) as usize]
     }
 
-    /// Writes an S-block (sectors of `data` from `at` on) at the head; its old slot is invalid from then on.
+    /// Writes an S-block (sectors of `data` from `at` on) at the head. Its old slot is invalid from then on.
     pub fn write(&mut self, disk: &mut Disk, cause: Cause, sblock: u32, data: &Buf, at: u64) -> DiskResult {
         if self.head + self.guard_slots >= self.tail + self.slots.value {
             let message = format!("an S-block buffer has no slot left of {}", self.slots.value);
@@ -414,7 +413,7 @@ impl SlotBuffer {
         Ok(())
     }
 
-    /// The power was cut: what was being written is void. Where nothing wears, it is written over.
+    /// Makes a slot that was being written void, after a power cut. If rewriting wears nothing, it is simply overwritten.
     pub fn power_cut(&mut self) {
         if std::mem::take(&mut self.under_way) && self.wears {
             self.invalid.insert(self.slot(self.head));
@@ -422,7 +421,7 @@ impl SlotBuffer {
         }
     }
 
-    /// An S-block lies in a new slot.
+    /// Notes that an S-block lies in a new slot.
     fn settle(&mut self, sblock: u32, slot: u32) {
         let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
         self.owner[old as usize] = NONE;
@@ -434,7 +433,7 @@ impl SlotBuffer {
         }
     }
 
-    /// True if an S-block has valid sectors in the cache buffer.
+    /// Notes whether an S-block has valid sectors in the cache buffer.
     #[inline]
     pub fn mark_cached(&mut self, sblock: u32, cached: bool) {
         let slot = u64::from(self.slot_of[sblock as usize]);
@@ -455,12 +454,12 @@ impl SlotBuffer {
         from(tail, self.slots.value).chain(from(0, tail))
     }
 
-    /// Distance of a slot behind the tail.
+    /// Distance of a slot from the tail.
     pub fn distance(&self, slot: u64) -> u64 {
         (slot + self.slots.value - self.slot(self.tail)) % self.slots.value
     }
 
-    /// Algorithm V.5, one slot: the tail moves on, past a copy at the head if its S-block is valid. Returns whether it was.
+    /// Algorithm V.5, one slot: advances the tail, after copying its S-block to the head if that is valid. Returns whether it was.
     pub fn advance(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let sblock = self.at_tail();
         if sblock != NONE {
@@ -468,18 +467,18 @@ impl SlotBuffer {
             disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, &mut buf, 0)?;
             self.write(disk, Cause::Clean, sblock, &buf, 1)?;
         }
-        // The slot is given up once its S-block lies elsewhere.
+        // The slot is released only when its S-block lies elsewhere.
         self.leave_tail();
         Ok(sblock != NONE)
     }
 
-    /// Gives up the slot at the tail, in which nothing is valid any more.
+    /// Releases the slot at the tail, in which nothing is valid any more.
     fn leave_tail(&mut self) {
         self.invalid.remove(self.slot(self.tail));
         self.tail += 1;
     }
 
-    /// Gives up the slots at the tail in which nothing is valid.
+    /// Releases the slots at the tail in which nothing is valid.
     pub fn skip_invalid(&mut self) {
         while self.tail < self.head && self.at_tail() == NONE {
             self.leave_tail();
@@ -490,7 +489,7 @@ impl SlotBuffer {
         self.owner[slot as usize] == NONE
     }
 
-    /// True if it is known of each slot whether something valid is in it, for checks.
+    /// True if `invalid` has exactly the slots in use without a valid S-block, as it should.
     pub fn knows_invalid(&self) -> bool {
         let in_use = |slot: u64| self.distance(slot) < self.used();
         (0..self.slots.value).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
@@ -509,7 +508,7 @@ impl SlotBuffer {
     }
 }
 
-/// A set of numbers below a bound; bits in words, and a bit for each word with members, and so on.
+/// A set of numbers below a bound: a bit for each, above it a bit for each word with members, and so on.
 pub struct Bits {
     levels: Vec<Vec<u64>>,
 }
@@ -528,7 +527,7 @@ impl Bits {
         }
     }
 
-    /// Puts a number in.
+    /// Adds a number.
     #[inline]
     pub fn insert(&mut self, mut i: u64) {
         for level in &mut self.levels {
@@ -542,7 +541,7 @@ impl Bits {
         }
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     pub fn remove(&mut self, mut i: u64) {
         for level in &mut self.levels {
             let word = &mut level[(i / 64) as usize];
@@ -554,7 +553,7 @@ impl Bits {
         }
     }
 
-    /// True if a number is in.
+    /// True if the set has a number.
     pub fn contains(&self, i: u64) -> bool {
         self.levels[0][(i / 64) as usize] >> (i % 64) & 1 == 1
     }
@@ -586,7 +585,7 @@ impl Bits {
     }
 }
 
-/// Values by number, and which number has the largest; of equal ones the lowest.
+/// Values by number, and which number has the largest value: at equal values, the lowest.
 pub struct Largest {
     /// A binary tree in one vector: the root at 1, the values from `leaves` on.
     tree: Vec<u32>,
@@ -594,7 +593,7 @@ pub struct Largest {
 }
 
 impl Largest {
-    /// A number of values of 0.
+    /// `count` values of 0.
     pub fn new(count: usize) -> Largest {
         let leaves = count.next_power_of_two();
         Largest { tree: vec![0; 2 * leaves], leaves }
@@ -634,7 +633,7 @@ impl Largest {
     }
 }
 
-/// Saved are the members; the bits over words with members follow.
+/// Saves the members; the bits over words are derived from them.
 impl State for Bits {
     fn save(&self, out: &mut Vec<u8>) {
         state::write(&self.levels[0], out);
@@ -653,7 +652,7 @@ impl State for Bits {
     }
 }
 
-/// Saved are the values; which are largest follows.
+/// Saves the values; the tree is derived from them.
 impl State for Largest {
     fn save(&self, out: &mut Vec<u8>) {
         state::write(&self.tree[self.leaves..], out);

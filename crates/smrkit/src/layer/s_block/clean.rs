@@ -2,19 +2,19 @@
 //!
 //! # Cleaning
 //!
-//! Group destage (V.3), the choice of the S-block that is destaged, and the tails of both buffers moving on (V.2, V.5).
+//! Group destage (V.3), the choice of the S-block to destage, and advancing the tails of both buffers (V.2, V.5).
 //!
-//! The paper moves the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
-//! nearly all of them, inside one write. `moves=literal` does so. By default (assumption) spare S-blocks are the slack that spreads
-//! the moves. A write that cleans and destages nothing moves one while fewer than three quarters of them are free; and where the
-//! tail has so far to go that they would be used up first, every write that cleans moves its share of the way.
+//! The paper advances the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
+//! nearly all of them, inside one write. `moves=literal` does so. By default (assumption) spare S-blocks are slack that spreads the moves:
+//! a write that cleans and destages nothing moves one S-block while fewer than three quarters of the spare ones are free; and if the tail
+//! has so far to go that they would be used up first, every write that cleans moves its share.
 //!
 //! # Writes
 //!
 //! Algorithms V.1 and V.4: writes go to the cache buffer, whole S-blocks to the S-block buffer.
 //!
-//! Room for all parts of a request is made first: a drive that finds its maps in the headers can tell then whether all of a request was
-//! written. A request larger than a buffer is cut into several such.
+//! Room for all parts of a request is made first: then a drive that rebuilds its maps from the headers can tell whether all of a request
+//! was written. A request larger than a buffer is divided into several.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -29,11 +29,11 @@ use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::Lba;
 
-/// Copies that the reserve has room for, so that several torn by power cuts fit.
+/// How many copies the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;
 
-/// The number of the nearest to each tail that the weighted policy looks at, besides the largest (assumption: an exact answer would
-/// have to look at all of them, since every distance changes with each destage).
+/// How many S-blocks nearest to each tail the weighted policy looks at, besides the largest (assumption: an exact answer would have to look
+/// at all of them, because every distance changes with each destage).
 const NEAREST: usize = 16;
 
 /// Share of the spare S-blocks that are to be free, beyond those that the tail has to pass (assumption).
@@ -50,13 +50,13 @@ pub(super) struct CleaningFrequency {
 }
 
 impl CleaningFrequency {
-    /// A write has cleaned, and destaged this many S-blocks.
+    /// Notes a write that cleaned, and destaged this many S-blocks.
     fn note(&mut self, destages: u64) {
         self.cleanings += 1;
         self.destages += destages;
     }
 
-    /// The S-blocks to move now where the tail has to pass `way` of them before this many more destages.
+    /// How many S-blocks to move now, if the tail has to pass `way` of them before this many more destages.
     fn moves(&self, way: u64, destages: u64) -> u64 {
         let writes = destages * (self.cleanings / self.destages.max(1)).max(1);
         (HASTE * way / writes.max(1)).clamp(1, way.max(1))
@@ -64,11 +64,11 @@ impl CleaningFrequency {
 }
 
 impl SBlock {
-    /// True if this many sectors, headers counted, fit into a cache buffer that is then not full.
+    /// True if this many sectors, with headers, fit into a cache buffer without making it full.
     #[inline]
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
-        // Half of the reserve stays free for copies from the tail, which take room before they give any back.
+        // Half of the reserve stays free for copies from the tail, which take space before they release any.
         cache.held + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
     }
 
@@ -96,7 +96,7 @@ impl SBlock {
         loop {
             let fits = self.fits(section, length);
             let cache = &self.caches[section];
-            // After a lap there is nothing invalid left but parts of entries.
+            // After a lap of copies only parts of entries are invalid.
             let enough = cache.invalid() == 0 || copied >= most || copied > cache.head - cache.tail;
             if fits && (enough || cache.held + length <= self.layout.limit) {
                 break;
@@ -117,8 +117,8 @@ impl SBlock {
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// The most that a write copies before S-blocks are destaged wherever they lie. It is more while few spare ones are left, because with these
-    /// such destaging takes long.
+    /// The most sectors that a write copies before S-blocks are destaged wherever they lie. It is more while few spare S-blocks are left,
+    /// because destaging is slow then.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
         if self.rules.literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
@@ -143,7 +143,8 @@ impl SBlock {
         }
     }
 
-    /// Destages where nothing is invalid, or nothing but parts of entries: the S-blocks of the entry at the tail, if any is valid.
+    /// Destages because copying would gain nothing: the S-block that the policy chooses if nothing is invalid, else (parts of entries are)
+    /// every S-block of the entry at the tail.
     fn destage_something(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let cache = &self.caches[section];
         if cache.invalid() == 0
@@ -160,9 +161,9 @@ impl SBlock {
         Ok(())
     }
 
-    /// Algorithm V.3: merges what is cached of an S-block into it, and writes it to the head of the S-block buffer.
+    /// Algorithm V.3: merges the cached sectors of an S-block into it, and writes it to the head of the S-block buffer.
     fn destage(&mut self, disk: &mut Disk, section: usize, sblock: u32) -> DiskResult {
-        // A power cut may have left it to be done.
+        // A power cut may have left the buffer full.
         self.defrag_slots(disk, section, 0)?;
         let size = self.size.value;
         let number = section as u64 * self.layout.natives + u64::from(sblock);
@@ -175,7 +176,7 @@ impl SBlock {
         }
         gather.finish(disk, &mut buf)?;
         self.slots[section].write(disk, Cause::Clean, sblock, &buf, 0)?;
-        // Only now: a torn S-block leaves what is cached of it.
+        // After the write: if it is torn, the cached sectors are still needed.
         self.drop_cached(section, number);
         self.counts.destages += 1;
         self.defrag_slots(disk, section, 0)
@@ -190,8 +191,8 @@ impl SBlock {
         }
     }
 
-    /// One stage in idle time: an S-block is destaged, or the tail of the S-block buffer moves on so that spare ones come back.
-    /// Returns whether there was anything to do.
+    /// Does one stage in idle time: destages an S-block, or advances the tail of the S-block buffer to regain spare ones. Returns `false`
+    /// if there was nothing to do.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         for section in 0..self.caches.len() {
@@ -210,7 +211,7 @@ impl SBlock {
         Ok(false)
     }
 
-    /// Gives up the entries at the cache buffer's tail as far as nothing in them is valid.
+    /// Releases the entries at the cache buffer's tail as long as nothing in them is valid.
     fn drop_invalid(&mut self, section: usize) {
         while let Some(&entry) = self.caches[section].entries.front() {
             if self.first_valid(section, self.caches[section].tail, entry).is_some() {
@@ -220,10 +221,10 @@ impl SBlock {
         }
     }
 
-    /// Gives up the entry at the tail if it is invalid; else copies it and the valid ones that follow to the head, of `most`
-    /// sectors or less as far as they are several. Returns the sectors copied.
+    /// Releases the entry at the tail if it is invalid; else copies it, and following valid ones up to `most` sectors, to the head. Returns
+    /// the sectors copied.
     fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize, most: u64) -> DiskResult<u64> {
-        // Mapping finds out which entries are still valid, so that it comes first; a torn copy is mapped back.
+        // Mapping finds out which entries are still valid, so it comes first; a torn copy is mapped back.
         let (entries, length) = self.remap_run(section, most);
         if entries == 0 {
             self.caches[section].pop();
@@ -256,7 +257,7 @@ impl SBlock {
         self.caches[section].append(disk, Cause::Clean, length, &buf, data.into_iter())
     }
 
-    /// Entries that were mapped to the head were not copied there: they are valid at the tail still.
+    /// Undoes the mapping of entries to the head whose copy failed: they are still valid at the tail.
     fn map_back(&mut self, section: usize, entries: usize) {
         let (mut from, mut to) = (self.caches[section].head, self.caches[section].tail);
         for number in 0..entries {
@@ -266,11 +267,11 @@ impl SBlock {
         }
     }
 
-    /// Maps the valid entries from the tail on to the head, as many as may be copied at once; how many they are, and how long.
+    /// Maps the valid entries from the tail on to the head, as many as may be copied at once; returns their number and length.
     fn remap_run(&mut self, section: usize, most: u64) -> (usize, u64) {
         let cache = &self.caches[section];
         let (tail, head) = (cache.tail, cache.head);
-        // Half of the room at most: a copy that the power cuts may leave as much behind that can't be used, and is made once more.
+        // Half of the room at most: a torn copy may leave as many unusable sectors, and is made once more.
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {
@@ -284,7 +285,7 @@ impl SBlock {
         (count, length)
     }
 
-    /// Maps an entry at position `old` to `new`, as far as it is valid; whether any of it is.
+    /// Maps the valid parts of an entry from position `old` to `new`; returns `false` if there are none.
     #[inline]
     fn remap(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
         let cache = &self.caches[section];
@@ -309,8 +310,8 @@ impl SBlock {
         any
     }
 
-    /// Moves the tail on until this many S-blocks fit and the buffer is not full. It comes after the S-block that was added,
-    /// not before, so that a copy at the tail which that one replaces need not move.
+    /// Advances the tail until `more` S-blocks fit and the buffer is not full. Called after an S-block was added, so that an old copy of it
+    /// at the tail need not be moved.
     pub(super) fn defrag_slots(&mut self, disk: &mut Disk, section: usize, more: u64) -> DiskResult {
         if self.slots[section].used() + more > self.slots[section].limit {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
@@ -321,8 +322,8 @@ impl SBlock {
         Ok(())
     }
 
-    /// Moves as many S-blocks as are due with a write that cleans and has destaged this many; of those that can wait none, if
-    /// it destaged any.
+    /// Moves the S-blocks that are due with a write that cleaned and destaged this many. Moves that can wait are skipped if it destaged
+    /// any.
     fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
@@ -338,8 +339,8 @@ impl SBlock {
         Ok(())
     }
 
-    /// Number of S-blocks between the tail and the next slot that it gives up for nothing, or will once its S-block is
-    /// destaged; `None` where all slots are valid.
+    /// Number of S-blocks between the tail and the next slot that it can release without a copy, now or once its S-block is destaged;
+    /// `None` if there is none.
     fn way_of_tail(&self, section: usize) -> Option<u64> {
         let slots = &self.slots[section];
         let invalid = slots.valid_at_tail()?;
@@ -352,14 +353,14 @@ impl SBlock {
         }
     }
 
-    /// The tail moves on by a slot, past a copy at the head if its S-block is valid.
+    /// Advances the tail by a slot, copying its S-block to the head if that is valid.
     fn advance_slots_tail(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let moved = self.slots[section].advance(disk)?;
         self.counts.sblocks_moved += u64::from(moved);
         Ok(())
     }
 
-    /// The S-block (in its section) to destage next, by the options of section V.C, question 2; `None` where nothing valid is cached.
+    /// The S-block (in its section) to destage next, by the options of section V.C, question 2; `None` if nothing valid is cached.
     fn choose(&self, section: usize) -> Option<u32> {
         match self.rules.policy {
             DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
@@ -374,13 +375,13 @@ impl SBlock {
         slots.cached_from_tail().map(|slot| slots.owner[slot as usize])
     }
 
-    /// Of S-blocks with equally many the lowest.
+    /// The S-block with most cached sectors; of equal ones, the lowest.
     fn most_cached(&self, section: usize) -> Option<u32> {
         let (sblock, sectors) = self.largest[section].top();
         (sectors > 0).then_some(sblock as u32)
     }
 
-    /// The S-blocks of valid entries from the cache buffer's tail on, and how far from it they lie.
+    /// The S-blocks of valid entries from the cache buffer's tail on, with their distance from it.
     fn nearest_cache_tail(&self, section: usize) -> impl Iterator<Item = (u32, u64)> + '_ {
         let cache = &self.caches[section];
         let mut position = cache.tail;
@@ -397,6 +398,8 @@ impl SBlock {
         (self.size.quotient(lba.0) - section as u64 * self.layout.natives) as u32
     }
 
+    /// The S-block with the highest score to clean next: the weighted sum of its nearness to the tail of the slots, its cached sectors, and
+    /// its nearness to the tail of the cache, each from 0 to 1. Only the first candidates of each kind are scored.
     fn best(&self, section: usize, [tail, largest, cache_tail]: [f64; 3]) -> Option<u32> {
         let (slots, cache) = (&self.slots[section], &self.caches[section]);
         let most = f64::from(self.largest[section].top().1.max(1));
@@ -419,7 +422,7 @@ impl SBlock {
 /// A part of a request.
 #[derive(Clone, Copy)]
 enum RequestPart {
-    /// Sectors of one section for its cache buffer, in as many entries as it takes.
+    /// Sectors of one section for its cache buffer, in as many entries as needed.
     Cached(Lba, u64),
     /// A whole S-block.
     Whole(u64),
@@ -447,12 +450,12 @@ impl SBlock {
         self.append(disk, section, lba, n, data, 0)
     }
 
-    /// Appends sectors of one section, those of `data` from sector `at` on, in one access: as many entries as it takes.
+    /// Appends sectors of one section, those of `data` from sector `at` on, in one access, as as many entries as needed.
     #[inline]
     fn append(&mut self, disk: &mut Disk, section: usize, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let most = self.entry_sectors_max();
         let mut position = self.caches[section].head;
-        // Of each entry the header comes first.
+        // Each entry begins with its header.
         let of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
         let entries = n.div_ceil(most);
         self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(of_entry))?;
@@ -466,7 +469,7 @@ impl SBlock {
         Ok(())
     }
 
-    /// Enters an entry that was appended at a position.
+    /// Maps an entry that was appended at a position.
     #[inline]
     fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
         self.caches[section].push(HeaderEntry::new(lba, n));
@@ -483,7 +486,7 @@ impl SBlock {
         }
     }
 
-    /// A request over several sections, with whole S-blocks, or long.
+    /// Writes a request that spans sections, has whole S-blocks, or is long.
     #[cold]
     pub(super) fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let (mut first, mut left) = (lba, n);
@@ -496,7 +499,7 @@ impl SBlock {
         Ok(())
     }
 
-    /// As much of a request as can be found whole or not at all, and its parts.
+    /// The sectors of a request that can be written atomically, and their parts.
     fn plan(&self, lba: Lba, n: u64) -> (u64, Parts) {
         let spares = self.layout.spares * self.size.value;
         let half = self.layout.limit / 2;
@@ -550,6 +553,7 @@ impl SBlock {
         }
     }
 
+    /// Makes room for all parts of a request, and writes them: to the cache, or whole S-blocks to their slots.
     fn write_planned(&mut self, disk: &mut Disk, lba: Lba, parts: &[RequestPart], data: &Buf, at: u64) -> DiskResult {
         self.make_all_room(disk, parts)?;
         for part in parts {
@@ -568,7 +572,7 @@ impl SBlock {
         Ok(())
     }
 
-    /// Nothing is cleaned between the parts of a request, so that an incomplete one has replaced nothing.
+    /// Makes room for all parts of a request. Nothing is cleaned between the parts, so an incomplete request has replaced nothing.
     fn make_all_room(&mut self, disk: &mut Disk, parts: &[RequestPart]) -> DiskResult {
         let mut at = 0;
         while at < parts.len() {

@@ -1,7 +1,7 @@
-//! The parameters, what they decide, and the room and place of each buffer: sections one after another, each a cache buffer and an
-//! S-block buffer, with the drive's guard after each.
+//! The parameters, the rules that they set, and the size and place of each buffer: sections one after another, each with a cache buffer and
+//! an S-block buffer, and the drive's guard after each.
 //!
-//! Room that the paper does not count (headers, reserves for copying, guards inside the circles) comes on top of its percentages.
+//! Space that the paper does not count (headers, reserves for copying, guards inside the circular buffers) comes on top of its percentages.
 
 use crate::drive::Drive;
 use crate::error::Error;
@@ -100,22 +100,22 @@ impl Rules {
 
 /// Sectors of the smallest cache buffer, so that usual requests (256 KiB) fit whole (assumption).
 const CACHE_LEAST_SECTORS: u64 = 512;
-/// There is a header sector for this many cached ones, the papers' 4 KB; smaller writes fill the buffer sooner (assumption).
+/// There is a header sector for this many cached ones, the paper's 4 KB. Smaller writes fill the buffer sooner (assumption).
 const ENTRY_SECTORS: u64 = 8;
-/// The largest page of a cache buffer, the unit in which it is given free (assumption).
+/// The largest page of a cache buffer, the unit in which it is released (assumption).
 const PAGE_SECTORS_MAX: u64 = 1024;
 /// The largest reserve for copying runs, of which one copy takes a quarter: 8 MB (assumption: a drive's memory).
 const RESERVE_SECTORS_MAX: u64 = 65_536;
 const RESERVE_SECTORS_MIN: u64 = 256;
-/// Bytes of an S-block in memory: its place, its number, its cached sectors, and the order by those.
+/// Bytes of memory for an S-block: its place, its number, its cached sectors, and its position in the order by those.
 const SBLOCK_TABLE_BYTES: u64 = 24;
 /// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
 const SLOTS_KEPT: u64 = 3;
-/// Slots that power cuts cost where sectors must not be written again next to live ones (DPID), each until the tail passes it:
-/// a quarter of the slots, within these bounds, are kept for that.
+/// If sectors must not be rewritten next to live ones (DPID), each power cut costs a slot until the tail passes it. A quarter of the slots,
+/// within these bounds, is kept for that.
 const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
 
-/// Sizes of every section, and where each begins.
+/// Sizes of the sections, and where each begins.
 pub struct SBlockLayout {
     /// Sectors of an S-block.
     pub sblock_sectors: u64,
@@ -133,11 +133,11 @@ pub struct SBlockLayout {
     pub pages: u64,
     /// Pages that a write may damage after it.
     pub guard_pages: u64,
-    /// Sectors of entries, headers counted, that make a cache buffer full.
+    /// Sectors of entries, with headers, that make a cache buffer full.
     pub limit: u64,
     /// Room beyond the limit, for copying.
     pub reserve: u64,
-    /// True if a second write to a sector wears those before it.
+    /// True if a second write to a sector wears those upstream.
     pub wears: bool,
     /// Beginnings of each section's cache buffer and S-block buffer.
     pub starts: Vec<(Pba, Pba)>,
@@ -146,7 +146,7 @@ pub struct SBlockLayout {
 }
 
 impl SBlockLayout {
-    /// The most S-blocks that fit. Errors: too little of anything, with the parameter to change.
+    /// A layout with the most S-blocks that fit. Errors: too little of anything, with the parameter to change.
     pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlockLayout, Error> {
         let geometry = &drive.geometry;
         let (raw, sections) = (geometry.sectors, keys.sections);

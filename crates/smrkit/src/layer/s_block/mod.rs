@@ -1,9 +1,9 @@
 //! S-blocks: Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010, section V, definition 5
 //! and algorithms V.1 to V.6.
 //!
-//! Sections, each with a cache buffer for single writes and an S-block buffer for native data, both circles with a guard.
-//! An S-block is destaged by merging what the cache buffer holds of it and writing it to the other buffer's head.
-//! The memory of the maps is counted; keeping them on the disk is left to the headers.
+//! The disk is divided into sections, each with a cache buffer for single writes and an S-block buffer for native data, both circular and
+//! with a guard. Destaging merges the cached sectors of an S-block into it, and writes it to the head of the S-block buffer. The memory of
+//! the maps is counted; on the disk, the headers hold them.
 
 mod cache;
 mod clean;
@@ -62,7 +62,7 @@ struct SBlock {
     map: ExtentMap,
     /// Cached sectors of each S-block that are valid.
     cached: Vec<u32>,
-    /// Cached sectors of S-blocks by section, where the policy asks for the largest.
+    /// Cached sectors of S-blocks by section, if the policy needs the largest.
     largest: Vec<Largest>,
     idle_delay: Option<Nanos>,
     pace: CleaningFrequency,
@@ -131,7 +131,7 @@ impl SBlock {
         self.slots[section].place(local) + offset
     }
 
-    /// More sectors of an S-block are valid in the cache buffer (fewer, where negative).
+    /// Adds `change` to the number of an S-block's sectors that are valid in the cache buffer.
     #[inline]
     fn count_cached(&mut self, section: usize, sblock: u64, change: i64) {
         let local = (sblock - section as u64 * self.layout.natives) as u32;
@@ -147,7 +147,7 @@ impl SBlock {
         }
     }
 
-    /// Forgets what is cached of some sectors.
+    /// Invalidates cached sectors.
     fn forget(&mut self, lba: Lba, n: u64) {
         let mapped: Vec<(Lba, u64)> = self.map.mapped(lba, n).map(|(lba, n, _)| (lba, n)).collect();
         for (lba, n) in mapped {
@@ -172,7 +172,7 @@ impl SBlock {
         self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
     }
 
-    /// Returns the sectors that are valid in the cache buffer.
+    /// Checks a cache buffer against the map; returns its valid sectors.
     fn check_cache(&self, section: usize) -> DiskResult<u64> {
         let cache = &self.caches[section];
         let wrong = |what: &str| inconsistent(format!("cache buffer {section}: {what}")).map(|()| 0);
@@ -241,10 +241,10 @@ impl SBlock {
     }
 }
 
-/// Sectors between two pieces that are read through: an entry's header and a page's record.
+/// The most sectors between two pieces that are read in one access: an entry's header and a page's record.
 const THROUGH_SECTORS: u64 = 2;
 
-/// Reads of pieces that lie close together become one access, with what lies between (headers, page records). Pieces are held back until it
+/// Joins reads of pieces that are close together into one access, with the headers and page records between. A piece is held back until it
 /// is known that none follows close by.
 struct Gather {
     cause: Cause,
@@ -273,7 +273,7 @@ impl Gather {
         Ok(())
     }
 
-    /// Reads what was held back.
+    /// Reads the pieces held back.
     #[inline]
     fn finish(&mut self, disk: &mut Disk, out: &mut Buf) -> DiskResult {
         match self.pieces.as_slice() {
@@ -324,7 +324,7 @@ impl Layer for SBlock {
         }
     }
 
-    /// What is cached is dropped; its room comes back when the tail gets there.
+    /// Invalidates cached sectors. Their space is released when the tail gets there.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.forget(lba, n);
         Ok(())
@@ -338,7 +338,7 @@ impl Layer for SBlock {
         self.idle_delay
     }
 
-    /// S-blocks lie in order, as on an empty disk, and in slots without headers: what was never written again.
+    /// S-blocks in order, as on an empty disk, and in slots without headers.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (size, section_size) = (self.size, self.section_size);
         let sections: Vec<SlotPlaces> = self.slots.iter().map(SlotBuffer::places).collect();
@@ -353,8 +353,8 @@ impl Layer for SBlock {
         true
     }
 
-    /// The maps survive (assumption: headers tell of everything). What the torn write left must not be written again next to live
-    /// sectors where that wears them.
+    /// The maps survive (assumption: headers hold all of them). Where writes wear live neighbours, the sectors of the torn write must not be
+    /// written again.
     fn power_cut(&mut self) {
         self.caches.iter_mut().for_each(CacheBuffer::power_cut);
         self.slots.iter_mut().for_each(SlotBuffer::power_cut);
@@ -366,7 +366,7 @@ impl Layer for SBlock {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))
     }
 
-    /// Compares all books with each other.
+    /// Checks the map against entries, slots and counters.
     fn check(&self) -> DiskResult {
         let mut valid = 0;
         for section in 0..self.caches.len() {
@@ -391,7 +391,7 @@ impl Layer for SBlock {
         let sum = |of: fn(&CacheBuffer) -> u64| self.caches.iter().map(of).sum::<u64>() as f64;
         let room = (self.layout.limit * self.caches.len() as u64) as f64;
         let spare: u64 = self.slots.iter().map(SlotBuffer::spare).sum();
-        // Long entries have fewer headers than the room that is kept for them.
+        // Can exceed 1: the capacity allows for more headers than long entries have.
         let invalid = sum(CacheBuffer::invalid) / self.layout.capacity.cache_sectors as f64;
         Gauges {
             cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),

@@ -1,7 +1,7 @@
 //! Bands of equally many tracks on a drive's own recording zones, and where LBAs lie in them.
 //!
-//! All tracks of a recording zone are used as far as the shortest one reaches, so that places are arithmetic: defects
-//! cost as many sectors on each track as the worst track of the zone has. Bands do not cross recording zones.
+//! All tracks of a recording zone are used up to the length of the shortest, so that places are arithmetic: defects cost each track as many
+//! sectors as the worst track of the zone has. Bands do not cross recording zones.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ struct ZoneTracks {
 struct GroupRun {
     first_lba: u64,
     strip: u32,
-    /// Beginning of the group in the scheme's order, and its tracks.
+    /// Index of the group's first track in the scheme's order, and how many it has.
     group: (usize, Divisor),
     sectors: Divisor,
 }
@@ -45,7 +45,7 @@ pub struct TrackPiece {
     pub first: u64,
     /// Number of sectors.
     pub sectors: u64,
-    /// Number of sectors of the request that lie before it.
+    /// Number of sectors of the request before it.
     pub at: u64,
 }
 
@@ -72,7 +72,7 @@ impl Band {
 pub struct TrackLayout {
     strips: Vec<ZoneTracks>,
     runs: Vec<GroupRun>,
-    /// The run in which each stretch of 2^`shift` LBAs begins.
+    /// For each stretch of 2^`shift` LBAs, the run in which it begins.
     buckets: Vec<u32>,
     shift: u32,
     order: Vec<u32>,
@@ -87,12 +87,12 @@ pub struct TrackLayout {
     pub random_sectors: u64,
 }
 
-/// Stretches of LBAs are cut so long that there are fewer than these.
+/// Stretches of LBAs are so long that there are fewer than these.
 const BUCKETS: u64 = 4096;
 
 impl TrackLayout {
-    /// The layout for `layer` of bands whose tracks are used as `scheme` says, behind `random` tracks of a random access zone. A write reaches
-    /// `width` tracks, its own included.
+    /// The layout for `layer` of bands whose tracks are used in the order of `scheme`, after `random` tracks of a random access zone. A
+    /// write damages up to `width` tracks, its own included.
     pub fn new(layer: &str, drive: &Drive, scheme: &Scheme, width: u64, random: u64) -> Result<TrackLayout, Error> {
         let geometry = &drive.geometry;
         let tracks = scheme.tracks() as u64;
@@ -135,7 +135,7 @@ impl TrackLayout {
         Band { raw, track: strip.track, base: (piece.band * self.tracks) as usize }
     }
 
-    /// Place of an LBA, and the part of the next `n` sectors that follows on the same track.
+    /// Place of an LBA, and how many of the next `n` sectors are on the same track.
     #[inline]
     pub fn piece(&self, lba: Lba, n: u64) -> TrackPiece {
         let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
@@ -171,7 +171,7 @@ impl TrackLayout {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
     }
 
-    /// The sector with a piece's first number on the track before or after it, in the same recording zone.
+    /// The sector with the number of a piece's first one, on the track before or after it in the same recording zone.
     pub fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<Pba> {
         let strip = &self.strips[piece.strip as usize];
         let turn = (piece.band - strip.first_band) * self.stride + piece.track as u64;
@@ -183,7 +183,7 @@ impl TrackLayout {
         Some(self.geometry.usable(strip.origin + beside * strip.track) + piece.first)
     }
 
-    /// The LBA that lies at a PBA, if one does.
+    /// The LBA at a PBA, if there is one.
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let raw = self.geometry.raw(pba);
         let at = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
@@ -201,7 +201,7 @@ impl TrackLayout {
         (sector < strip.used).then(|| Lba(run.first_lba + turn * strip.used + sector))
     }
 
-    /// The tracks of bands, as runs of those with equally many sectors in use: the tracks, and the sectors of each.
+    /// The tracks of bands, in runs with equally many usable sectors: the tracks, and the sectors of each.
     pub fn track_runs(&self) -> impl Iterator<Item = (Range<usize>, u64)> + '_ {
         self.strips.iter().map(|strip| {
             let [first, end] =
@@ -221,10 +221,10 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<Zone
     let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones.len());
     for zone in geometry.zones.iter() {
         let skipped = random.saturating_sub(zone.first_track.0).min(zone.tracks);
-        // Behind the last band of the disk lies nothing to protect.
+        // The disk's last band needs no guard: nothing follows it.
         let spare = if zone.first_track.0 + zone.tracks == geometry.tracks { guard } else { 0 };
         let bands = (zone.tracks - skipped).saturating_add(spare) / (tracks + guard);
-        // Defects make tracks of unequal length: each is used as far as the shortest goes.
+        // Defects make tracks unequal: each is used up to the length of the shortest.
         let used = zone.track_sectors - geometry.most_defects_on_a_track(zone);
         if bands == 0 || used == 0 {
             continue;
@@ -250,7 +250,7 @@ fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     runs
 }
 
-/// Sectors of every `width`-th of the drive's first `tracks` tracks.
+/// Sectors on every `width`-th of the drive's first `tracks` tracks.
 fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     let mut sectors = 0;
     for zone in geometry.zones.iter() {
@@ -262,9 +262,9 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     sectors
 }
 
-/// The tracks that a write reaches under the drive's law, its own included.
+/// How many tracks a write damages under the drive's law, its own included.
 ///
-/// Tracks that are sure to hold the sectors that the law counts, defects or not.
+/// Laws that count sectors give the number of tracks that hold as many in any case, with or without defects.
 pub fn width_of(drive: &Drive) -> u64 {
     match drive.interference.guard(&drive.geometry) {
         Guard::Tracks(tracks) => 1 + tracks,

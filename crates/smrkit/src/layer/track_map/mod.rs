@@ -1,10 +1,10 @@
 //! Static track maps: He & Du, "Novel Address Mappings for Shingled Write Disks", HotStorage 2014.
 //!
-//! Bands of N tracks with W − 1 guard tracks, updated in place; the order in which their tracks are used keeps neighbours
-//! empty while the disk fills. A write takes the occupied tracks downstream with it: they are read before and written
-//! back. There is no map to keep and nothing to clean; what is being rewritten is lost when the power fails.
+//! Bands of N tracks with W − 1 guard tracks, updated in place; the order in which their tracks are used keeps neighbours empty while the
+//! disk fills. A write rewrites the occupied tracks downstream: they are read before, and written back. There is no map to keep and nothing
+//! to clean; a power cut loses sectors that are being rewritten.
 //!
-//! Left out: what the random access zone is for (metadata). It takes room and is never written.
+//! Left out: the use of the random access zone, for metadata. It takes space and is never written.
 
 mod layout;
 mod rewrite;
@@ -86,11 +86,11 @@ state! {
     }
 }
 
-/// Plan of a drive by the parameters, before any state.
+/// Layout of the layer on a drive, without state.
 struct TrackMapPlan {
     layout: TrackLayout,
     head: Head,
-    /// W, which may reach beyond a band.
+    /// W, which may be larger than a band.
     width: u64,
     tracks: usize,
     capacity: Capacity,
@@ -103,7 +103,7 @@ impl TrackMapPlan {
         let width = width_of(drive);
         let head = Head::new(&drive.interference, width, tracks);
         let layout = TrackLayout::new("track-map", drive, scheme, width, keys.random_tracks(drive, width))?;
-        // A sector is not lost to the rounding of a percentage.
+        // So that rounding of the percentage loses no sector.
         let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors);
         let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
@@ -123,7 +123,7 @@ impl TrackMapPlan {
 const RANDOM_SHARE: u64 = 101;
 
 impl TrackMapKeys {
-    /// Tracks of the random access zone, where a write reaches `width` tracks: as asked for, or the paper's share.
+    /// Tracks of the random access zone: as asked for, or the paper's share, in whole multiples of `width`.
     fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
         self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
     }
@@ -146,7 +146,7 @@ impl TrackMap {
         })
     }
 
-    /// True if a write of this piece spoils nothing, and wears nothing.
+    /// True if a write of this piece destroys nothing and wears nothing.
     #[inline]
     fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;
@@ -156,7 +156,7 @@ impl TrackMap {
             && !(self.head.in_track && piece.first + piece.sectors < self.tracks_used.used(own))
     }
 
-    /// Counts the host's writes of some tracks of a band that took `taken` others with them.
+    /// Counts the host's writes to tracks of a band, which rewrote `taken` others.
     #[inline]
     fn count(&mut self, base: usize, pieces: &[TrackPiece], taken: u64) {
         let mut is_update = false;
@@ -169,7 +169,7 @@ impl TrackMap {
         self.counts.taken[usize::from(!is_update)] += taken;
     }
 
-    /// Writes the pieces of one band; those that need nothing else may wait in `run` for others that touch them.
+    /// Writes the pieces of one band. Pieces that destroy nothing may wait in `run`, to be joined with others that touch them.
     fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
         self.rewrite.plan(disk, &self.head, &self.tracks_used, band, pieces, self.tracks);
@@ -179,7 +179,7 @@ impl TrackMap {
         if self.rewrite.is_more() {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
-            // What waits lies before this band, and would spoil what is rewritten now.
+            // The write that waits is upstream, and would destroy sectors that are rewritten now.
             run.end_write(disk, data)?;
             self.rewrite.make(disk, band, data)?;
         } else {
@@ -273,7 +273,7 @@ impl Layer for TrackMap {
         run.end_write(disk, data)
     }
 
-    /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.
+    /// A track counts as in use up to its highest used sector: only sectors discarded at its end are dropped.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for piece in self.layout.pieces(lba, n) {
             let track = self.layout.band(&piece).base + piece.track;
@@ -298,7 +298,7 @@ impl Layer for TrackMap {
         true
     }
 
-    /// Which tracks are in use is known no more: from now on all of them are, as far as they were offered.
+    /// Forgets which tracks are in use: all that are offered to the host count as used.
     fn power_cut(&mut self) {
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
             let track = self.layout.band(&piece).base + piece.track;

@@ -1,8 +1,8 @@
-//! Sectors of a band that must be rewritten with a write, the reads and writes that do it, and the counts that decide: how far each track
-//! is in use, and how often it was written over.
+//! The sectors of a band that must be rewritten with a write, their reads and writes, and the counts that decide: how far each track is in
+//! use, and how often it was overwritten.
 //!
-//! The law of the drive says what a write destroys; what of it is in use is read before and written back in the order of
-//! PBAs, so that each write spoils only what is written after it. On each track one run of sectors is rewritten.
+//! The law of the drive says what a write destroys. Destroyed sectors in use are read before, and written back in the order of PBAs, so
+//! that each write destroys only sectors that are written after it. On each track one run of sectors is rewritten.
 
 use std::ops::Range;
 
@@ -19,24 +19,24 @@ use crate::units::Pba;
 /// A run of sectors of a track, as (first, end); empty where both are equal.
 type SectorSpan = (u64, u64);
 
-/// The head, as the layer takes it to be.
+/// The layer's model of the head.
 #[derive(Clone, Copy)]
 pub struct Head {
-    /// Tracks of a band that a write reaches, its own included.
+    /// Tracks of a band that a write damages, its own included.
     pub width: usize,
-    /// A write also spoils sectors of its own track, as laws that count sectors say.
+    /// True if a write also destroys sectors of its own track, as under laws that count sectors.
     pub in_track: bool,
-    /// Number of times that a sector may be written while what lies upstream is not; `None` for any number.
+    /// How often a sector may be written while the sectors upstream are not; `None` for any number of times.
     pub limit: Option<u32>,
-    /// Written over too often, a sector wears out sectors of its own track too.
+    /// True if a sector that is overwritten too often wears out sectors of its own track, too.
     pub wears_in_track: bool,
 }
 
 impl Head {
-    /// The head as the drive's law makes it, `width` tracks wide, for bands of `tracks` tracks.
+    /// The head under the drive's law, `width` tracks wide, for bands of `tracks` tracks.
     pub fn new(law: &Interference, width: u64, tracks: usize) -> Head {
         Head {
-            // It reaches no further than its band.
+            // Damage ends with the band.
             width: width.min(tracks as u64) as usize,
             in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
             limit: (law.upstream() > 0).then(|| law.writes_survived()),
@@ -48,13 +48,13 @@ impl Head {
 /// A write to one band, as it is planned and made.
 #[derive(Default)]
 pub struct Rewrite {
-    /// The host's sectors by track, each with the first sector's place in the request.
+    /// The host's sectors by track, each with the position of the first sector in the request.
     own: Vec<(SectorSpan, u64)>,
     /// Sectors that are written on each track, the host's included.
     spans: Vec<SectorSpan>,
-    /// Used part of each track once the host's sectors are written.
+    /// The used part of each track after the host's write.
     used: Vec<u64>,
-    /// Places of the spans in the buffer.
+    /// Positions of the spans in the buffer.
     places: Vec<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Rewrite {
         }
         self.spans.clear();
         self.spans.extend(self.own.iter().map(|own| own.0));
-        // What is rewritten too may itself spoil or wear others: on until nothing is added.
+        // Rewritten sectors may destroy or wear others: repeated until nothing is added.
         loop {
             self.add_spoilt(disk, head, band);
             if !self.add_worn(head, tracks_used, band) {
@@ -91,15 +91,15 @@ impl Rewrite {
         }
     }
 
-    /// True if anything but what the host writes is rewritten.
+    /// True if sectors other than the host's are rewritten.
     pub fn is_more(&self) -> bool {
         self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.0)
     }
 
-    /// Adds what the writes destroy of the sectors in use, from the first track to the last.
+    /// Adds the used sectors that the writes destroy, from the first track to the last.
     fn add_spoilt(&mut self, disk: &Disk, head: &Head, band: Band) {
         for track in 0..self.spans.len() {
-            // Laws that count sectors spoil some of the same track too, so that its span may grow and then spoil more.
+            // Under laws that count sectors, the track's own span may grow, and then destroy more.
             loop {
                 let span = self.spans[track];
                 if span.0 == span.1 {
@@ -113,6 +113,7 @@ impl Rewrite {
         }
     }
 
+    /// Adds the used sectors that a write of `span` on a track destroys to the spans to rewrite.
     fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
         let geometry = disk.geometry();
         let reach = track + 1..(track + head.width).min(self.spans.len());
@@ -131,17 +132,17 @@ impl Rewrite {
         }
     }
 
-    /// Adds all that lies upstream of sectors written too often; returns whether there was any.
+    /// Adds the sectors upstream of those written too often; returns whether there were any.
     fn add_worn(&mut self, head: &Head, tracks_used: &TrackUse, band: Band) -> bool {
         let Some(limit) = head.limit else { return false };
         let mut added = false;
-        // From the last track back, because wear reaches upstream: what is added lies before, and is looked at next.
+        // From the last track backwards, because wear acts upstream: added tracks come earlier, and are visited next.
         for track in (0..self.spans.len()).rev() {
             let (first, end) = self.spans[track];
             let worn = first < end && tracks_used.worn(band.base + track, first, limit);
             if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
-                    // All that is in use of the track: the counts of its writes begin anew only then (`is_fresh`).
+                    // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
                     self.add(up, (0, self.used[up]));
                 }
                 added = true;
@@ -150,13 +151,13 @@ impl Rewrite {
         added
     }
 
-    /// True if nothing within reach upstream of a track is in use.
+    /// True if no track within reach upstream is in use.
     fn is_alone(&self, head: &Head, track: usize) -> bool {
         let upstream = (track + 1).saturating_sub(head.width)..track;
         !head.wears_in_track && upstream.clone().all(|up| self.used[up] == 0)
     }
 
-    /// True if all within reach upstream of a track, and all of it, is written.
+    /// True if the track, and all tracks within reach upstream, are written whole.
     fn is_fresh(&self, head: &Head, track: usize) -> bool {
         let covered = |up: usize| self.used[up] == 0 || self.spans[up].0 == 0 && self.spans[up].1 >= self.used[up];
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
@@ -170,7 +171,7 @@ impl Rewrite {
         *span = if span.0 == span.1 { more } else { (span.0.min(more.0), span.1.max(more.1)) };
     }
 
-    /// Reads the tracks that the write takes along, and writes all of them with the host's `data`.
+    /// Reads the other tracks to rewrite, and writes all of them with the host's `data`.
     pub fn make(&mut self, disk: &mut Disk, band: Band, data: &Buf) -> DiskResult {
         self.places.clear();
         let mut sectors = 0;
@@ -199,9 +200,9 @@ impl Rewrite {
         run.end(|pba, at, n| disk.read(pba, n, Cause::Clean, buf, at))
     }
 
-    /// A run of tracks is the host's if nothing else is in it.
+    /// Writes the spans. The cause of a run is the host if it has no other sectors.
     fn write(&self, disk: &mut Disk, band: Band, buf: &Buf) -> DiskResult {
-        // In the order of PBAs, since a write spoils what lies behind it.
+        // In the order of PBAs, because a write destroys sectors behind it.
         let mut run = Joined::default();
         let mut cause = Cause::Host;
         for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {
@@ -216,7 +217,7 @@ impl Rewrite {
         run.end(|pba, at, n| disk.write(pba, n, cause, buf, at))
     }
 
-    /// Counts what was written.
+    /// Updates the counts of the tracks that were written.
     pub fn enter(&self, head: &Head, tracks_used: &mut TrackUse, band: Band) {
         for (track, &((first, end), _)) in self.own.iter().enumerate() {
             if first < end {
@@ -231,8 +232,8 @@ impl Rewrite {
         }
     }
 
-    /// (Taken along, refreshed): occupied tracks downstream that the host's tracks drag along (the paper's set D), and further tracks
-    /// that are rewritten because of wear.
+    /// Returns (taken along, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D),
+    /// and further tracks that are rewritten because of wear.
     pub fn taken(&self, head: &Head) -> (u64, u64) {
         let (mut taken, mut others, mut last) = (0, 0, None);
         for (track, &((first, end), _)) in self.own.iter().enumerate() {
@@ -249,7 +250,7 @@ impl Rewrite {
     }
 }
 
-/// The least run of `span` that holds all that `own` does not.
+/// The smallest run of `span` that covers all sectors that are not in `own`.
 fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
     match own {
         (first, end) if first == end => span,
@@ -259,12 +260,13 @@ fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
     }
 }
 
-/// Joins accesses that touch, on the platters and in the buffer: one waits for the next.
+/// Joins accesses that touch on the platters and in the buffer. One access waits for the next.
 #[derive(Default)]
 pub struct Joined(Option<(Pba, u64, u64)>);
 
 impl Joined {
-    /// Adds an access to `n` sectors at `pba`, those of the buffer from sector `at` on; makes the one that waits where they do not touch.
+    /// Adds an access to `n` sectors at `pba` with those of the buffer from sector `at` on. If it does not touch the waiting access, that
+    /// is made first.
     #[inline]
     pub fn add(
         &mut self,
@@ -281,7 +283,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Makes the access that waits.
+    /// Makes the waiting access.
     #[inline]
     pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
         self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
@@ -293,27 +295,27 @@ impl Joined {
         self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 
-    /// Makes the write of the host that waits.
+    /// Makes the host's waiting write.
     #[inline]
     pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
         self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 }
 
-/// Counts a track for each band and track, the bands one after another.
+/// The use of each track, band after band.
 pub struct TrackUse {
-    /// Sectors from the track's start to the end of the highest one that the host owns; 0 for an empty track.
+    /// Sectors from the track's start to the end of the highest used one; 0 for an empty track.
     used: Vec<u32>,
     /// Tracks in use.
     pub in_use: u64,
     wear: Option<Wear>,
 }
 
-/// Kept only where overwriting has a limit.
+/// Wear of tracks. Kept only if overwriting has a limit.
 struct Wear {
     /// Sectors from the track's start to the end of the highest one ever written.
     written: Vec<u32>,
-    /// No sector of the track was written more often since any one within reach upstream was.
+    /// How often some sector of the track was written since the sectors within reach upstream were: an upper bound.
     writes: Vec<u32>,
 }
 
@@ -322,7 +324,7 @@ state! { TrackUse { parts: wear; sized: used; values: in_use; } }
 state! { Wear { sized: written, writes; } }
 
 impl TrackUse {
-    /// For this many tracks, all empty.
+    /// Counts for this many empty tracks.
     pub fn new(tracks: u64, limited: bool) -> TrackUse {
         let zeros = || vec![0; tracks as usize];
         let wear = limited.then(|| Wear { written: zeros(), writes: zeros() });
@@ -335,7 +337,7 @@ impl TrackUse {
         u64::from(self.used[track])
     }
 
-    /// The host wrote a track up to sector `end`.
+    /// Notes that the host wrote a track up to sector `end`.
     #[inline]
     pub fn write(&mut self, track: usize, end: u64) {
         let used = &mut self.used[track];
@@ -343,7 +345,7 @@ impl TrackUse {
         *used = (*used).max(end as u32);
     }
 
-    /// The host wrote some empty tracks up to sector `end` once, in the order of PBAs.
+    /// Notes that the host wrote empty tracks up to sector `end` once, in the order of PBAs.
     pub fn fill(&mut self, tracks: Range<usize>, end: u64) {
         self.in_use += tracks.len() as u64;
         self.used[tracks.clone()].fill(end as u32);
@@ -353,7 +355,7 @@ impl TrackUse {
         }
     }
 
-    /// The host gave up the sectors `first..end` of a track: nothing is in use from `first` on if `end` was the highest.
+    /// Notes that the host discarded the sectors `first..end` of a track. If `end` is the end of its used part, that now ends at `first`.
     pub fn discard(&mut self, track: usize, first: u64, end: u64) {
         let used = &mut self.used[track];
         if u64::from(*used) <= end && first < u64::from(*used) {
@@ -362,7 +364,7 @@ impl TrackUse {
         }
     }
 
-    /// Nothing is known of a track but that the host may own it up to sector `end`.
+    /// Forgets the counts of a track, of which the host may use the sectors up to `end`.
     pub fn forget(&mut self, track: usize, end: u64) {
         self.write(track, end);
         if let Some(wear) = &mut self.wear {
@@ -371,16 +373,15 @@ impl TrackUse {
         }
     }
 
-    /// True if a write from sector `first` of a track on goes over sectors written so often that what lies upstream would
-    /// not survive it.
+    /// True if a write from sector `first` of a track on overwrites sectors so often that those upstream would not survive.
     #[inline]
     pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {
         let worn = |wear: &Wear| first < u64::from(wear.written[track]) && wear.writes[track] >= limit;
         self.wear.as_ref().is_some_and(worn)
     }
 
-    /// Sectors `first..end` of a track were written; `fresh` if all within reach upstream was written just before, and
-    /// `alone` if nothing there is in use.
+    /// Counts a write of the sectors `first..end` of a track. `fresh` if all tracks within reach upstream were written just before, `alone`
+    /// if none of them is in use.
     pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
         let Some(Wear { written, writes }) = &mut self.wear else { return };
         writes[track] = match (alone, fresh || first >= u64::from(written[track])) {
@@ -398,7 +399,7 @@ impl TrackUse {
         (self.used.len() * lists * size_of::<u32>()) as u64
     }
 
-    /// The counts, against `room`: how many sectors of each track the host can own.
+    /// Checks the counts against `room`, the usable sectors of each track.
     pub fn check(&self, room: impl Fn(usize) -> u64) -> DiskResult {
         if let Some(track) = (0..self.used.len()).find(|&track| self.used(track) > room(track)) {
             return inconsistent(format!("track {track} is in use to sector {}, past its end", self.used(track)));

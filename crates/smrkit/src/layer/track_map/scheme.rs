@@ -1,8 +1,8 @@
 //! The notation of He & Du, HotStorage 2014: in which order the tracks of bands are used.
 //!
-//! A digit is a track. Tracks outside `R(…)` are used band by band in the order written; each track inside `R(…)` is
-//! taken across all bands before the next. More than nine tracks are written with hyphens: `10-3-R(1-2)-…`. The groups
-//! follow each other as they stand, which the paper's own schemes leave open.
+//! A digit is a track. Tracks outside `R(…)` are used band by band in the order written; each track inside `R(…)` is used in all bands
+//! before the next. More than nine tracks are written with hyphens: `10-3-R(1-2)-…`. Groups are used in the order written; the paper's own
+//! schemes leave that open.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -46,7 +46,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     hyphens: bool,
-    /// Track and where it was named.
+    /// The tracks, and where in the text each was named.
     named: Vec<(u32, usize)>,
     groups: Vec<Range<usize>>,
 }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Every track from 1 to the number of tracks, once.
+    /// Checks that every track from 1 to the number of tracks is named once.
     fn all_named(&self) -> Result<(), Error> {
         let tracks = self.named.len();
         let mut sorted = self.named.clone();

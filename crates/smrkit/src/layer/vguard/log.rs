@@ -1,7 +1,7 @@
 //! The persistent cache of `vguard`: a circular log of whole tracks, and the exception map that finds them.
 //!
-//! A slot is a track of the cache. An entry is a home track's data from a slot's first sector on, with a copy of the map
-//! behind it; it takes as many slots as that needs. Positions count slots and never wrap.
+//! A slot is a track of the cache. An entry is the data of a home track, followed by a copy of the map; it begins with a slot, and takes as
+//! many slots as it needs. Positions count slots and never wrap.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ use crate::units::{Pba, Track};
 /// A cached track in the log.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct CachedTrack {
-    /// Track of the copy.
+    /// The home track.
     pub track: u32,
     /// True if it is the track's valid copy.
     pub valid: bool,
     /// Number of its slots.
     pub slots: u64,
-    /// Its first slot, counted on over the laps.
+    /// The position of its first slot.
     pub position: u64,
     /// Beginning of its data.
     pub pba: Pba,
@@ -33,14 +33,14 @@ pub(super) struct Slots {
     geometry: Geometry,
     count: u64,
     copy_sectors: u64,
-    /// Slots that an entry takes at most.
+    /// The most slots of an entry.
     pub most: u64,
-    /// Slots that may be left out at the end of a lap.
+    /// Slots that may be skipped at the end of a lap.
     pub skipped: u64,
 }
 
 impl Slots {
-    /// `None` where the longest track with a copy of the map does not fit.
+    /// `None` if the longest track with a copy of the map does not fit.
     pub fn new(geometry: &Geometry, count: u64, copy_sectors: u64, longest: u64) -> Option<Slots> {
         let mut slots = Slots { geometry: geometry.clone(), count, copy_sectors, most: 0, skipped: 0 };
         let fits = (0..count).map_while(|slot| slots.taken_at(slot, longest));
@@ -67,13 +67,13 @@ impl Slots {
 pub(super) struct TrackLog {
     pub places: Slots,
     slots: Divisor,
-    /// The oldest valid entry first.
+    /// Entries, beginning with the oldest valid one.
     pub entries: VecDeque<CachedTrack>,
-    /// The number of the oldest; numbers count from 1 and never come again.
+    /// The number of the oldest entry. Numbers count from 1 and are never reused.
     pub first: u64,
-    /// Place of the next entry, or of the next after it on which it fits.
+    /// Position of the next entry, or before it, if the entry does not fit there.
     pub head: u64,
-    /// The number of a home track's valid entry; 0 where it is not cached.
+    /// The number of each home track's valid entry; 0 if it is not cached.
     numbers: Vec<u64>,
     pub valid_entries: u64,
     /// Slots of valid entries.
@@ -108,7 +108,7 @@ impl TrackLog {
         self.slots.value
     }
 
-    /// Place from `head` on of an entry with `sectors` of data, and the number of slots it would take.
+    /// The first position from `head` on for an entry with `sectors` of data, and the number of slots that it would take.
     pub fn place(&self, head: u64, sectors: u64) -> (u64, u64) {
         let slot = self.slots.remainder(head);
         match self.places.taken_at(slot, sectors) {
@@ -156,12 +156,12 @@ impl TrackLog {
         self.entries.len() as u64
     }
 
-    /// The position of the oldest valid entry; the head where there is none.
+    /// The position of the oldest valid entry, or the head if there is none.
     pub fn tail(&self) -> u64 {
         self.entries.front().map_or(self.head, |entry| entry.position)
     }
 
-    /// Appends the valid entry of a home track; an older one is no longer valid.
+    /// Appends an entry of a home track, which makes an older one invalid.
     pub fn push(&mut self, track: u32, position: u64, slots: u64) {
         self.drop(track);
         self.numbers[track as usize] = self.next_number();
@@ -172,7 +172,7 @@ impl TrackLog {
         self.active_slots += slots;
     }
 
-    /// The entry of a home track is no longer valid.
+    /// Makes the entry of a home track invalid.
     pub fn drop(&mut self, track: u32) {
         let number = std::mem::take(&mut self.numbers[track as usize]);
         if number == 0 {

@@ -1,8 +1,8 @@
 //! Virtual Guard: Shafaei & Desnoyers, "Virtual Guard: A Track-Based Translation Layer for Shingled Disks", HotStorage 2017.
 //!
-//! Writes go in place; the track that they would damage is copied to a persistent cache first. Bands are cleaned when too
-//! much is cached. Where a write damages sectors of its own track (laws that count in sectors), nothing can be written in
-//! place, and the written track itself is moved to the cache. Left out: the paper's own simulator's timing of commands.
+//! Writes go in place; the track that they would damage is copied to a persistent cache first. Bands are cleaned when too much is cached.
+//! Where a write damages sectors of its own track (laws that count in sectors), nothing can be written in place, and the written track
+//! itself is moved to the cache. Left out: the timing of commands in the paper's own simulator.
 
 mod log;
 #[cfg(test)]
@@ -90,27 +90,27 @@ struct VguardSettings {
     partial: bool,
     spread: CommandShare,
     idle_delay: Option<Nanos>,
-    /// True if a write leaves the rest of its own track alone.
+    /// True if a write does not damage the rest of its own track.
     in_place: bool,
-    /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
+    /// Cleaning is due when the log takes more slots than this, so that commands rarely find no room.
     slots_limit: u64,
-    /// Valid entries that a copy of the map has room for, and its sectors.
+    /// The most valid entries in a copy of the map; `copy_sectors` is the length of a copy.
     entries_max: u64,
     copy_sectors: u64,
     /// Bits of an entry of the map.
     entry_bits: u64,
 }
 
-/// What the platters say of the map: a drive that finds its map there after a power cut must not write over it.
+/// The state of the map on the platters, which a drive must not overwrite because it reads its map from there after a power cut.
 #[derive(Default, Serialize, Deserialize)]
 struct SavedMap {
-    /// The log's tail in the newest copy: what lies before may be overwritten.
+    /// The log's tail in the newest copy: slots before it may be overwritten.
     tail: u64,
-    /// The newest entry and the log's head in the copy in a map slot, from which the log would be followed.
+    /// The newest entry in the copy in a map slot, from which the log would be followed; `head` is the log's head in it.
     number: u64,
     head: u64,
     next_slot: usize,
-    /// Home tracks that the newest copy takes for cached or under way, and that were rewritten since.
+    /// Home tracks that the newest copy says are cached or being cleaned, and that were rewritten since.
     rewritten: Vec<Range<u32>>,
 }
 
@@ -152,13 +152,13 @@ impl VguardKeys {
     }
 }
 
-/// Plan of a drive by the parameters, before any state.
+/// Limits and layout of the layer on a drive, without state.
 struct VguardPlan {
     home: Home,
     slots: Slots,
     entries_max: u64,
     copy_sectors: u64,
-    /// Slots that the log needs for one write.
+    /// The slots that one write needs.
     least: u64,
     cache_tracks: u64,
     alpha: u64,
@@ -171,7 +171,7 @@ impl VguardPlan {
         let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
         let cache_tracks = reserve.cache_tracks;
         let (alpha, beta) = keys.thresholds(drive);
-        // Cleaning is paced, so that a little more than alpha is cached at times.
+        // Cleaning is paced, so at times a little more than alpha is cached.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let copy_sectors = copy_sectors(drive, cache_tracks, entries_max);
         let home = Home::new("vguard", drive, &Reserve { map_sectors: copy_sectors, ..reserve })?;
@@ -190,9 +190,9 @@ impl VguardPlan {
 /// Words of a copy of the map before its entries: kind, number, place and track of the newest entry, the stage of cleaning under way.
 const COPY_HEAD_WORDS: u64 = 9;
 
-/// Sectors of a copy of the map, behind each cached track and now and then in a slot of its own. It says which slots hold valid
-/// entries (a bit each) and whose they are: about 30 KB for the 5 TB drive, as in the paper. Where an entry was torn the next one is
-/// written over it, so that a copy keeps the data before it at the distance that a second write wears.
+/// Sectors of a copy of the map, which follows each cached track, and now and then has a slot of its own. It records which slots hold valid
+/// entries (a bit for each) and of which tracks: about 30 KB for the 5 TB drive, as in the paper. A torn entry is overwritten by the next
+/// one; the copy keeps that at the distance from older data at which a second write does no harm.
 fn copy_sectors(drive: &Drive, slots: u64, entries_max: u64) -> u64 {
     let words = (entries_max * track_bits(drive)).div_ceil(64) + slots.div_ceil(64);
     record_sectors(COPY_HEAD_WORDS + words).max(drive.interference.upstream())
@@ -202,7 +202,7 @@ fn track_bits(drive: &Drive) -> u64 {
     bits(drive.geometry.tracks.min(u64::from(u32::MAX)))
 }
 
-/// Bits that tell `count` things apart.
+/// Bits needed to number `count` things.
 fn bits(count: u64) -> u64 {
     u64::from(64 - (count.max(2) - 1).leading_zeros())
 }
@@ -237,13 +237,13 @@ impl Vguard {
         })
     }
 
-    /// Place of a sector now.
+    /// Current place of a sector.
     #[inline]
     fn place(&self, spot: &HomeLocation) -> Pba {
         if let Some(entry) = self.log.find(spot.track) {
             return entry.pba + spot.offset;
         }
-        // While a band is rewritten, a track may be whole in the scratch pad alone.
+        // While a band is rewritten, the only intact copy of a track may be in the scratch pad.
         if self.cleaner.is_working()
             && let Some(start) = self.cleaner.scratch_copy(&self.home, spot.track)
         {
@@ -252,7 +252,7 @@ impl Vguard {
         spot.pba
     }
 
-    /// A read over several tracks: what touches on the platters is read at once.
+    /// Reads several tracks; sectors that are contiguous on the platters in one access.
     fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut done = 0;
         let pieces = std::iter::from_fn(|| {
@@ -295,7 +295,7 @@ impl Vguard {
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
         let slot = self.saved.next_slot;
         disk.write_metadata(self.home.maps[slot], self.settings.copy_sectors)?;
-        // Only now: a copy that the power cut has torn frees nothing.
+        // After the write, because a torn copy frees nothing.
         self.saved = SavedMap {
             tail: self.log.tail(),
             number: self.log.next_number() - 1,
@@ -339,7 +339,7 @@ impl Layer for Vguard {
         Ok(())
     }
 
-    /// Tracks are copied whole: what the host no longer needs saves no work.
+    /// Does nothing: tracks are copied whole, so discarded sectors save no work.
     fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
         Ok(())
     }
@@ -360,12 +360,12 @@ impl Layer for Vguard {
         true
     }
 
-    /// All data is at home, where every track counts as in use.
+    /// All data is at home, and every track counts as in use.
     fn fill(&mut self) -> Arc<dyn Placement> {
         self.home.placement()
     }
 
-    /// The map survives (assumption: its copies tell of everything), and what cleaning saved in the scratch pad.
+    /// The map survives (assumption: its copies hold all of it), and so do the tracks that cleaning saved in the scratch pad.
     fn power_cut(&mut self) {
         self.cleaner.power_cut();
     }
@@ -386,7 +386,7 @@ impl Layer for Vguard {
         self.check_log()
     }
 
-    /// For as many entries as may be used before cleaning is due.
+    /// Memory for as many entries as may be used before cleaning is due.
     fn map_bytes(&self) -> u64 {
         self.bytes_of_map(self.settings.alpha.min(self.log.slots()))
     }

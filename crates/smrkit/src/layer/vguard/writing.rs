@@ -1,9 +1,9 @@
 //! Writes in place, the copies that make them safe, and the four cases of figure 1.
 //!
-//! So that a drive could find its map on the platters, the newest copy of the map is behind the newest entry or in a map slot; from the
-//! slot on, no entry's copy is destroyed; and what the newest copy takes for valid is not overwritten.
+//! So that a drive could read its map from the platters, three rules hold: the newest copy of the map follows the newest entry or is in a
+//! map slot; no copy of an entry after that slot is destroyed; and tracks that the newest copy says are valid are not overwritten.
 //!
-//! This is also where it is decided when cleaning is due, which bands are cleaned, and how far (section 2.3).
+//! Also decides when cleaning is due, which bands are cleaned, and how far (section 2.3).
 
 use std::ops::Range;
 
@@ -45,12 +45,13 @@ impl Vguard {
         self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
     }
 
-    /// True if writes in place are not restricted by the law, by cleaning at work, or by what was not saved.
+    /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and nothing is unsaved.
     #[inline]
     fn is_plain(&self) -> bool {
         self.settings.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
     }
 
+    /// Writes a piece into the cache or to its home, and makes room for it until that succeeds.
     fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
         let spot = piece.spot;
         loop {
@@ -66,7 +67,7 @@ impl Vguard {
         }
     }
 
-    /// Figure 1 (a) and (b). Returns `false` where the cache has no room for what must be copied first.
+    /// Figure 1 (a) and (b). Returns `false` if the cache has no room for the tracks that must be copied first.
     fn write_home(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult<bool> {
         let track = piece.spot.track;
         if !self.settings.in_place {
@@ -77,7 +78,7 @@ impl Vguard {
         if missing > 0 && !self.has_room(missing) {
             return Ok(false);
         }
-        // Copies come first, because the write destroys what they are made of.
+        // Copied first, because the write destroys these tracks.
         for next in followers {
             if !self.log.has(next) {
                 self.copy(disk, next)?;
@@ -85,38 +86,38 @@ impl Vguard {
             }
         }
         if self.saved.rewritten.iter().any(|tracks| tracks.contains(&track)) {
-            // The newest copy of the map has the track in the cache: a drive that found it would bring back what is written over now.
+            // The newest copy of the map says that the track is cached: a drive that read it after a power cut would return old data.
             self.save(disk)?;
         }
         disk.write(piece.spot.pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
 
-    /// Figure 1 (c), where nothing valid is in the way, and (d).
+    /// Figure 1 (c), if the write destroys nothing valid, and (d).
     fn write_cached(&mut self, disk: &mut Disk, piece: TrackWrite, entry: &CachedTrack) -> DiskResult<bool> {
         let track = piece.spot.track;
         let pba = entry.pba + piece.spot.offset;
         if !self.settings.in_place {
             return self.relocate(disk, piece);
         }
-        // Figure 1d moves the written track; section 2.1 would move those that follow it.
+        // As in figure 1d, moves the written track; section 2.1 would move the tracks that follow it.
         let Some(newest) = self.destroys(disk, track, pba, piece.sectors) else { return self.relocate(disk, piece) };
         if newest > self.saved.number || !self.saved.rewritten.is_empty() {
-            // The write destroys copies of the map that a drive would need to follow the log.
+            // A new copy is saved, because the write destroys copies of the map that a drive would need to follow the log.
             self.save(disk)?;
         }
         disk.write(pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
 
-    /// The newest entry of which a write to a cached track would destroy the copy of the map, 0 if none; `None` if it would
-    /// destroy data of a cached track.
+    /// The newest entry whose copy of the map a write to a cached track would destroy, or 0; `None` if it would destroy data of a cached
+    /// track.
     fn destroys(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> Option<u64> {
         let lost = destroyed(disk, pba, n);
         let mut newest = 0;
         let own = self.log.number(track);
         for (number, other) in (own..).zip(self.log.entries.range((own - self.log.first) as usize..)) {
-            // On the next lap the log goes on elsewhere.
+            // Entries from here on are out of reach, or on another lap.
             if other.pba >= lost.end || (number > own && other.pba < pba) {
                 break;
             }
@@ -131,7 +132,7 @@ impl Vguard {
         Some(newest)
     }
 
-    /// Moves a track to the log's head with what the host writes to it.
+    /// Moves a track to the log's head, with the host's write in it.
     fn relocate(&mut self, disk: &mut Disk, piece: TrackWrite) -> DiskResult<bool> {
         if !self.has_room(1) {
             return Ok(false);
@@ -164,21 +165,21 @@ impl Vguard {
         let sectors = self.home.sectors(track);
         let (position, slots) = self.log.place(self.log.head, sectors);
         if position + slots + self.home.reach > self.saved.head + self.log.slots() {
-            // It would overwrite the entry from which the log is followed.
+            // The append would overwrite the entry from which the log is followed.
             self.save(disk)?;
         }
         let written = sectors + self.settings.copy_sectors;
         let mut entry = disk.metadata(written);
         entry.put(0, buf, 0, sectors);
         disk.write(self.log.places.start(self.log.slot(position)), written, Cause::Host, &entry, 0)?;
-        // Only now: a torn copy must not stand in for what it was to replace.
+        // After the write: a torn copy must not replace the old one.
         self.log.push(track, position, slots);
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.note_fill();
         Ok(())
     }
 
-    /// The most that the cache held.
+    /// Updates the largest number of cached tracks so far.
     pub(super) fn note_fill(&mut self) {
         let (log, counts) = (&self.log, &mut self.counts);
         counts.cached_tracks_max = counts.cached_tracks_max.max(log.valid_entries);
@@ -189,12 +190,12 @@ impl Vguard {
     /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
         let places = &self.log.places;
-        // Each entry may take the most slots, and the lap may end before the first of them.
+        // Assumes that each entry takes the most slots, and that the lap ends before the first.
         let end = self.log.head + places.skipped + tracks * places.most + self.home.reach;
         end <= self.saved.tail + self.log.slots() && self.log.valid_entries + tracks <= self.settings.entries_max
     }
 
-    /// A stage that holds one of these tracks in memory is finished before they change.
+    /// Finishes a stage of cleaning that holds one of these tracks in memory, before they change.
     fn finish_stage_over(&mut self, disk: &mut Disk, tracks: std::ops::Range<u32>) -> DiskResult {
         while overlap(&self.cleaner.held(), &tracks) {
             self.clean_a_phase(disk)?;
@@ -209,7 +210,7 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// The sectors that a write destroys at most, also if the power is cut after its first.
+/// The sectors that a write may destroy, also if a power cut tears it after its first sector.
 #[inline]
 fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
     let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
@@ -225,7 +226,7 @@ pub(super) enum CommandShare {
 }
 
 impl Vguard {
-    /// Before a command: one phase of cleaning, or as many as keep up with what became due.
+    /// Cleans before a command: one phase, or as many as are needed to keep up.
     #[inline]
     pub(super) fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.is_cleaning() && !self.episode.is_idle() || self.overdue() > 0 {
@@ -234,7 +235,7 @@ impl Vguard {
         Ok(false)
     }
 
-    /// One phase of cleaning that nothing is due for; returns whether anything was cached.
+    /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.is_cleaning() {
@@ -252,7 +253,7 @@ impl Vguard {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// Number of tracks too many in the cache (α), in the log (β), or for the room that is to be kept free.
+    /// By how many tracks the cache (α) or the log (β) exceeds its threshold, or free slots fall short.
     #[inline]
     fn overdue(&self) -> u64 {
         let cached = self.log.valid_entries.saturating_sub(self.settings.alpha);
@@ -280,7 +281,7 @@ impl Vguard {
         by_spread || self.episode.falls_short_of(self.overdue())
     }
 
-    /// Makes room in a full cache: frees tracks on the platters that are free in memory, or cleans while the host waits.
+    /// Makes room in a full cache: saves the map, if that frees slots, or else cleans while the host waits.
     pub(super) fn make_room(&mut self, disk: &mut Disk) -> DiskResult {
         if self.saved.tail < self.log.tail() {
             return self.save(disk);
@@ -296,7 +297,7 @@ impl Vguard {
         }
     }
 
-    /// Takes the bands of the oldest cached tracks: two, which may mean more than the two oldest tracks.
+    /// Begins an episode with the two bands of the oldest cached tracks; these may have more cached tracks than the oldest.
     fn begin_episode(&mut self, disk: &Disk, begin: fn(&mut Episode, &[u32], u64)) {
         let (mut bands, mut frees) = ([0; Episode::BANDS], 0);
         let mut count = 0;
@@ -315,8 +316,8 @@ impl Vguard {
         begin(&mut self.episode, &bands[..count], frees);
     }
 
-    /// The tracks of a band to rewrite; `None` if none is cached. Those before the first cached one are skipped, unless
-    /// rewriting would wear them. Partial cleaning stops at the next cached track after the one that waited longest.
+    /// The tracks of a band to rewrite; `None` if none is cached. Tracks before the first cached one are skipped, unless the rewrite would
+    /// wear them. Partial cleaning stops at the next cached track after the oldest one.
     fn plan(&self, law: &Interference, band: u32) -> Option<Range<u32>> {
         let tracks = self.home.tracks_of(band);
         let cached = |t: &u32| self.log.has(*t);
@@ -328,7 +329,7 @@ impl Vguard {
         Some(start..end)
     }
 
-    /// One phase of the band at work, or of the next one of the episode.
+    /// Does one phase of the current band, or of the next one of the episode.
     pub(super) fn clean_a_phase(&mut self, disk: &mut Disk) -> DiskResult {
         while !self.cleaner.is_working() {
             let Some(band) = self.episode.next_band() else { return Ok(()) };
@@ -358,7 +359,7 @@ impl Vguard {
             self.free(tracks);
             self.counts.bands_cleaned += u64::from(over);
             if over && self.episode.is_last_band() {
-                // There is none: the episode ends with this phase, and not with that of the next command.
+                // No band is left: ends the episode with this phase, rather than with the next command's.
                 self.episode.next_band();
             }
         }

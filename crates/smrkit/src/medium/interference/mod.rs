@@ -1,8 +1,8 @@
 //! The shingling law: what a write destroys downstream, in the four forms that the papers use; and that of interlaced tracks.
 //!
-//! Blocks: Cassuto 2010, definition 2. Tracks: Vguard 2017, He & Du 2014. Distances: Caveat-Scriptor 2015. Physical:
-//! Cassuto 2010, definition 1, from which the others are derived. The history that the DPID needs is
-//! kept by the medium that holds stamps; here is only the arithmetic.
+//! Blocks: Cassuto 2010, definition 2. Tracks: Vguard 2017, He & Du 2014. Distances: Caveat-Scriptor 2015. Physical: Cassuto 2010,
+//! definition 1, from which the others are derived. The history that the DPID needs is kept by the medium that holds stamps; this module is
+//! only arithmetic.
 //!
 //! The physical interference profile: a write at some angles damages the neighbouring tracks around those angles.
 //!
@@ -14,11 +14,10 @@ use crate::error::Error;
 use crate::geometry::{Edge, Geometry, Guard, RecordingZone, Turn};
 use crate::units::{Pba, Track};
 
-/// Sectors or tracks that interference spans at most: more than any drive has, so that sums of them can be told.
+/// The most sectors or tracks that interference spans: more than any drive has, so that sums don't overflow.
 const REACH_MAX: u64 = 1 << 40;
 
-/// Sectors that a write destroys. Within one command sectors are written in ascending order, so that what the command itself
-/// writes later survives.
+/// Sectors that a write destroys. Within one command sectors are written in ascending order, so that sectors written later in it survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
     /// A conventional disk: nothing.
@@ -32,8 +31,8 @@ pub enum Interference {
     Tracks {
         /// The head's width W in tracks, at least 1.
         width: u64,
-        /// Tracks from one band's start to the next, counted from each recording zone's first track; `None` where
-        /// damage stops only at the disk's end.
+        /// Tracks from one band's start to the next, counted from each recording zone's first track; `None` if damage stops only at the
+        /// disk's end.
         band: Option<u64>,
     },
     /// All `did` sectors that follow; and, written again, the `dpid` sectors before.
@@ -42,12 +41,12 @@ pub enum Interference {
         did: u64,
         /// Drive prefix isolation distance in sectors.
         dpid: u64,
-        /// Number of writes to one sector since x was written that x survives: 1 is the paper's rule.
+        /// How many writes to one sector its upstream neighbour survives, since it was written itself: 1 by the paper's rule.
         writes: u32,
     },
     /// Tracks and angles.
     Physical(Profile),
-    /// Tracks by turns on top and at the bottom in each recording zone, the first on top. A write to a bottom track destroys the sectors of the
+    /// Alternating top and bottom tracks in each recording zone, the first on top. A write to a bottom track destroys the sectors of the
     /// same numbers on both tracks beside it; one to a top track destroys nothing.
     Interlaced,
 }
@@ -117,8 +116,8 @@ impl Interference {
         }
     }
 
-    /// Calls `hit` with every run of sectors outside `pba .. pba + n` that a write of it destroys downstream, in
-    /// ascending order. Of interlaced tracks it destroys such inside as well, which it has written before.
+    /// Calls `hit` with every run of sectors outside `pba .. pba + n` that a write of these destroys downstream, in ascending order. On
+    /// interlaced tracks also with runs inside that it has written before.
     pub fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, mut hit: impl FnMut(Pba, u64)) {
         if n == 0 {
             return;
@@ -135,8 +134,8 @@ impl Interference {
         }
     }
 
-    /// The exclusive end of the last sector that a write of `pba .. pba + n` may destroy, clipped to the disk;
-    /// `pba + n` if it destroys none. Never too low; for the physical form it may be a track's end too high.
+    /// The exclusive end of the last sector that a write of `pba .. pba + n` may destroy, clipped to the disk; `pba + n` if it destroys
+    /// none. An upper bound: under the physical form it may be the end of the track.
     pub fn downstream_end(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
         self.downstream(g, pba, n).1
     }
@@ -162,7 +161,7 @@ impl Interference {
         }
     }
 
-    /// Number of sectors before a sector that suffer when it is written again: the DPID; 0 for other forms.
+    /// How many sectors upstream of a sector suffer when it is written again: the DPID; 0 for other forms.
     pub fn upstream(&self) -> u64 {
         match *self {
             Interference::Distances { dpid, .. } => dpid,
@@ -170,7 +169,7 @@ impl Interference {
         }
     }
 
-    /// Number of writes to one sector, since a neighbour upstream was written, that this neighbour survives (U).
+    /// How many writes to one sector its upstream neighbour survives, since that was written (U).
     pub fn writes_survived(&self) -> u32 {
         match *self {
             Interference::Distances { writes, .. } => writes,
@@ -265,7 +264,7 @@ impl Interference {
     }
 }
 
-/// True if a track lies at the bottom where tracks are interlaced.
+/// True if a track is a bottom track of interlaced ones.
 pub fn is_bottom(g: &Geometry, track: Track) -> bool {
     (track - g.zone_of_track(track).first_track) % 2 == 1
 }
@@ -280,7 +279,7 @@ fn destroyed_on_top(g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u6
         let zone = g.zone_of_track(bottom);
         for top in [bottom - 1, bottom + 1].into_iter().filter(|&top| zone.holds(top)) {
             let (start, sectors) = (g.track_start(top), g.track_sectors(top));
-            // What the command writes later survives.
+            // Sectors that the command writes later survive.
             let first = if top > bottom { (start + from).max(end) } else { start + from };
             let stop = start + to.min(sectors);
             if first < stop {
@@ -298,13 +297,13 @@ fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
     zone.first_track.0 + (k - k % band).saturating_add(band).min(zone.tracks)
 }
 
-/// `downstream` where damage counts in tracks.
+/// `downstream` for laws that count tracks.
 fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> (Pba, Pba) {
     let end = pba + n;
     let (first, last) = g.tracks_of(pba, n);
     let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
     let start = if damaged_by_itself { end } else { g.track_start_near(end - 1, last + 1) };
-    // A head of one track reaches nothing; a write over several tracks reaches the rest of its last at least.
+    // A head of one track damages nothing. A write over several tracks damages at least the rest of its last.
     if width <= 1 {
         return (start, end);
     }
@@ -315,8 +314,8 @@ fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>)
 #[cfg(test)]
 mod tests;
 
-/// The quadruple of definition 1. The direction belongs to the recording zone: where a zone shingles the other way,
-/// the head is taken to be mirrored.
+/// The quadruple of definition 1. The direction depends on the recording zone: in a zone that shingles the other way, the head counts as
+/// mirrored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// s_id: tracks affected toward the inner edge, the written one included.
@@ -332,7 +331,7 @@ pub struct Profile {
 /// Raw sectors damaged on one track, as (first, end); narrow heads need no heap.
 type DamagedRuns = SmallVec<[(u64, u64); 4]>;
 
-/// Wider heads than this are taken for a mistake.
+/// Wider heads than this are refused as a mistake.
 pub const WIDTH_MAX: u64 = 1024;
 
 impl Profile {
@@ -369,8 +368,8 @@ impl Profile {
         if self.outer_tracks > 1 { Edge::Outer } else { Edge::Inner }
     }
 
-    /// See `Interference::destroyed`. Tracks of the command other than its last are rewritten by it; so only what
-    /// lies at or beyond its end can be lost, and only the last `width − 1` tracks written reach that far.
+    /// See `Interference::destroyed`. The command itself rewrites its tracks, except for the last. So only sectors at or beyond its end can
+    /// be lost, and only the last `width − 1` written tracks reach that far.
     pub(super) fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u64)) {
         let end = pba + n;
         let (first, last) = (g.track_of(pba), g.track_of(end - 1));
@@ -392,7 +391,7 @@ impl Profile {
         }
     }
 
-    /// Adds the raw sectors of `track` that are damaged by what `extent` writes on the track `writer` before it.
+    /// Adds the raw sectors of `track` that are damaged by the part of `extent` on the track `writer` before it.
     fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut DamagedRuns) {
         let from = g.zone_of_track(writer);
         let to = if from.holds(track) { from } else { g.zone_of_track(track) };
@@ -402,7 +401,7 @@ impl Profile {
         let base = to.raw_start(track);
         let all = (base, base + to.track_sectors);
         let origin = from.raw_start(writer);
-        // Defects at either end of a track are not written, whether the extent goes on beyond them or not.
+        // Defects at either end of a track are not written, whether the extent continues beyond them or not.
         let own = g.track_start(writer);
         let (first, end) = (extent.0.max(own), extent.1.min(own + g.track_sectors(writer)));
         if first >= end {
@@ -416,7 +415,7 @@ impl Profile {
             runs.push(all);
             return;
         }
-        // From the first damaged angle, measured on the damaged track; sectors that the arc only touches are lost too.
+        // From the first damaged angle, on the damaged track. Sectors that the arc only touches are lost, too.
         let low = from.angle(writer - from.first_track, start).wrapping_sub(self.ccw);
         let low = low.wrapping_sub(to.angle(track - to.first_track, 0));
         let first = low / to.sector_turn();
@@ -434,7 +433,7 @@ impl Profile {
     }
 }
 
-/// True if `track` lies in reach of a head on `writer` on the same surface, with everything between them in order.
+/// True if `track` is in reach of a head on `writer`: on the same surface, with consecutive tracks between them.
 fn neighbours(g: &Geometry, from: &RecordingZone, to: &RecordingZone, writer: Track, track: Track, width: u64) -> bool {
     if from.first_track == to.first_track {
         return true;
@@ -461,8 +460,8 @@ fn joined(runs: &mut DamagedRuns) -> impl Iterator<Item = (u64, u64)> + '_ {
     runs.iter().copied()
 }
 
-/// Checks that, where the last tracks of a recording zone endanger another zone on the surface, that zone comes next in the
-/// order of PBAs and shingles the same way; else `width − 1` guard tracks must lie between.
+/// Checks that a zone endangered by the last tracks of another on the same surface comes next in the order of PBAs, and shingles the same
+/// way; else `width − 1` guard tracks must lie between.
 pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result<(), Error> {
     let zones = &g.zones;
     if width <= 1 {
