@@ -1,17 +1,17 @@
-//! The benchmarks of Kadekodi et al. 2015 (section 5) as seeded workloads. Only what they ask of a file system; their volumes
-//! are not given in the paper and are assumptions.
+//! The benchmarks of Kadekodi et al. 2015 (section 5) as seeded workloads: only their requests to a file system. The paper does not give
+//! their volumes, which are assumptions.
 //!
-//! Filebench's file server (McDougall and Mauro 2005): rounds of create and write, append, read whole, delete, stat. The files
-//! stay afterwards. Left out: its many threads, one stream stands for them.
+//! Filebench's file server (McDougall and Mauro 2005): rounds of create and write, append, read whole, delete, stat. The files stay
+//! afterwards. Left out: its many threads; there is one stream.
 //!
-//! Postmark (Katcher 1997): files are made, transactions read or append to one file and make or remove another, and what is
-//! left is removed. Left out: its text of random letters.
+//! Postmark (Katcher 1997): files are created, transactions read or append to one file and create or remove another, and remaining files
+//! are removed. Left out: its text of random letters.
 
 use smrkit::workload::dice::Dice;
 
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
-/// The files of a benchmark that are there.
+/// The existing files of a benchmark.
 struct FileSet {
     folder: u32,
     dice: Dice,
@@ -92,7 +92,7 @@ impl Fileserver {
         Fileserver { options, set: FileSet::new(options.seed, folder), done: 0 }
     }
 
-    /// Its size is gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
+    /// Creates a file. Its size is gamma-distributed with shape 2 (assumption): the sum of two exponentials of half the mean.
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let halves = self.set.dice.exponential() + self.set.dice.exponential();
         self.set.create(((halves * self.options.mean_bytes / 2.0) as u64).max(1), counted)

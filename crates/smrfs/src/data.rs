@@ -1,4 +1,4 @@
-//! Data on its way: bytes, or in simulation only how many; and the checksum of bytes.
+//! Data being read or written: bytes or, in simulation, only their number. Also the checksum of bytes.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crc_fast::CrcAlgorithm;
 pub enum Data<'a> {
     /// The bytes of memory.
     Bytes(&'a [u8]),
-    /// A number of bytes of no interest (simulation). They read back as zeros.
+    /// A number of bytes whose contents don't matter (simulation). They read back as zeros.
     Blank(u64),
 }
 
@@ -36,12 +36,12 @@ impl<'a> Data<'a> {
 pub enum ReadBuffer<'a> {
     /// Into these bytes, all of them.
     Bytes(&'a mut [u8]),
-    /// Nowhere: this many bytes are read for their time (simulation).
+    /// Nowhere: this many bytes are read only for the time it takes (simulation).
     Blank(u64),
 }
 
 impl ReadBuffer<'_> {
-    /// The bytes it takes.
+    /// How many bytes it takes.
     pub fn bytes(&self) -> u64 {
         match self {
             ReadBuffer::Bytes(bytes) => bytes.len() as u64,
@@ -65,7 +65,7 @@ impl ReadBuffer<'_> {
     }
 }
 
-/// Writes zeros over a range of bytes by `write`, which takes where and what, a piece at a time.
+/// Overwrites a range of bytes with zeros, piece by piece, by calls of `write` with an offset and bytes.
 pub fn write_zeros<E>(range: Range<u64>, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     range.clone().step_by(ZEROS.len()).try_for_each(|at| {
@@ -79,14 +79,14 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// Bytes with their checksum behind them.
+/// Appends the checksum of the bytes.
 pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = checksum(&bytes);
     bytes.extend(sum.to_le_bytes());
     bytes
 }
 
-/// Bytes before their checksum; none where it is not theirs.
+/// The bytes before the checksum; `None` if it does not match.
 pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
     let (body, sum) = bytes.split_last_chunk::<4>()?;
     (checksum(body) == u32::from_le_bytes(*sum)).then_some(body)

@@ -6,8 +6,8 @@ use smrkit::error::{Error, Fault};
 
 use crate::units::{Granule, Span};
 
-/// The error number of a system call, as Linux numbers it. A table of our own: the crates that have one bring an operating system,
-/// and this core has none.
+/// The error number of a system call, as Linux numbers it. The table is our own, because crates that have one depend on an operating
+/// system, which this core does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
@@ -96,7 +96,7 @@ pub enum Violation {
         /// Number of bands that may be open.
         limit: u64,
     },
-    /// A read of what has not been written since the last reset.
+    /// A read of granules that were not written since the last reset.
     #[error("a read of {span}, of which nothing from {cursor} on has been written")]
     BeyondCursor {
         /// The span that was asked for.
@@ -119,7 +119,7 @@ pub enum Violation {
         /// The first such granule.
         at: Granule,
     },
-    /// A write that shingling carries on to readable data (rule 1, found by the checker).
+    /// A write that destroys readable data downstream (rule 1, found by the checker).
     #[error("a write of {at} damages {live}, which may still be read, within DID below it")]
     Downstream {
         /// The granule written.
@@ -137,24 +137,24 @@ pub enum Violation {
     },
 }
 
-/// Why a device did not do what it was told.
+/// Why a device did not carry out a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The safety rule forbids it.
     #[error("the disk refuses: {0}")]
     Violation(#[from] Violation),
-    /// Data that shingling had damaged were read.
+    /// A read of data that shingling had damaged.
     #[error("{at} was damaged by a write of {by}")]
     Damaged {
         /// The damaged granule.
         at: Granule,
-        /// The write that did it.
+        /// The write that damaged it.
         by: Granule,
     },
     /// The power is off (in tests).
     #[error("the power is off")]
     PowerCut,
-    /// The operating system says no.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -167,7 +167,7 @@ pub type DeviceResult<T = ()> = Result<T, DeviceError>;
 pub struct SealedMap {
     /// The record, as `store_map` was given it.
     pub record: Vec<u8>,
-    /// A number that the file was given with its first map: a second file that has it holds a copy.
+    /// A number that the file got with its first map. A second file with the same number has a copy of the map.
     pub mark: u64,
 }
 
@@ -191,7 +191,7 @@ pub enum SealFault {
     /// A version that this program does not know.
     #[error("its map is sealed in version {0}, which this smrkit does not know: use a newer one")]
     Version(u8),
-    /// The bytes are whole, and were not sealed with this volume's key.
+    /// The bytes are intact, but were not sealed with this volume's key.
     #[error("its map was not made by this volume")]
     Forged,
     /// The map was made for a file of another user.
@@ -206,19 +206,19 @@ pub enum SealFault {
     },
 }
 
-/// Why the file system did not do what it was asked.
+/// Why the file system did not carry out a call.
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
-    /// As a system call would say it.
+    /// An error number of a system call.
     #[error("{} ({})", .0.meaning(), .0.name())]
     Errno(Errno),
     /// The shingled disk failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Contents of the disk that make no sense, with their place and the remedy.
+    /// Corrupt contents of the disk, with their place and the remedy.
     #[error("{0}")]
     Corrupt(String),
-    /// Data whose checksum is not the one that the file's map has, at that granule of the disk.
+    /// Data at that granule of the disk, whose checksum differs from that in the file's map.
     #[error(
         "what lies at {0} is not what was written there: restore the file from a copy; smrkit scrub names all such files"
     )]
@@ -241,7 +241,7 @@ impl From<Errno> for FsError {
 }
 
 impl FsError {
-    /// Error number that a system call returns for it.
+    /// The error number that a system call returns for it.
     pub fn errno(&self) -> Errno {
         match self {
             FsError::Errno(errno) => *errno,
@@ -257,7 +257,7 @@ impl FsError {
 }
 
 impl From<FsError> for Error {
-    /// For commands: what the operating system says stays that; broken rules of a disk are faults.
+    /// For commands: errors of the operating system stay so; broken rules of a disk are faults.
     fn from(error: FsError) -> Error {
         Error::Fault(Box::new(match error {
             FsError::Device(DeviceError::Io(error)) => Fault::Io(error),

@@ -1,10 +1,10 @@
 //! SMRfs, a file system for host-managed shingled disks, without FUSE and without an operating system.
 //!
-//! The systems of Kadekodi, Pimpale and Gibson, "Caveat-Scriptor: Write Anywhere Shingled Disks" (2015): both models of a
-//! host-managed disk, and the file system on both. The same code runs mounted and on the model's clock. The modules stand
-//! in the order of their dependencies: each uses only those above it, and what is for tests (`testing`) any.
+//! The systems of Kadekodi, Pimpale and Gibson, "Caveat-Scriptor: Write Anywhere Shingled Disks" (2015): both models of a host-managed
+//! disk, and the file system on both. The same code runs mounted and on the model's clock. The modules are listed in the order of their
+//! dependencies: each uses only those above it, except for `testing`, which may use any.
 
-/// Methods that pass on what they are asked: to what stands behind `=>`. `TRAIT::` stands for that trait's method of one name, where two have it.
+/// Methods that forward their calls to the expression after `=>`. `TRAIT::` selects the trait, if two have a method of that name.
 macro_rules! pass_on {
     ($me:ident => $by:ident::; $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
         $(fn $name(&$me $(, $arg: $type)*) $(-> $out)? { $by::$name($me $(, $arg)*) })*

@@ -1,12 +1,10 @@
-//! Rules for writes on a Caveat-Scriptor disk, and a checker that stands apart from the allocator.
+//! Safety rules for writes on a Caveat-Scriptor disk, and a checker that is independent of the allocator.
 //!
-//! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule (the paper goes by whole regions, which is coarser). The
-//! checker watches a disk of either model: every write, reset and discard is held against the rule before it reaches the disk.
-//! It keeps its own account and asks neither the allocator nor the disk. The rule that it
-//! checks is that data written and not discarded may be read.
+//! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule (the paper uses whole regions, which is coarser). The checker
+//! watches a disk of either model: every write, reset and discard is checked before it reaches the disk. It keeps its own account, and asks
+//! neither the allocator nor the disk. It checks that data that was written and not discarded stays readable.
 //!
-//! On strict-append bands lie so far apart that DID and DPID never matter; within a band only what lies at the cursor is
-//! written.
+//! On strict-append, bands are so far apart that DID and DPID never matter; within a band, writes go to the cursor only.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "../tests/testing/counts.rs"]
@@ -22,7 +20,7 @@ use crate::error::{DeviceResult, Violation};
 use crate::map::Ranges;
 use crate::units::{Granule, Span};
 
-/// The granules of a disk by what may be done with them; their sum is the disk.
+/// The granules of a disk by the accesses that they allow. Their sum is the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// R: may be read (live and retired).
@@ -35,30 +33,30 @@ pub struct Counts {
     pub writable: u64,
     /// Of `readable`: no longer in a map, and not yet released.
     pub retired: u64,
-    /// Of `not_writable`: dead data that cleaning would win back.
+    /// Of `not_writable`: dead data that cleaning would free.
     pub garbage: u64,
 }
 
-/// The rule of one model, and what it has to know of past writes.
+/// The rule of one model, and the record of past writes that it needs.
 trait Ledger: Send {
     /// Checks that one command may write `span`.
     fn may_write(&self, span: Span) -> Result<(), Violation>;
 
-    /// `span`, which may be written, is being written, and live from now on.
+    /// Notes a write of `span`, which is allowed and live from now on.
     fn write(&mut self, span: Span);
 
-    /// The write of `span` has failed: any part of it may have been written, and nothing of it will be read.
+    /// Notes that the write of `span` has failed: any part of it may have been written, and none of it will be read.
     fn failed(&mut self, span: Span);
 
-    /// `span` will not be read again.
+    /// Notes that `span` will not be read again.
     fn discard(&mut self, span: Span);
 
-    /// Checks that `band` may be reset. A disk without bands refuses that by itself.
+    /// Checks that `band` may be reset. A disk without bands refuses that itself.
     fn may_reset(&self, _band: u64) -> Result<(), Violation> {
         Ok(())
     }
 
-    /// `band` has been reset.
+    /// Notes that `band` has been reset.
     fn reset(&mut self, _band: u64) {}
 }
 
@@ -71,7 +69,7 @@ struct SafetyLedger {
 }
 
 impl SafetyLedger {
-    /// The first of `start..reach` that was written after a live granule at most DPID upstream of it.
+    /// Checks that no granule of `start..reach` was written after a live granule at most DPID upstream of it.
     fn second_write(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
             let written = self.order.last_write(at);
@@ -83,14 +81,14 @@ impl SafetyLedger {
         Ok(())
     }
 
-    /// The lowest number of the live granules at most DPID upstream of `at` that lie before `dead`.
+    /// The lowest write number of the live granules before `dead` that are at most DPID upstream of `at`.
     fn oldest_above(&self, dead: u64, at: u64) -> u32 {
         let edge = at.saturating_sub(self.dpid);
         let runs = self.live.before(dead).map(|(run, _)| run).take_while(|run| run.end > edge);
         runs.map(|run| self.order.oldest(run.start.max(edge), run.end)).min().unwrap_or(u32::MAX)
     }
 
-    /// Live granules at most DPID upstream of `at` that lie before `dead`, the nearest first.
+    /// Live granules before `dead` that are at most DPID upstream of `at`, the nearest first.
     fn live_above(&self, at: u64, dead: u64) -> impl Iterator<Item = u64> + '_ {
         let edge = at.saturating_sub(self.dpid);
         let runs = self.live.before(dead).map(|(run, _)| run).take_while(move |run| run.end > edge);
@@ -123,7 +121,7 @@ impl Ledger for SafetyLedger {
         self.live.cover(span.range(), ());
     }
 
-    /// What may have been written and is not read is a scar.
+    /// Granules that may have been written, and will not be read, are a scar.
     fn failed(&mut self, span: Span) {
         self.discard(span);
     }
@@ -133,8 +131,8 @@ impl Ledger for SafetyLedger {
     }
 }
 
-/// The number of the last write command of each granule; 0 is never. Within one command a higher granule counts as later, so a
-/// granule downstream of another is the newer of the two if their numbers are equal.
+/// The number of the last write command of each granule; 0 means never. Within one command a higher granule counts as later: if two numbers
+/// are equal, the granule downstream is the newer one.
 #[derive(Clone)]
 pub struct WriteOrder {
     last: Vec<u32>,
@@ -153,7 +151,7 @@ impl WriteOrder {
         self.last[at as usize]
     }
 
-    /// The numbers of the granules of `span`.
+    /// The numbers of the granules `from..to`.
     #[inline]
     pub fn within(&self, from: u64, to: u64) -> &[u32] {
         &self.last[from as usize..to as usize]
@@ -165,13 +163,13 @@ impl WriteOrder {
         if from < to { self.within(from, to).iter().fold(0, |a, &b| a.max(b)) } else { 0 }
     }
 
-    /// The lowest number in `from..to`; the highest there is if that is empty.
+    /// The lowest number in `from..to`; the highest possible if that is empty.
     #[inline]
     pub fn oldest(&self, from: u64, to: u64) -> u32 {
         if from < to { self.within(from, to).iter().fold(u32::MAX, |a, &b| a.min(b)) } else { u32::MAX }
     }
 
-    /// One more write command: its number, higher than all before.
+    /// The number of the next write command, higher than all before.
     pub fn next_number(&mut self) -> u32 {
         if self.writes == u32::MAX - 1 {
             self.renumber();
@@ -180,13 +178,13 @@ impl WriteOrder {
         self.writes
     }
 
-    /// `span` has been written by the command `number`.
+    /// Notes that the command `number` has written `span`.
     #[inline]
     pub fn put(&mut self, span: Span, number: u32) {
         self.last[span.at.0 as usize..span.end().0 as usize].fill(number);
     }
 
-    /// Numbers the commands that are still the last of a granule anew from 1, in the same order.
+    /// Renumbers the commands that are still the last of a granule from 1 on, in the same order.
     fn renumber(&mut self) {
         let mut numbers: Vec<u32> = self.last.iter().copied().filter(|&number| number > 0).collect();
         numbers.sort_unstable();
@@ -260,7 +258,7 @@ impl Ledger for BandLedger {
     }
 }
 
-/// A disk and a checker in front of it.
+/// A disk with a checker in front of it.
 pub struct Watched<D> {
     /// The disk beneath.
     pub disk: D,

@@ -1,7 +1,7 @@
 //! Addresses on the shingled partition.
 //!
-//! They count granules, the unit of allocation and of the safety rule: 4 KiB on a mounted disk, whatever a test likes
-//! elsewhere. Files count in granules as well, from 0, but those are plain numbers.
+//! They count granules, the unit of allocation and of the safety rule: 4 KiB on a mounted disk, any size in a test. Places in files are in
+//! granules as well, from 0, but plain numbers.
 
 use std::fmt;
 use std::ops::{Add, Range, Sub};
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a granule on a mounted disk.
 pub const GRANULE_BYTES: u64 = 4096;
 
-/// The journal of a file system of the host, by the file system's device number. Each of its commits flushes the disk first:
-/// what had been written back before is durable with it.
+/// The journal of a file system of the host, by the file system's device number. Each of its commits flushes the disk first, so that all
+/// data written back before is durable with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostJournal(pub u64);
 
@@ -116,7 +116,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner of what lies `granules` further on, in a run that is contiguous in the file.
+    /// The owner of the granule `granules` further on, in a run that is contiguous in the file.
     pub fn further(self, granules: u64) -> Owner {
         Owner { granule: self.granule + granules, ..self }
     }

@@ -1,11 +1,11 @@
 //! Ageing a file system, after Kadekodi et al. 2015 (section 5): the ageing tool, and the course of figure 4.
 //!
-//! The tool runs creates and deletes about a target fill, with sizes and ages from distributions. Which file goes next is
-//! decided by ages alone: the one due first. Ages are told by bytes written, at a rate that stands for the paper's disk, and
-//! not by the target's clock, so every disk gets one sequence. No fsync, and no reads (the paper's are cache hits).
+//! The tool runs creates and deletes about a target fill, with sizes and ages from distributions. Which file is deleted next depends on
+//! ages alone: the one due first. Ages are measured in bytes written, at the rate of the paper's disk, and not by the target's clock, so
+//! every disk gets the same sequence. No fsync, and no reads (the paper's are cache hits).
 //!
-//! The course is ageing up to A, twice Postmark and twice the file server alongside the ager at half speed, B, and ageing on
-//! until the disk is full (C) or enough has been written.
+//! The course of figure 4 is ageing up to point A, then twice Postmark and twice the file server alongside the ager at half speed up to
+//! point B, and then ageing until the disk is full (C) or enough has been written.
 
 pub mod world;
 
@@ -33,7 +33,7 @@ pub struct AgerOptions {
     pub run_probability: f64,
     /// Hours of a file's age that pass in one second.
     pub hours_per_s: f64,
-    /// Bytes written that make one second.
+    /// Bytes written that count as one second.
     pub bytes_per_s: f64,
     /// File sizes in MB.
     pub sizes_mb: Distribution,
@@ -48,7 +48,7 @@ pub struct AgerOptions {
 }
 
 impl AgerOptions {
-    /// The paper's parameters for a target fill; where it gives none, those of the reconstruction.
+    /// The paper's parameters for a target fill, and assumptions where it gives none.
     pub fn new(target_bytes: u64, seed: u64) -> AgerOptions {
         AgerOptions {
             target_bytes,
@@ -79,11 +79,11 @@ pub struct AgeingAccount {
     pub deleted: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Bytes of the files that are there.
+    /// Bytes of the existing files.
     pub kept_bytes: u64,
 }
 
-/// A file that is there: when it is due, by bytes written; its number, and its size.
+/// An existing file: when it is due for deletion, by bytes written; its number, and its size.
 type Due = Reverse<(u64, u64, u64)>;
 
 /// The ageing tool, as an endless sequence of creates and deletes.
@@ -92,14 +92,14 @@ pub struct Ager {
     folder: u32,
     dice: Dice,
     files: BinaryHeap<Due>,
-    /// The account so far; the event that is under way counts as done.
+    /// The account so far, with the current event.
     pub done: AgeingAccount,
     filled: bool,
     creating: bool,
 }
 
 impl Ager {
-    /// An ager whose files lie in that folder.
+    /// An ager whose files are in that folder.
     pub fn new(options: AgerOptions, folder: u32) -> Ager {
         let dice = Dice::new(options.seed, u64::from(folder));
         Ager {
@@ -113,6 +113,8 @@ impl Ager {
         }
     }
 
+    /// Chooses between creating and deleting: creates until the target is reached first; then changes at random, but stays within the
+    /// swing.
     fn decide(&mut self) {
         let (target, kept) = (self.options.target_bytes as f64, self.done.kept_bytes as f64);
         let swing = target * self.options.swing_percent / 100.0;
@@ -166,7 +168,7 @@ impl Events for Ager {
 
 /// The paper's partition (section 5).
 pub const PAPER_DISK_BYTES: u64 = 100_000_000_000;
-/// Bytes that the ager moves alongside each byte of a benchmark: it has half of the disk then, and half its speed (section 5).
+/// Bytes that the ager moves for each byte of a benchmark alongside: it then has half of the disk, and half of its speed (section 5).
 const AGER_SHARE: f64 = 1.0;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
@@ -184,7 +186,7 @@ pub struct CourseOptions {
     pub record_from_bytes: u64,
     /// The benchmarks, one after another.
     pub benchmarks: Vec<Benchmark>,
-    /// Grain at which ager and benchmark interleave.
+    /// How finely ager and benchmark interleave.
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
@@ -196,12 +198,12 @@ pub struct CourseOptions {
     pub sample_bytes: u64,
 }
 
-/// The share of the time in which the ager rests while it is alone, by the rate of its demand and not of the target.
+/// How much the ager rests while it runs alone, by the rate of its demand and not of the target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Duty {
     /// Idle time in percent of all time, below 100.
     pub idle_percent: f64,
-    /// Time that it writes from one rest to the next.
+    /// How long it writes between two rests.
     pub spell: Nanos,
 }
 
@@ -237,7 +239,7 @@ impl Benchmark {
     }
 }
 
-/// The benchmarks of figure 4, twice each: on a disk of 100 GB what they are, on others as much of each as the disk has of it.
+/// The benchmarks of figure 4, twice each, with sizes scaled to the disk: the paper's has 100 GB.
 pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
     let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES.into())) as u64;
     let postmark = PostmarkOptions::new(seed);
@@ -267,7 +269,7 @@ impl CourseOptions {
     }
 }
 
-/// A moment of the course: what was on the disk, in bytes.
+/// The contents of the disk at a moment of the course, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sample {
     /// Bytes written by programs so far.
@@ -278,13 +280,13 @@ pub struct Sample {
     pub live_bytes: u64,
     /// Still free for files.
     pub free_bytes: u64,
-    /// R, where the target knows.
+    /// Readable (R), if the target knows it.
     pub readable_bytes: u64,
-    /// NW.
+    /// Not writable (NW).
     pub not_writable_bytes: u64,
-    /// WO.
+    /// Write once (WO).
     pub write_once_bytes: u64,
-    /// W.
+    /// Writable (W).
     pub writable_bytes: u64,
     /// The cleaner's work so far.
     pub cleaned: Cleaned,
@@ -317,7 +319,7 @@ pub struct BenchmarkResult {
     pub record: Record,
     /// Bytes that the cleaner moved meanwhile.
     pub moved_bytes: u64,
-    /// Bytes of the files that it leaves.
+    /// Bytes of the files that it leaves behind.
     pub kept_bytes: u64,
 }
 
@@ -334,7 +336,7 @@ impl BenchmarkResult {
 pub struct AgeingResult {
     /// The disk over time.
     pub samples: Vec<Sample>,
-    /// The beginning of the benchmarks, if it came to that.
+    /// The beginning of the benchmarks, if it was reached.
     pub a: Option<Sample>,
     /// Their end.
     pub b: Option<Sample>,
@@ -344,7 +346,7 @@ pub struct AgeingResult {
     pub alone: Record,
     /// The benchmarks that were run.
     pub benchmarks: Vec<BenchmarkResult>,
-    /// The course's end: full is C.
+    /// How the course ended: full is C.
     pub end: End,
     /// The last moment.
     pub last: Sample,
@@ -353,7 +355,7 @@ pub struct AgeingResult {
 }
 
 impl AgeingResult {
-    /// Runs it on an empty target. `go_on` is told how far it is, from 0 to 1, and says whether to go on.
+    /// Runs the course on an empty target. `go_on` gets the progress, from 0 to 1, and ends the run by `false`.
     pub fn run(
         options: &CourseOptions,
         target: &mut dyn Target,
@@ -381,6 +383,7 @@ impl AgeingResult {
         Ok(result)
     }
 
+    /// Runs the stages: ageing without record, recorded ageing, the benchmarks beside the ager (from sample A to B), and more ageing.
     fn run_stages(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
         let before_bytes = options.before_bytes.min(options.until_bytes);
         let mut unrecorded = Record::default();
@@ -409,6 +412,7 @@ impl AgeingResult {
         if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes, &mut self.alone) }
     }
 
+    /// Runs a benchmark beside the ager, and adds its result.
     fn measure<E: Events>(
         &mut self,
         benchmark: Benchmark,
@@ -426,7 +430,7 @@ impl AgeingResult {
     }
 }
 
-/// Takes samples, and passes on how far it is.
+/// Takes samples, and reports the progress.
 struct Sampler<'a> {
     samples: Vec<Sample>,
     every_bytes: u64,

@@ -1,9 +1,9 @@
 //! The world of the simulated ageing: a disk on the model's clock with a file system on it, watched by the checker, the target
 //! of workloads on it, and the distributions that sizes and ages are drawn from.
 //!
-//! A distribution is a curve: values and the share of things that are not larger. Between two points the logarithm of the
-//! value is uniform, because curves of file sizes and ages span four decades and are drawn on logarithmic axes. Drawn so, the
-//! reconstructed ones have the means that fit the paper's run: 168 MB, 229 days.
+//! A distribution is a curve: values, each with the share of samples that are not larger. Between two points the logarithm of the value is
+//! uniform, because curves of file sizes and ages span four decades and are drawn on logarithmic axes. With that, the reconstructed ones
+//! have means that fit the paper's run: 168 MB, 229 days.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ const COSTS: Costs = Costs { seek_ns: 3_000_000, half_rotation_ns: 4_166_667, bl
 pub struct World {
     /// The disk's model.
     pub model: Model,
-    /// The drive whose clock it has; the disk is its first part.
+    /// The drive whose clock is used; the disk is its first part.
     pub drive: Drive,
     /// The shingled partition.
     pub disk_bytes: u64,
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// The disk's shape, as hosts must know it.
+    /// The disk's shape.
     pub fn shape(&self) -> Shape {
         let granules = |bytes: u64| bytes.div_ceil(self.granule_bytes);
         let (did, dpid) = (granules(self.did_bytes), granules(self.dpid_bytes));
@@ -121,10 +121,10 @@ impl World {
         Ok(Simulated::new(fs, device, self.commit_every))
     }
 
-    /// The disk, with the checker before it: it watches every write.
+    /// The disk behind the checker, which watches every write.
     fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
         let platters = Arc::new(Modelled::new(self.drive.clone(), shape)?);
-        // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
+        // Simulated data has no bytes that could be destroyed: the checker finds writes that would destroy some.
         Ok(match self.model {
             Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape)?)),
             Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
@@ -166,12 +166,12 @@ pub struct Simulated {
     files: HashMap<FileKey, (NodeId, u64)>,
     commit_every: Nanos,
     committed: Nanos,
-    /// Time by which cleaning between two acts has delayed what came next.
+    /// Total delay of acts by cleaning that ran between them.
     delayed: Nanos,
 }
 
 impl Simulated {
-    /// `fs`, just mounted on `device`; everything is made durable every `commit_every`.
+    /// `fs`, just mounted on `device`. Everything is made durable every `commit_every`.
     pub fn new(fs: FileSystem, device: Arc<dyn HostManaged>, commit_every: Nanos) -> Simulated {
         let committed = device.now();
         Simulated {
@@ -298,7 +298,7 @@ impl Target for Simulated {
 /// A distribution by its cumulative curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distribution {
-    /// Values, and the share from 0 to 1 of what is not larger; both ascend, the last share is 1.
+    /// Values, each with the share from 0 to 1 of samples that are not larger. Both ascend; the last share is 1.
     pub points: &'static [(f64, f64)],
 }
 
@@ -334,7 +334,7 @@ pub const AGES_DAYS: Distribution = Distribution {
 };
 
 impl Distribution {
-    /// The value at a share from 0 to 1. Up to the first point's share it is the first value.
+    /// The value at a share from 0 to 1; up to the first point's share, the first value.
     pub fn at(&self, share: f64) -> f64 {
         let next = self.points.partition_point(|point| point.1 < share).min(self.points.len() - 1);
         let (high, end) = self.points[next];

@@ -1,8 +1,8 @@
-//! Caveat-Scriptor: write anywhere. What a write destroys is the host's problem.
+//! Caveat-Scriptor: the host may write anywhere, and has to avoid destroying data.
 //!
-//! Kadekodi et al. 2015, section 3.2: DID granules downstream always; DPID granules upstream by the second write of a granule
-//! since they were written themselves. The disk trusts its host, as an emulated disk can: a checker
-//! ([`Watched`](crate::safety::Watched)) may stand above, and tests have platters below that really lose what is destroyed.
+//! Kadekodi et al. 2015, section 3.2: a write destroys DID granules downstream, and the second write of a granule destroys DPID granules
+//! upstream that were not written since. The disk trusts its host: a checker ([`Watched`](crate::safety::Watched)) may be put above it, and
+//! tests have platters below that really lose destroyed data.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The host-managed disk: one trait, two models.
 //!
-//! Strict-append has bands with a write cursor and refuses everything but appends and resets. Caveat-Scriptor takes writes
-//! anywhere, and a write destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lie platters that hold
-//! the data: the simulator's drive, memory, an image file, a block device, or the zones of one. Platters take reads and writes
-//! anywhere and know no rule; the model above them does.
+//! Strict-append has bands with a write cursor and refuses everything but appends and resets. Caveat-Scriptor takes writes anywhere, and a
+//! write destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Below a model are platters that hold the data: the
+//! simulator's drive, memory, an image file, a block device, or the zones of one. Platters take reads and writes anywhere; the model above
+//! them enforces the rules.
 
 pub mod caveat;
 pub mod modelled;
@@ -32,33 +32,33 @@ pub enum Model {
     Caveat,
 }
 
-/// The bands of a strict-append disk. They lie apart by at least max(DID, DPID).
+/// The bands of a strict-append disk, with gaps of at least max(DID, DPID).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bands {
     /// Number of bands.
     pub count: u64,
-    /// The granules of one that can be written.
+    /// The writable granules of a band.
     pub granules: u64,
-    /// The unwritten granules behind each.
+    /// The unwritten granules after each band.
     pub gap_granules: u64,
-    /// Number of bands that may be open (begun and not full) at a time.
+    /// Number of bands that may be open (partly written) at a time.
     pub max_open: u64,
 }
 
 impl Bands {
-    /// The granules of band number `band` that can be written.
+    /// The writable granules of band number `band`.
     pub fn span(&self, band: u64) -> Span {
         Span::new(band * (self.granules + self.gap_granules), self.granules)
     }
 
-    /// The band in which `at` lies; none in a gap or behind the last band.
+    /// The band of a granule; `None` in a gap or behind the last band.
     pub fn band_at(&self, at: Granule) -> Option<u64> {
         let pitch = self.granules + self.gap_granules;
         let band = at.0.checked_div(pitch)?;
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
     }
 
-    /// Granules of these spans in each band; a span may lie in several.
+    /// How many granules of these spans are in each band. A span may lie in several.
     pub fn granules_by_band(&self, spans: impl Iterator<Item = Span>) -> Vec<u64> {
         let mut granules = vec![0; self.count as usize];
         for mut left in spans {
@@ -72,7 +72,7 @@ impl Bands {
     }
 }
 
-/// Shape of a disk, as hosts must know it.
+/// The shape of a disk, which its host must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// The model.
@@ -85,12 +85,12 @@ pub struct Shape {
     pub did: u64,
     /// Drive prefix isolation distance in granules: how far upstream a second write destroys.
     pub dpid: u64,
-    /// The bands (of no interest on Caveat-Scriptor: count 0).
+    /// The bands; on Caveat-Scriptor their count is 0.
     pub bands: Bands,
 }
 
 impl Shape {
-    /// Checks that such a disk can be. Errors: what is wrong and how to mend it.
+    /// Checks that such a disk is possible. Errors: the problem, with the remedy.
     pub fn check(&self) -> Result<(), Error> {
         let bands = self.bands;
         let pitch = bands.granules.checked_add(bands.gap_granules);
@@ -155,7 +155,7 @@ impl Shape {
     }
 }
 
-/// The state of a band, as SCSI zones have it.
+/// The state of a band, as of SCSI zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BandState {
     /// Nothing written since the last reset.
@@ -164,14 +164,14 @@ pub enum BandState {
     Open,
     /// Written to its end.
     Full,
-    /// The disk can't write it any more.
+    /// The disk can no longer write it.
     ReadOnly,
-    /// The disk can't even read it.
+    /// The disk can no longer write or read it.
     Offline,
 }
 
 impl BandState {
-    /// True if the disk can't write the band any more.
+    /// True if the disk can no longer write the band.
     pub fn is_lost(self) -> bool {
         matches!(self, BandState::ReadOnly | BandState::Offline)
     }
@@ -189,7 +189,7 @@ pub struct BandReport {
 }
 
 impl BandReport {
-    /// The report of a band whose first `filled` granules are written; `lost` overrides the state that they give.
+    /// The report of a band whose first `filled` granules are written; `lost` overrides the state that follows from that.
     pub(crate) fn new(band: Span, filled: u64, lost: Option<BandState>) -> BandReport {
         let by_cursor = match filled {
             0 => BandState::Empty,
@@ -202,16 +202,16 @@ impl BandReport {
 
 /// A host-managed shingled disk. Calls may come from several threads.
 pub trait HostManaged: Send + Sync {
-    /// The disk's shape, as hosts must know it.
+    /// The disk's shape.
     fn shape(&self) -> &Shape;
 
-    /// Reads whole granules from `at` on; as many as `room` takes.
+    /// Reads whole granules from `at` on, as many as `room` takes.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
-    /// Hints that `_span` will be read soon, in this order of addresses or any other.
+    /// Hints that `_span` will be read soon, in any order.
     fn expect(&self, _span: Span) {}
 
-    /// A flush will follow soon, and may begin, but nobody waits for it: a hint. That flush tells what fails now.
+    /// Hints that a flush will follow soon: the disk may begin now. Errors are reported by that flush.
     fn start_flush(&self) {}
 
     /// Writes whole granules from `at` on: at the band's cursor on strict-append, anywhere on Caveat-Scriptor. After an
@@ -224,17 +224,17 @@ pub trait HostManaged: Send + Sync {
     /// Start, cursor and state of `count` bands from `first` on; empty without bands.
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
 
-    /// The host will not read this again before it has been written again. A checker counts on it; disks may ignore it.
+    /// Tells the disk that the host will not read these granules before it has written them again. A checker relies on it; disks may ignore
+    /// it.
     fn discard(&self, span: Span);
 
-    /// Sees to it that `bytes` can be written, wherever on the disk: all that has been accepted and is not written yet. An
-    /// image file takes up room on its host as it is written, and the host's disk may be full (ENOSPC).
+    /// Reserves room for `bytes` to be written anywhere on the disk: all that has been accepted and not been written yet. An image file
+    /// grows as it is written, and the disk of its host may be full (ENOSPC).
     fn reserve(&self, _bytes: u64) -> DeviceResult {
         Ok(())
     }
 
-    /// Bytes that data can take up in all, what lies there already and could make way included; none where the disk has all
-    /// of its room.
+    /// Bytes that data can take up in total, with existing data that may be replaced. `None` if the disk has all of its space.
     fn room_bytes(&self) -> DeviceResult<Option<u64>> {
         Ok(None)
     }
@@ -244,44 +244,43 @@ pub trait HostManaged: Send + Sync {
         self.flush_with(None)
     }
 
-    /// Makes durable what has been written, at the latest by the next commit of that journal, for which the caller asks then. A
-    /// disk whose data such a commit does not flush, or that knows none, flushes now.
+    /// Makes all writes durable, at the latest by the next commit of that journal, which the caller will ask for. A disk whose data that
+    /// commit does not flush, or without a journal, flushes now.
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
 
-    /// The disk's time: the model's clock, or the time since it was opened.
+    /// The time: the model's clock, or the time since the disk was opened.
     fn now(&self) -> Nanos;
 
-    /// Lets the model's clock run on to `time`; nothing happens on a disk that has none.
+    /// Advances the model's clock to `time`; does nothing on a disk without one.
     fn wait_until(&self, _time: Nanos) {}
 }
 
-/// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths
-/// are whole granules.
+/// Storage for a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths are whole granules.
 pub trait Platters: Send + Sync {
-    /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
+    /// Reads from `at` on. Granules that were never written read as zeros. `DeviceError::Damaged` if the platters know of damage.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
-    /// Hints that `_span` will be read soon, in this order of addresses or any other.
+    /// Hints that `_span` will be read soon, in any order.
     fn expect(&self, _span: Span) {}
 
     /// As [`HostManaged::start_flush`](HostManaged::start_flush).
     fn start_flush(&self) {}
 
-    /// Writes from `at` on. After an error any part of it may be there.
+    /// Writes from `at` on. After an error any part of it may have been written.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
 
-    /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
-    /// outlive the process keep the cursors along with the data, durable with the next flush.
+    /// Notes a band's new cursor (strict-append), after the write that moved it, or a reset. Platters that outlive the process store the
+    /// cursors with the data; they are durable with the next flush.
     fn keep_cursor(&self, _band: u64, _cursor: Granule) -> DeviceResult {
         Ok(())
     }
 
-    /// Report on a band whose write or reset has failed, by platters that keep a cursor of their own: that one counts.
+    /// Reports a band whose write or reset has failed, if the platters have cursors of their own, which then count.
     fn band(&self, _band: u64) -> DeviceResult<Option<BandReport>> {
         Ok(None)
     }
 
-    /// The host will not read this again before it has been written again: the room may go back to where it came from.
+    /// Notes that the host will not read these granules before it has written them again: their space may be released.
     fn discard(&self, _span: Span) {}
 
     /// As [`HostManaged::reserve`](HostManaged::reserve).
@@ -294,13 +293,13 @@ pub trait Platters: Send + Sync {
         Ok(None)
     }
 
-    /// Makes durable what has been written, and the cursors, as [`HostManaged::flush_with`](HostManaged::flush_with).
+    /// Makes all writes and the cursors durable, as [`HostManaged::flush_with`](HostManaged::flush_with).
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
 
     /// The drive's clock, or the time since the platters were opened.
     fn now(&self) -> Nanos;
 
-    /// Lets a model's clock run on to `time`; nothing happens on platters that have none.
+    /// Advances a model's clock to `time`; does nothing on platters without one.
     fn wait_until(&self, _time: Nanos) {}
 }
 

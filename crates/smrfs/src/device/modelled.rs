@@ -1,4 +1,4 @@
-//! Platters of the simulator: a drive's clock, and a medium without data. What a write destroys is for a checker above to find.
+//! Platters of the simulator: a drive's clock, and a medium without data. A checker above finds out what writes would destroy.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Disks before other disks: whatever such a one does not do in a way of its own, the one below does.
+//! Disks on top of other disks. Methods that they don't override are forwarded to the disk below.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, HostJournal, Span};
 
-/// All methods of [`HostManaged`], each passed on.
+/// Forwards all methods of [`HostManaged`].
 macro_rules! all {
     ($($to:tt)*) => {
         pass_on! { $($to)*
@@ -31,7 +31,7 @@ macro_rules! all {
     };
 }
 
-/// A disk that stands before another one. What an implementation leaves out is passed on; with it comes [`HostManaged`].
+/// A disk on top of another one. Methods that an implementation leaves out are forwarded; it gets [`HostManaged`] as well.
 ///
 /// Best named by its path (`stacked::Stacked`): where both traits are in scope, a call could mean either. An implementation
 /// calls `self.below()`.

@@ -1,8 +1,8 @@
-//! Strict-append: bands with a write cursor. Anything but an append, a reset or a read of what is there is refused.
+//! Strict-append: bands with a write cursor. Refuses everything except appends, resets, and reads of written data.
 //!
-//! Kadekodi et al. 2015, section 3.1; cursors, states and the limit of open bands are those of zoned block devices, so that
-//! one fits beneath ([`zoned`](super::zoned)): it tells where a failed write has left the cursor, and which bands are lost.
-//! A disk is copied band by band, each up to its cursor.
+//! Kadekodi et al. 2015, section 3.1; cursors, states and the limit of open bands are those of zoned block devices, so that one can be used
+//! below ([`zoned`](super::zoned)), which reports where a failed write has left the cursor, and which bands are lost. Also copies disks,
+//! band by band, each up to its cursor.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ pub struct StrictAppend<P: ?Sized> {
 struct Cursors {
     /// Granules written, by band.
     filled: Vec<u64>,
-    /// Bands begun and not full.
+    /// Partly written bands.
     open: u64,
-    /// Bands that the disk can't write any more, or not even read.
+    /// Bands that the disk can no longer write, or even read.
     lost: BTreeMap<u64, BandState>,
 }
 
 impl<P: Platters + ?Sized> StrictAppend<P> {
-    /// A disk whose cursors are at `cursors`; empty where there are none (a new disk). Errors: a shape that no such disk has,
-    /// or cursors that do not belong to it.
+    /// A disk whose cursors are at `cursors`; an empty disk if there are none. Errors: a shape that no such disk has, or cursors that do
+    /// not belong to it.
     pub fn new(platters: Arc<P>, shape: Shape, cursors: &[Granule]) -> Result<StrictAppend<P>, Error> {
         shape.check()?;
         if shape.model != Model::StrictAppend {
@@ -65,7 +65,7 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
-    /// The band in which `span` lies.
+    /// The band of `span`.
     fn band_of(&self, span: Span) -> Result<u64, Violation> {
         let band = self.shape.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
         if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
@@ -92,7 +92,7 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         cursors.open = cursors.open + is_open(filled) - is_open(before);
     }
 
-    /// Takes over what the platters say of a band.
+    /// Adopts the platters' report of a band.
     fn believe(&self, band: u64, report: &BandReport) {
         self.put_cursor(band, (report.cursor - report.start).min(self.shape.bands.granules));
         if report.state.is_lost() {
@@ -100,7 +100,7 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         }
     }
 
-    /// Looks where a failed write or reset has left a band; `false` if the platters do not know.
+    /// Finds out where a failed write or reset has left a band; returns `false` if the platters do not know.
     fn look(&self, band: u64) -> bool {
         let report = self.platters.band(band).ok().flatten();
         report.inspect(|report| self.believe(band, report)).is_some()
@@ -133,7 +133,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         &self.shape
     }
 
-    /// As the trait says. Of bands without gaps several are read one after another.
+    /// As the trait says. A read may span several bands, if there are no gaps between them.
     fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         let mut part = Span { at, count: 0 };
@@ -151,7 +151,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         Ok(())
     }
 
-    /// As the trait says. A write that fails takes up its room all the same, unless the platters know better.
+    /// As the trait says. A failed write moves the cursor all the same, unless the platters know better.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.band_of(span)?;
@@ -206,7 +206,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
 /// Granules that are copied at a time: 1 MiB on a mounted disk (assumption).
 const PIECE: u64 = 256;
 
-/// The disk at fault where a copy fails.
+/// Which disk failed during a copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The original.
@@ -217,14 +217,14 @@ pub enum CopyError {
     Write(DeviceError),
 }
 
-/// True if what lies on `from` can lie on `to` at the same addresses: in bands as long and as far apart, and no fewer.
+/// True if the data of `from` can have the same addresses on `to`: if that has bands of the same length and distance, and no fewer.
 pub fn fits(from: &Shape, to: &Shape) -> bool {
     let of = |shape: &Shape| (shape.model, shape.granule_bytes, shape.bands.granules, shape.bands.gap_granules);
     from.model == Model::StrictAppend && of(from) == of(to) && from.bands.count <= to.bands.count
 }
 
-/// Writes what the bands of `from` hold to those of `to`, which are empty; [`fits`] said that it can. Where `to` takes fewer
-/// open bands than there are, bands are filled up with zeros.
+/// Copies the bands of `from` to those of `to`, which are empty; [`fits`] has been checked. If `to` allows fewer open bands than there are,
+/// bands are padded with zeros.
 pub fn copy(from: &dyn HostManaged, to: &dyn HostManaged) -> Result<(), CopyError> {
     let (bands, granule) = (from.shape().bands, from.shape().granule_bytes);
     let mut room = vec![0; (PIECE * granule) as usize];
@@ -242,7 +242,7 @@ pub fn copy(from: &dyn HostManaged, to: &dyn HostManaged) -> Result<(), CopyErro
         if report.cursor == report.start || rest == 0 {
             continue;
         }
-        // The one that is written next is open for a while.
+        // One fewer, because the next band is open while it is written.
         if open + 1 < to.shape().bands.max_open {
             open += 1;
         } else {

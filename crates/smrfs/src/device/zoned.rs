@@ -1,9 +1,9 @@
 //! Zoned block devices: each zone is a band, and its write pointer, which the device keeps, is the band's cursor.
 //!
-//! Host-managed disks by ZBC, ZAC or ZNS behind one trait; [`StrictAppend`](super::strict::StrictAppend) stands on
-//! [`Zones`] and keeps the rules. Conventional zones at the device's beginning are bands as well. Their cursors, which the
-//! device does not keep, are a table in the first of them: a block that says what it is, then 8 bytes a band, overwritten in
-//! place with each flush. A power cut leaves each cursor as it was or as it is to be, since it lies within one sector.
+//! Host-managed disks (ZBC, ZAC, ZNS) behind one trait; [`StrictAppend`](super::strict::StrictAppend) uses [`Zones`] and enforces the
+//! rules. Conventional zones at the device's beginning are bands, too. The device has no cursors for them, so these are a table in the
+//! first of them: a block with a header, then 8 bytes for each band, overwritten in place with each flush. After a power cut each cursor
+//! has its old or its new value, because it lies within one sector.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub struct ZonedGeometry {
     pub zone_bytes: u64,
     /// The unit of writes in bytes.
     pub block_bytes: u64,
-    /// Number of zones that may be open at a time; 0: any.
+    /// Number of zones that may be open at a time; 0 means no limit.
     pub max_open: u64,
-    /// Number of zones that may be begun and not full at a time; 0: any.
+    /// Number of zones that may be partly written at a time; 0 means no limit.
     pub max_active: u64,
 }
 
@@ -50,13 +50,13 @@ pub enum ZoneKind {
 pub struct Zone {
     /// The rule for writes.
     pub kind: ZoneKind,
-    /// Its state: `Open` whenever it is begun and not full.
+    /// Its state: `Open` whenever it is partly written.
     pub state: BandState,
     /// Its first byte.
     pub start: u64,
     /// Bytes that can be written in it.
     pub capacity: u64,
-    /// The byte that is written next. It means nothing where the state is not `Empty` or `Open`, or the zone conventional.
+    /// The next byte to be written. Meaningless if the state is not `Empty` or `Open`, or the zone is conventional.
     pub pointer: u64,
 }
 
@@ -79,7 +79,7 @@ pub trait ZonedDevice: Send + Sync {
     /// have moved: read the zone report again.
     fn write(&self, at: u64, bytes: &[u8]) -> DeviceResult;
 
-    /// Takes the write pointer of a zone back to its beginning.
+    /// Moves the write pointer of a zone back to its beginning.
     fn reset(&self, zone: u64) -> DeviceResult;
 
     /// Makes durable what has been written.
@@ -89,10 +89,10 @@ pub trait ZonedDevice: Send + Sync {
     fn now(&self) -> Nanos;
 }
 
-/// Bands that may be open where the device sets no limit: what host-managed drives on sale allow.
+/// Bands that may be open if the device sets no limit: as many as sold host-managed drives allow.
 const MAX_OPEN: u64 = 128;
 
-/// Bytes of the table of cursors that are read and written at once.
+/// The unit in which the table of cursors is read and written.
 const BLOCK_BYTES: usize = 4096;
 
 /// Bytes of a table of cursors for `bands` bands.
@@ -105,7 +105,7 @@ fn table_bytes(bands: u64) -> u64 {
 pub struct ZonedLayout {
     /// The disk as hosts of [`StrictAppend`](crate::device::strict::StrictAppend) see it.
     pub shape: Shape,
-    /// The zone that is band 0: the one behind the table of cursors, if there is one.
+    /// The zone that is band 0: the one after the table of cursors, if there is a table.
     pub first_zone: u64,
     /// Number of bands that are conventional zones: the first ones.
     pub conventional: u64,
@@ -131,20 +131,21 @@ impl ZonedLayout {
             ));
         }
         let mut sequential = zones.iter().filter(|zone| zone.kind == ZoneKind::SequentialRequired);
+        // A lost zone may report any capacity: it is asked only if all are lost.
         let writable = sequential.clone().find(|zone| !zone.state.is_lost()).or(sequential.next());
         let Some(capacity) = writable.map(|zone| zone.capacity) else {
             return impossible("it has no zones that are written in sequence: take another device".into());
         };
         let fits = |bytes: u64| bytes > 0 && bytes.is_multiple_of(granule_bytes);
-        let differs = |zone: &&Zone| {
-            zone.kind == ZoneKind::SequentialRequired && !zone.state.is_lost() && zone.capacity != capacity
-        };
         if !fits(zone_bytes) || !fits(capacity) || capacity > zone_bytes {
             return impossible(format!(
                 "zones of {zone_bytes} bytes, of which {capacity} can be written, are no multiples of {granule_bytes}: \
                  format it with other zones"
             ));
         }
+        let differs = |zone: &&Zone| {
+            zone.kind == ZoneKind::SequentialRequired && !zone.state.is_lost() && zone.capacity != capacity
+        };
         if let Some(other) = zones.iter().find(differs) {
             return impossible(format!(
                 "some zones hold {capacity} bytes and some {}: format it with zones of one size",
@@ -152,6 +153,7 @@ impl ZonedLayout {
             ));
         }
         let leading = zones.iter().take_while(|zone| zone.kind == ZoneKind::Conventional).count() as u64;
+        // Conventional zones have no write pointer, so the first of them holds the cursors of the others.
         let first_zone = leading.min(1);
         if first_zone > 0 && table_bytes(leading - first_zone) > zone_bytes {
             return impossible(format!(
@@ -167,7 +169,7 @@ impl ZonedLayout {
             model: Model::StrictAppend,
             granule_bytes,
             granules: (count * pitch).saturating_sub(pitch - granules),
-            // Zones do not reach into each other.
+            // Writes damage no other zone.
             did: 0,
             dpid: 0,
             bands,
@@ -205,7 +207,7 @@ pub enum ZonedError {
 const MAGIC: &[u8; 8] = b"SMRzones";
 const VERSION: u32 = 1;
 
-/// True if these bytes begin as the zone of a table does.
+/// True if these bytes begin like a zone with a table.
 pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
@@ -232,7 +234,7 @@ impl CursorTable {
         Ok(table)
     }
 
-    /// Reads the table. Errors: that there is none, or one of another version or of other zones.
+    /// Reads the table. Errors: no table, or one of another version or for other zones.
     fn load(device: &impl ZonedDevice, layout: &ZonedLayout) -> Result<CursorTable, ZonedError> {
         let mut bytes = vec![0; BLOCK_BYTES];
         device.read(0, &mut bytes)?;
@@ -252,7 +254,7 @@ impl CursorTable {
         }
         let words = bytes.chunks_exact(8).take(layout.conventional as usize);
         let filled = words.map(|word| word.try_into().map_or(u64::MAX, u64::from_le_bytes));
-        // One that makes no sense is taken for the band's end: nothing is written there then.
+        // A cursor that makes no sense counts as the band's end, so that nothing is written there.
         let filled = filled.map(|filled| filled.min(layout.shape.bands.granules)).collect();
         Ok(CursorTable { state: Mutex::new(TableState { filled, changed: BTreeSet::new() }) })
     }
@@ -269,7 +271,7 @@ impl CursorTable {
         state.changed.insert(band as usize / (BLOCK_BYTES / 8));
     }
 
-    /// Writes what has changed. After an error that is still to be done.
+    /// Writes changed blocks. After an error they are still to be written.
     fn write(&self, device: &impl ZonedDevice) -> DeviceResult {
         let mut state = self.state.lock();
         while let Some(&block) = state.changed.first() {
@@ -308,14 +310,14 @@ pub struct Zones<D> {
 }
 
 impl<D: ZonedDevice> Zones<D> {
-    /// A blank disk on that device, or an error of its zones. What lies in them is still there: it is to be reset.
+    /// A blank disk on that device. Zones keep their contents, and have to be reset. Errors: those of the zones.
     pub fn format(device: Arc<D>, granule_bytes: u64) -> Result<StrictAppend<Zones<D>>, ZonedError> {
         let layout = layout(&*device, granule_bytes)?;
         let table = (layout.first_zone > 0).then(|| CursorTable::format(&*device, &layout)).transpose()?;
         Zones { device, layout, table, writable: true }.disk()
     }
 
-    /// The disk that is on the device. The write pointers are believed.
+    /// Opens the disk on the device, with cursors from its write pointers.
     pub fn open(device: Arc<D>, granule_bytes: u64, writable: bool) -> Result<StrictAppend<Zones<D>>, ZonedError> {
         let layout = layout(&*device, granule_bytes)?;
         let table = (layout.first_zone > 0).then(|| CursorTable::load(&*device, &layout)).transpose()?;
@@ -329,13 +331,13 @@ impl<D: ZonedDevice> Zones<D> {
         Ok(StrictAppend::reported(Arc::new(self), shape, &reports)?)
     }
 
-    /// A zone as a band. A pointer amid a granule is one that a power cut has torn: the granule is filled up with zeros.
+    /// A zone as a band. A pointer in the middle of a granule is from a power cut: the granule is padded with zeros.
     fn judged(&self, band: u64, zone: &Zone) -> BandReport {
         let (span, granule) = (self.layout.shape.bands.span(band), self.layout.shape.granule_bytes);
         let in_table = self.table.as_ref().filter(|_| band < self.layout.conventional);
         let filled = match (zone.state, in_table) {
             (BandState::Offline, _) => 0,
-            // The device does not tell how far such a zone is written; what the maps name can be read.
+            // The device does not report how far such a zone is written, but data that maps name can be read.
             (BandState::ReadOnly, _) => span.count,
             (_, Some(table)) => table.filled(band),
             (BandState::Full, None) => span.count,
@@ -352,7 +354,7 @@ impl<D: ZonedDevice> Zones<D> {
         };
         let lost = match zone.state {
             state if state.is_lost() => Some(state),
-            // Conventional zones behind others have no place in the table.
+            // Conventional zones after sequential ones have no entry in the table.
             _ if in_table.is_none() && zone.kind == ZoneKind::Conventional => Some(BandState::Offline),
             _ => None,
         };

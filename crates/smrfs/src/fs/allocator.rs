@@ -1,8 +1,8 @@
-//! The allocator: the space map of a volume, what files share, and the room that is promised to writers.
+//! The allocator: the space map of a volume, the extents that files share, and the room that is promised to writers.
 //!
-//! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing. Room
-//! is promised when data is accepted, so that the disk never fills later; overwritten data need no new room for good, because
-//! the old place comes back with the commit.
+//! The space stays locked from the choice of a place to the end of the write, so that writes happen in the order of their places. Room is
+//! promised when data is accepted, so that the disk never turns out to be full later. Overwritten data needs no more room in the long run,
+//! because the commit frees the old place.
 
 use std::ops::{Add, Range};
 use std::sync::atomic::AtomicU64;
@@ -24,26 +24,26 @@ pub(super) struct Allocator {
     /// Locked after the space.
     pub(super) shared: RwLock<Shared>,
     rooms: Mutex<Rooms>,
-    /// Counts what may have made room.
+    /// Counts events that may have made room.
     progress: AtomicU64,
     /// Counts blocks that were written.
     placed: AtomicU64,
-    /// Blocks that are being written: what they replace is not retired yet.
+    /// Blocks that are being written, whose old places are not retired yet.
     placing: AtomicU64,
-    /// What has become free since a copy of the disk began, and stays as it is until that is done. Locked after the space.
+    /// Spans that have become free since a copy of the disk began, and are kept until it is done. Locked after the space.
     kept: Mutex<Option<Vec<Span>>>,
 }
 
-/// The state of what has been going on, at one moment.
+/// A snapshot of the progress of writers and the cleaner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Number of times that room may have been made so far.
+    /// Number of events so far that may have made room.
     pub freed: u64,
-    /// Blocks written so far: what lies where another thread put it may leave room for more.
+    /// Blocks written so far: after a write of another thread, there may be a place that fits.
     placed: u64,
 }
 
-/// A block that is being written, until all that it replaces is retired.
+/// A block that is being written, until the places that it replaces are retired.
 pub(super) struct Placing<'a>(&'a Allocator);
 
 impl Drop for Placing<'_> {
@@ -77,7 +77,7 @@ impl Allocator {
         self.space.lock().live().from(Granule(0)).collect()
     }
 
-    /// The shared extents, each with each owner but the one that [`Allocator::live`] tells.
+    /// The shared extents, each with all owners except the one in [`Allocator::live`].
     pub(super) fn further_owners(&self) -> Vec<(Span, Owner)> {
         let (space, shared) = (self.space.lock(), self.shared.read());
         shared.all().filter(|&(span, owner)| !space.live().holds(span, owner)).collect()
@@ -105,12 +105,12 @@ impl Allocator {
         state.uses(range, &self.shared.read())
     }
 
-    /// Of a file's map what is shared.
+    /// The shared pieces of a file's map.
     pub(super) fn shared_of(&self, map: &FileMap) -> Vec<FilePiece> {
         self.without_room(map.extents_from(0))
     }
 
-    /// Of pieces of a file those that are not shared.
+    /// The pieces, or parts of them, that are not shared.
     pub(super) fn alone(&self, pieces: Vec<FilePiece>) -> Vec<FilePiece> {
         let shared = self.shared.read();
         let alone = |piece: FilePiece| {
@@ -120,7 +120,7 @@ impl Allocator {
         pieces.into_iter().flat_map(alone).collect()
     }
 
-    /// Of pieces of a file those that need room before they can be written: holes, and what is shared.
+    /// The pieces, or parts of them, that need room before they can be written: holes and shared extents.
     pub(super) fn without_room(&self, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
         let shared = self.shared.read();
         let mut found = Vec::new();
@@ -133,19 +133,19 @@ impl Allocator {
         found
     }
 
-    /// From now on `owner`, too, has `span`, which another has.
+    /// Adds `owner` to the owners of `span`, which has another.
     pub(super) fn share(&self, span: Span, owner: Owner) {
         let space = self.space.lock();
         self.shared.write().add(span, owner, space.live());
     }
 
-    /// The parts of `span`. Those that are shared are not free before they are released once more.
+    /// The parts of `span`. Those that are shared are kept until they are released once more.
     pub(super) fn hold(&self, span: Span) -> Vec<SharedPart> {
         self.shared.write().hold(span)
     }
 
-    /// The copy at `span` of shared data is `owner`'s as well from now on, as far as it is not dead already; tells what of it
-    /// was nobody's before, and what others have.
+    /// Adds `owner` to the owners of the copy at `span` of shared data, except for dead parts. Returns the parts that had no owner yet, and
+    /// those that other owners have.
     pub(super) fn share_copy(&self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let mut space = self.space.lock();
         let (first, others) = self.shared.write().add_copy(span, owner);
@@ -153,8 +153,8 @@ impl Allocator {
         (first, others)
     }
 
-    /// A copy of shared data has been offered to all who have it: what nobody took is free again, and `discarded` sees it.
-    /// `taken` granules were, and `left` of the original are nobody's now.
+    /// Ends a copy of shared data that was offered to all owners. Parts that nobody took are freed, and passed to `discarded`. `taken`
+    /// granules have owners now, and `left` granules of the original have none.
     pub(super) fn end_copy(&self, span: Span, taken: u64, left: u64, discarded: impl Fn(Span)) {
         let mut space = self.space.lock();
         self.shared.read().alone(span).into_iter().for_each(|nobody| space.retire(nobody));
@@ -163,7 +163,7 @@ impl Allocator {
         self.release(vec![span], discarded);
     }
 
-    /// Gives what nobody else has any more of a file's pieces to the file alone, which is to account for it; tells what that is.
+    /// Makes the parts of pieces that no other file has any more the file's own, and returns them. The caller accounts for them.
     pub(super) fn reclaim(&self, file: NodeId, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
         let mut shared = self.shared.write();
         let mut reclaim = |piece: FilePiece| {
@@ -186,15 +186,15 @@ impl Allocator {
         self.rooms.lock().take_back(granules);
     }
 
-    /// Counts `after` as used in place of `before`, and takes back what was promised to the call that changes it.
+    /// Counts `after` as used in place of `before`, and takes back `promised` granules from the call that makes the change.
     pub(super) fn change(&self, before: Use, after: Use, promised: u64) {
         let mut rooms = self.rooms.lock();
         rooms.change(before, after);
         rooms.take_back(promised);
     }
 
-    /// Finds a place, has `write` write there, and after a failed write once more, elsewhere. Tells what of `runs`, which
-    /// share the place, lies where; none if there is no room.
+    /// Finds a place and calls `write` for it; after a failed write, once more elsewhere. Returns where each part of `runs`, which share
+    /// the place, was written; `None` if there is no room.
     pub(super) fn write(
         &self,
         want: &AllocationRequest,
@@ -203,7 +203,7 @@ impl Allocator {
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
         let mut failure = None;
         for _ in 0..2 {
-            // Locked until the data is written: a strict-append band takes its writes in the order of placing only.
+            // Locked until the data is written, because a strict-append band takes writes only in the order of their places.
             let mut space = self.space.lock();
             let Some(span) = space.place(want) else { return Ok(None) };
             match write(span) {
@@ -214,8 +214,8 @@ impl Allocator {
                     return Ok(Some(pieces));
                 }
                 Err(error) => {
-                    // Nobody knows what is there now, nor what it did to the neighbours: it counts as written, and is not tried
-                    // again in place.
+                    // What a failed write left there, or did to its neighbours, is unknown: the span counts as written, and is not tried
+                    // again.
                     space.failed(span);
                     failure = Some(error);
                 }
@@ -224,7 +224,7 @@ impl Allocator {
         failure.map_or(Ok(None), |error| Err(error.into()))
     }
 
-    /// The map in memory of a file names these no more. Tells how many granules were shared, and are nobody's now.
+    /// Retires pieces that a file's map in memory no longer names. Returns how many granules were shared, and have no owner now.
     pub(super) fn give_up(&self, file: NodeId, pieces: &[FilePiece]) -> u64 {
         let mut space = self.space.lock();
         let mut shared = self.shared.write();
@@ -239,20 +239,20 @@ impl Allocator {
         dead
     }
 
-    /// The map in memory of a file names these no more.
+    /// Retires pieces that a file's map in memory no longer names.
     pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
         let dead = self.give_up(file, pieces);
         self.rooms.lock().recount(0, dead);
         self.progressed();
     }
 
-    /// No durable map names these any more. `discarded` sees each before it can be written again.
+    /// Frees spans that no durable map names any more. `discarded` gets each before it can be written again.
     pub(super) fn release(&self, spans: Vec<Span>, discarded: impl Fn(Span)) {
         if spans.is_empty() {
             return;
         }
         let mut space = self.space.lock();
-        // What others share stays taken; only its last release makes it free.
+        // Spans that others share stay; only the last release frees them.
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
@@ -265,48 +265,48 @@ impl Allocator {
     fn free(&self, space: &mut dyn Space, mut spans: Vec<Span>, discarded: impl Fn(Span)) {
         join_neighbours(&mut spans);
         for span in spans {
-            // In this order and under the lock, or the host might drop what the next writer has just put there.
+            // In this order and under the lock, or the host might discard data that the next writer has just put there.
             discarded(span);
             space.release(span);
         }
         self.progressed();
     }
 
-    /// From now on what becomes free stays as it is; `false` if that is so already.
+    /// Keeps spans that become free from now on as they are; returns `false` if that was begun already.
     pub(super) fn keep(&self) -> bool {
         self.kept.lock().replace(Vec::new()).is_none()
     }
 
-    /// True while it does.
+    /// True while freed spans are kept.
     pub(super) fn keeps(&self) -> bool {
         self.kept.lock().is_some()
     }
 
-    /// Frees what was kept; `false` if nothing was.
+    /// Frees the kept spans; returns `false` if nothing was kept.
     pub(super) fn let_go(&self, discarded: impl Fn(Span)) -> bool {
         let mut space = self.space.lock();
         let kept = self.kept.lock().take();
         kept.map(|spans| self.free(&mut **space, spans, discarded)).is_some()
     }
 
-    /// Nobody writes to that file any more: what was kept for it is for all.
+    /// Notes that nobody writes to that file any more: space reserved for it is for all.
     pub(super) fn closed(&self, file: NodeId) {
         self.space.lock().closed(file);
         self.progressed();
     }
 
-    /// Live data in it stays where it is.
+    /// Marks live data in `span` as unmovable.
     pub(super) fn leave(&self, span: Span) {
         self.space.lock().unmovable(span);
     }
 
-    /// Live data in it stays where it is, but for what is shared.
+    /// Marks live data in `span` that is not shared as unmovable.
     pub(super) fn leave_alone(&self, span: Span) {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
         shared.alone(span).into_iter().for_each(|part| space.unmovable(part));
     }
 
-    /// Whatever is live of a file, and of no other, stays where it is.
+    /// Marks live data of a file, if no other has it, as unmovable.
     pub(super) fn leave_file(&self, id: NodeId) {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
         let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
@@ -314,9 +314,9 @@ impl Allocator {
         all.into_iter().for_each(|span| space.unmovable(span));
     }
 
-    /// True where cleaning is due next to the host's writes.
+    /// True if cleaning is due alongside the host's writes.
     pub(super) fn wants_cleaning(&self) -> bool {
-        // Moving data makes no room while its old place is kept.
+        // Moving data frees nothing while its old place is kept.
         !self.keeps() && self.space.lock().wants_cleaning(false).is_some()
     }
 
@@ -327,13 +327,13 @@ impl Allocator {
         space.clean(why)
     }
 
-    /// The next step where a write finds no room.
+    /// The next step for a write that finds no room.
     pub(super) fn next_step_when_stuck(&self) -> Option<CleaningStep> {
         let mut space = self.space.lock();
         if self.keeps() { None } else { space.clean(Trigger::Stuck) }
     }
 
-    /// Has `reset` reset a band; `false` if the disk did not do it, which is no failure of whoever waits for room.
+    /// Resets a band by `reset`; returns `false` if the disk did not do it, which is no error for the write that waits for room.
     pub(super) fn reset(&self, band: u64, reset: impl FnOnce() -> DeviceResult) -> DeviceResult<bool> {
         let mut space = self.space.lock();
         match reset() {
@@ -351,19 +351,19 @@ impl Allocator {
         Progress { freed: self.progress.load(Relaxed), placed: self.placed.load(Relaxed) }
     }
 
-    /// A block is about to be written.
+    /// Notes that a block is about to be written.
     pub(super) fn placing(&self) -> Placing<'_> {
         self.placing.fetch_add(1, Relaxed);
         Placing(self)
     }
 
-    /// True if nothing has happened since the progress was `seen`, and nothing is about to.
+    /// True if there was no progress since `seen`, and none is about to be made.
     pub(super) fn is_stuck_since(&self, seen: Progress) -> bool {
-        // First the writes under way, then the progress: one that ends in between shows in the progress.
+        // In this order: a write that ends between the two reads shows in the progress.
         self.placing.load(Acquire) == 0 && self.progress() == seen
     }
 
-    /// There may be room now where there was none.
+    /// Notes that there may be room now.
     pub(super) fn progressed(&self) {
         self.progress.fetch_add(1, Relaxed);
     }
@@ -383,13 +383,13 @@ fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
     pieces
 }
 
-/// The part of a piece that lies at `part`.
+/// The part of a piece at the place `part`.
 fn part_of(piece: FilePiece, part: Span) -> FilePiece {
     let skipped = piece.at.map_or(0, |at| part.at - at);
     FilePiece { first: piece.first + skipped, count: part.count, at: Some(part.at) }
 }
 
-/// Sorts spans that do not overlap, and makes one of those that touch: what was written side by side is freed at once.
+/// Sorts spans that do not overlap, and joins those that touch, so that adjacent data is freed at once.
 fn join_neighbours(spans: &mut Vec<Span>) {
     spans.sort_unstable_by_key(|span| span.at);
     spans.dedup_by(|span, before| {
@@ -404,9 +404,9 @@ fn join_neighbours(spans: &mut Vec<Span>) {
 pub(super) struct Rooms {
     /// Room that files can fill in all.
     pub usable: u64,
-    /// In the maps in memory; what is shared, once.
+    /// Granules in the maps in memory. Shared ones count once.
     pub mapped: u64,
-    /// To data in memory that has no place yet, by fallocate, and to writes under way.
+    /// Granules promised to buffered data, by fallocate, and to writes under way.
     pub promised: u64,
 }
 
@@ -436,12 +436,12 @@ impl Rooms {
         self.promised = self.promised.saturating_sub(granules);
     }
 
-    /// Shared extents of `more` granules have a place in some map, and of `less` in none.
+    /// Counts `more` granules of shared extents that some map names now, and `less` that none names any more.
     pub(super) fn recount(&mut self, more: u64, less: u64) {
         self.mapped = (self.mapped + more).saturating_sub(less);
     }
 
-    /// Something that used `before` uses `after` now.
+    /// Replaces the use `before` by `after`.
     pub(super) fn change(&mut self, before: Use, after: Use) {
         self.mapped = (self.mapped + after.mapped).saturating_sub(before.mapped);
         self.promised = (self.promised + after.unplaced).saturating_sub(before.unplaced);
@@ -461,11 +461,11 @@ impl Add for Use {
 pub(super) struct Use {
     /// Granules with a place on the disk.
     pub mapped: u64,
-    /// Granules that have no place yet but are promised one.
+    /// Granules without a place, which are promised one.
     pub unplaced: u64,
 }
 
-/// Granules of one file that fallocate promised a place to, and the number of those that wait for one.
+/// Granules of one file to which fallocate promised a place, and how many granules wait for a place.
 #[derive(Default)]
 pub(super) struct Promises {
     ranges: Ranges,
@@ -474,8 +474,8 @@ pub(super) struct Promises {
 }
 
 impl Promises {
-    /// Promises of `granules` that a record names: it tells how many, and they are taken to be the first that are `shared`, and
-    /// then the first holes of the map.
+    /// The promises of a record, which has only their number: they are assumed to be the first `shared` granules, and then the first holes
+    /// of the map.
     pub(super) fn of_record(granules: u64, shared: &[FilePiece], map: &FileMap) -> Promises {
         let mut promises = Promises { unplaced: granules, ..Promises::default() };
         let (mut left, mut at) = (granules, 0);
@@ -522,7 +522,7 @@ impl Promises {
         self.ranges.count_within(range) + buffered.count() as u64
     }
 
-    /// A range of the file used `before` and uses `after`.
+    /// Replaces the use `before` of a range of the file by `after`.
     pub(super) fn change(&mut self, before: Use, after: Use) {
         self.unplaced = self.unplaced + after.unplaced - before.unplaced;
     }

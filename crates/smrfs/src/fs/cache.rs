@@ -1,7 +1,7 @@
-//! The files in memory: a bounded number, sharded by their numbers, and what is known of some that are not.
+//! The files in memory: a bounded number, sharded by their numbers. Also the heads of some others.
 //!
-//! A file stays while somebody holds it: an open, a commit to come, a call under way. Of the others the longest unused go
-//! first. What stays of them is the head of their record, for `stat`; of these, too, there is a bounded number.
+//! A file stays while it is in use: while it is open, has a commit to come, or a call under way. Of the others the least recently used are
+//! dropped first. The head of their record stays, for `stat`; the number of heads is bounded, too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -21,30 +21,30 @@ use crate::units::{NodeId, Owner};
 
 const SHARDS: usize = 16;
 
-/// Heads kept in a shard at most: 2^17 in all, some ten megabytes. (Assumption.)
+/// The most heads in a shard: 2^17 in all, some ten megabytes. (Assumption.)
 const SHARD_HEADS: usize = 8192;
 
-/// A file's own weight next to its extents, in extents. (Assumption: some 400 bytes.)
+/// A file's own weight besides its extents, in extents. (Assumption: some 400 bytes.)
 const FILE_WEIGHT: usize = 8;
 
 #[derive(Default)]
 struct Shard {
     files: HashMap<NodeId, Arc<File>>,
-    /// Of files that are not in `files`; none for a file without a record.
+    /// Heads of files that are not in `files`; `None` for a file without a record.
     heads: HashMap<NodeId, Option<RecordSummary>>,
 }
 
 /// The files in memory.
 pub(super) struct Files {
     store: Arc<dyn MetadataStore>,
-    /// Files that had data at the mount, if that was told: the map of one that has none now was lost.
+    /// Files that had data at the mount, if that is known. If such a file has no map now, its map was lost.
     with_data: Mutex<HashSet<NodeId>>,
     /// Extents in memory before files are dropped.
     extents_max: usize,
     shards: Vec<Mutex<Shard>>,
     clock: AtomicU64,
     weight: AtomicUsize,
-    /// When to look for files to drop.
+    /// The number of extents at which to look for files to drop.
     look_at: AtomicUsize,
 }
 
@@ -70,7 +70,7 @@ impl Files {
         self.shard(id).lock().files.get(&id).cloned()
     }
 
-    /// A file was just made: it has no map, and what is known of that number is of one that is gone.
+    /// Adds a file that was just made. It has no map; anything known under its number is of a file that is gone.
     pub(super) fn put_new(&self, id: NodeId) {
         let file = Arc::new(File::new(id, true));
         self.with_data.lock().remove(&id);
@@ -84,7 +84,7 @@ impl Files {
         }
     }
 
-    /// The file, perhaps not read from the store yet.
+    /// The file, which may not have been read from the store yet.
     fn get_or_put(&self, id: NodeId) -> Arc<File> {
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
@@ -103,13 +103,13 @@ impl Files {
         }
     }
 
-    /// The record of a file that is not in memory, by `load` if it is not known.
+    /// The head of the record of a file that is not in memory; calls `load` if it is not known.
     fn head(
         &self,
         id: NodeId,
         load: impl FnOnce() -> FsResult<Option<RecordSummary>>,
     ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        // The shard stays locked while the store is asked, or an old record could outlast a new one.
+        // The shard stays locked while the record is loaded, or an old record could replace a newer one.
         let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id) {
             return Ok(Ok(file.clone()));
@@ -135,7 +135,7 @@ impl Files {
         file.used.store(self.clock.fetch_add(1, Relaxed), Relaxed);
     }
 
-    /// Takes note of how many extents a file has now.
+    /// Notes how many extents a file has now.
     pub(super) fn weigh(&self, file: &File, extents: usize) {
         let weight = extents + FILE_WEIGHT;
         let before = file.weight.swap(weight, Relaxed);
@@ -143,7 +143,7 @@ impl Files {
         self.weight.fetch_sub(before, Relaxed);
     }
 
-    /// Drops files that nobody holds, the longest unused first, where there are too many extents.
+    /// Drops files that are not in use, the least recently used first, if there are too many extents.
     pub(super) fn shrink(&self) {
         let extents = self.extents_max;
         if self.weight.load(Relaxed) <= self.look_at.load(Relaxed).max(extents) {
@@ -167,11 +167,12 @@ impl Files {
         self.look_at.store(extents.max(left + left / 4), Relaxed);
     }
 
+    /// Drops a file from the cache if nobody uses it and all of it is stored.
     fn drop_if_idle(&self, id: NodeId) {
         let mut shard = self.shard(id).lock();
         let Some(file) = shard.files.get(&id) else { return };
         let Some(state) = file.state.try_read() else { return };
-        // A record does not tell which granules are promised: that is known only here.
+        // Kept, because a record does not say which granules are promised: that is known only here.
         let promises = !state.promises.is_empty();
         if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.is_unlinked || promises {
             return;
@@ -225,6 +226,7 @@ impl Files {
         Ok(())
     }
 
+    /// Fills the state of a file from its map record.
     fn decode_into(&self, data: &DataStore, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
         let decoded = map::decode(record, |number| map::load_part(&*self.store, number))?;
         let head = decoded.summary.head;
@@ -237,13 +239,13 @@ impl Files {
         let shared = data.allocator.shared_of(&state.map);
         state.shares = !shared.is_empty();
         state.record_shares = state.shares && head.shares;
-        // A map that was committed while something was not written may have more than the size.
+        // A map that was committed while data was still buffered may extend past the size.
         data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
         state.promises = Promises::of_record(head.promised, &shared, &state.map);
         Ok(())
     }
 
-    /// The record of a file: from memory, or else from the store.
+    /// A file in memory, or else the head of its record.
     pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         let found = self.head(id, || match self.load_record(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),
@@ -256,8 +258,8 @@ impl Files {
     }
 }
 
-/// Refuses a map that no file here can have: with an impossible size or promise, or with data that is not live or not
-/// that file's. Whoever made it, nothing of it may be read or freed.
+/// Refuses a map that the file can't have: with an impossible size or promise, or with data that is not live or not its own. Whoever made
+/// it, nothing that it names may be read or freed.
 fn check_map(data: &DataStore, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
     if i64::try_from(head.size).is_err() || head.promised > data.disk.shape().granules {
         return Err(FsError::Corrupt(format!(

@@ -1,9 +1,9 @@
 //! Cleaning: carrying out the steps that the space asks for, in the background, alongside writes, or while a write waits; and
 //! joining pieces of files.
 //!
-//! One thread cleans at a time. Nobody waits for it while holding a lock on a file. Joining, which the paper leaves open
-//! (Kadekodi et al. 2015): files written at random are read in order later. A window of a file at a time, and only where that
-//! leaves fewer extents.
+//! One thread cleans at a time. Nobody waits for it while holding a lock on a file. Joining is for files that are written at random and
+//! read in order later; the paper leaves it open (Kadekodi et al. 2015). It takes a window of a file at a time, and only if that leaves
+//! fewer extents.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -21,7 +21,7 @@ use crate::map::FilePiece;
 use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
-/// Looks without gain, one after the other, before a write is told that there is no space (assumption).
+/// Consecutive attempts without progress before a write fails for lack of space (assumption).
 const LOOKS: u32 = 3;
 
 /// An owner of a shared extent, and its file.
@@ -39,8 +39,9 @@ impl FileSystem {
         result
     }
 
+    /// Does one step of cleaning for a write that has no room, or settles if no step would help. Errors: ENOSPC if nothing helps.
     fn unstick(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
-        // More steps than there are granules help nobody: the space promised what it does not have.
+        // More steps than there are granules: the space promised room that it does not have.
         if work.steps > self.data.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
@@ -49,7 +50,7 @@ impl FileSystem {
                 work.looks_without_gain = 0;
                 self.execute(step, seen, work)
             }
-            // Others may have left room between the two looks of this write, at its place and at what there is to clean.
+            // Others may have made room between this write's search for a place and its search for something to clean.
             None => self.settle(seen).or_else(|error| {
                 work.looks_without_gain += 1;
                 if work.looks_without_gain > LOOKS || error.errno() != Errno::ENOSPC { Err(error) } else { Ok(()) }
@@ -57,10 +58,10 @@ impl FileSystem {
         }
     }
 
-    /// Commits; ENOSPC if nobody has done anything since the progress was `seen`, nor is about to.
+    /// Commits; ENOSPC if there was no progress since `seen`, and none is about to be made.
     fn settle(&self, seen: Progress) -> FsResult {
         self.commit()?;
-        // Programs come before a copy of the disk.
+        // A copy of the disk is given up if programs need its space.
         if self.data.allocator.is_stuck_since(seen) && !self.let_go() {
             return Err(Errno::ENOSPC.into());
         }
@@ -68,7 +69,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The work due alongside a write, as much as the space asks for.
+    /// Does the cleaning that is due alongside a write.
     pub(super) fn clean_beside(&self, work: &mut CleaningWork) -> FsResult {
         if !self.data.allocator.wants_cleaning() {
             return Ok(());
@@ -83,7 +84,7 @@ impl FileSystem {
         }
         drop(cleaner);
         work.waited_ns += (self.data.disk.now() - begin).0;
-        // That the cleaner finds no room is no failure of this write, which is done.
+        // A cleaner without room is no error of this write, which is done.
         if result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) { Ok(()) } else { result }
     }
 
@@ -111,16 +112,16 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Moves what of `span` files still have there. `false`: no room, not even for the cleaner. What can't be moved stays:
-    /// only whoever reads it is to hear of that.
+    /// Moves the data in `span` that files still name. Returns `false` if there is no room, not even the cleaner's reserve.
+    /// Data that can't be read stays where it is, without an error: only its readers are to hear of that.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
+        // Held, so that no shared part is freed and overwritten while it is copied for one owner after another.
         let parts = self.data.allocator.hold(span);
-        let (alone, shared): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.owners.is_empty());
+        let (shared, unshared): (Vec<_>, Vec<_>) = parts.into_iter().partition(SharedPart::is_shared);
         let mut result = self.move_shared(&shared, work);
-        self.data
-            .allocator
-            .release(shared.into_iter().map(|part| part.span).collect(), |span| self.data.disk.discard(span));
-        for part in alone {
+        let held = shared.into_iter().map(|part| part.span).collect();
+        self.data.allocator.release(held, |span| self.data.disk.discard(span));
+        for part in unshared {
             if matches!(result, Ok(true)) {
                 result = self.move_alone(part.span, owner.further(part.span.at - span.at), work);
             }
@@ -128,11 +129,11 @@ impl FileSystem {
         result
     }
 
-    /// Moves what of `span` the file still has there, and shares with nobody.
+    /// Moves the data in `span` that the file still names and does not share. `false`: no room.
     fn move_alone(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         let file = match self.file(owner.file) {
             Ok(file) => file,
-            // Its last name went meanwhile.
+            // Its last name was removed meanwhile.
             Err(error) if error.errno() == Errno::ENOENT => {
                 self.data.allocator.leave_alone(span);
                 return Ok(true);
@@ -158,13 +159,13 @@ impl FileSystem {
             }
         }
         if !found {
-            // It is the file's no more, or the space was told so wrongly: if it is still live, it stays.
+            // The file no longer names it, or the space was wrong about its owner: if it is still live, it stays.
             self.data.allocator.leave_alone(span);
         }
         Ok(true)
     }
 
-    /// Moves shared data, once for all who have it; whoever moves it holds it. `false`: no room, not even for the cleaner.
+    /// Copies shared data once, and has all its owners name the copy. The caller holds it. `false`: no room.
     fn move_shared(&self, parts: &[SharedPart], work: &mut CleaningWork) -> FsResult<bool> {
         for part in parts {
             let Some(owners) = self.owners_of(part)? else { continue };
@@ -188,13 +189,13 @@ impl FileSystem {
         Ok(true)
     }
 
-    /// The files of all who share a part. None if that of one can't be read: it stays where it is, for all of them.
+    /// The files that share a part. `None` if the map of one can't be read: then the part stays where it is.
     fn owners_of(&self, part: &SharedPart) -> FsResult<Option<Vec<OwnerFile>>> {
         let mut owners = Vec::with_capacity(part.owners.len());
         for &owner in &part.owners {
             match self.file(owner.file) {
                 Ok(file) => owners.push((file, owner)),
-                // Its last name went meanwhile.
+                // Its last name was removed meanwhile.
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 Err(error) if is_damage(&error) => {
                     self.data.counters.lock().unmovable += 1;
@@ -208,11 +209,11 @@ impl FileSystem {
     }
 }
 
-/// Windows looked at in a call, at most, where nothing is to be joined.
+/// The most windows that a call looks at while there is nothing to join.
 const LOOKED_AT: usize = 1024;
 
 impl DataStore {
-    /// Data of a span that is to be moved; none if the disk does not read it, and then it stays.
+    /// Reads a span that is to be moved. `None` if it is damaged: then it stays where it is.
     pub(super) fn read_to_move(&self, span: Span, sums: &[u32]) -> FsResult<Option<Content>> {
         match self.disk.read_span(span, sums) {
             Err(error) if is_damage(&error) => {
@@ -225,7 +226,7 @@ impl DataStore {
         }
     }
 
-    /// Reads a piece of a file and writes it elsewhere; if the disk does not read it, it stays. `false`: no room.
+    /// Reads a piece of a file and writes it elsewhere; a damaged piece stays where it is. `false`: no room.
     pub(super) fn relocate(
         &self,
         file: &Arc<File>,
@@ -248,7 +249,7 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Joins the next window that has at least `least` extents; tells whether the file has more.
+    /// Joins the next window that has at least `least` extents. Returns whether there is more of the file to look at.
     pub(super) fn join_step(&self, file: &Arc<File>, least: usize) -> FsResult<bool> {
         let mut state = file.lock();
         for _ in 0..LOOKED_AT {
@@ -257,7 +258,7 @@ impl DataStore {
                 return Ok(false);
             }
             let window = state.join_at..state.join_at + self.block_granules;
-            // What others have as well stays theirs.
+            // Shared extents stay shared: joining them would copy them.
             let pieces = self.allocator.alone(state.placed(window.clone()));
             state.join_at = match pieces.first() {
                 Some(_) => window.end,
@@ -277,19 +278,18 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Writes pieces that follow each other in the file to one place. `false`: no room.
+    /// Writes pieces that are contiguous in the file to one place. `false`: no room.
     fn join(&self, file: &Arc<File>, state: &mut FileState, pieces: &[FilePiece]) -> FsResult<bool> {
-        let mut content = Some(Vec::new());
-        let mut granules = 0;
+        let (mut content, mut has_bytes, mut granules) = (Vec::new(), true, 0);
         for piece in pieces {
             let Some(span) = piece.span() else { continue };
-            let bytes = self.disk.read_span(span, &state.map.sums(piece.first..piece.end()))?;
-            content = content.zip(bytes).map(|(mut content, bytes)| {
-                content.extend(bytes);
-                content
-            });
+            match self.disk.read_span(span, &state.map.sums(piece.first..piece.end()))? {
+                Some(bytes) => content.extend(bytes),
+                None => has_bytes = false,
+            }
             granules += span.count;
         }
+        let content = has_bytes.then_some(content);
         let (first, mut done) = (pieces[0].first, 0);
         while done < granules {
             let run = first + done..first + granules;
@@ -300,7 +300,7 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Has all owners of `original` name its copy instead.
+    /// Makes all owners of `original` name its copy instead.
     pub(super) fn hand_out<'a>(
         &self,
         original: Span,
@@ -314,13 +314,13 @@ impl DataStore {
         }
         self.allocator.end_copy(copy, taken, left, |span| self.disk.discard(span));
         if taken == 0 {
-            // Whoever has it is not among the files: if it is still live, it stays.
+            // None of these files names it, so nobody could take a copy: if it is live, it stays where it is.
             self.allocator.leave(original);
         }
     }
 
-    /// Has one owner of `original` name its copy instead, where it still has it. Tells how many granules of the copy were
-    /// nobody's before, and how many of the original are nobody's now.
+    /// Makes one owner of `original` name its copy instead, where it still names the original. Returns how many granules of the
+    /// copy this owner is the first to name, and how many of the original nobody names any more.
     fn take_copy(&self, file: &Arc<File>, owner: Owner, original: Span, copy: Span) -> (u64, u64) {
         let mut state = file.lock();
         let (mut taken, mut left) = (0, 0);
@@ -343,7 +343,7 @@ impl DataStore {
     }
 }
 
-/// The checksums of a shared span, by the map of its first owner that still has it; 0 where that one has gone on.
+/// The checksums of a shared span, from the map of its first owner; 0 (unknown) where that owner no longer names it.
 fn sums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
     let Some((file, owner)) = owners.first() else { return vec![0; span.count as usize] };
     let state = file.look();
@@ -353,7 +353,7 @@ fn sums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
     (0..).zip(places).zip(sums).map(|((i, at), sum)| if at == Some(span.at + i) { sum } else { 0 }).collect()
 }
 
-/// The runs of pieces that follow each other in the file.
+/// Ranges of `pieces` that are contiguous in the file.
 fn runs(pieces: &[FilePiece]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {

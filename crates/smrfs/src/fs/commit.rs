@@ -1,7 +1,8 @@
-//! Making things durable: data, flush, map, and only then is the old place free. The map's own commit may flush data as well.
+//! Durability: data is written, flushed, then its map is stored; only then is the old place free. The commit of the map may flush the data
+//! as well.
 //!
-//! `sync` does so for one file and the names that lead to it. A commit of everything flushes the disk once and the store once.
-//! What a snapshot names was written before it was taken, so no lock on a file's state is held while the disk works.
+//! `sync` does so for one file and the names that lead to it. A commit of everything flushes the disk once and the store once. Data that a
+//! snapshot names was written before the snapshot, so no lock on a file's state is held while the disk works.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,54 +19,54 @@ use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
 use crate::units::{NodeId, Span};
 
-/// A file as it is to be durable.
+/// A file at the moment of a commit.
 pub(super) struct Snapshot {
     file: Arc<File>,
-    /// None for a file without a name: nothing of it is to last.
+    /// `None` for a file without a name, which need not be durable.
     plan: Option<StoragePlan>,
-    /// Not in this map any more.
+    /// Extents that this map no longer names.
     retired: Vec<Span>,
-    /// Changes that are durable then; none if something was still in the buffer.
+    /// The version that the commit makes durable; `None` if data was still in the buffer.
     changes: Option<u64>,
     size: u64,
-    /// True if this map says that it shares.
+    /// True if this map says that it shares extents.
     shares: bool,
 }
 
-/// Room of a file that no map in memory names any more, until that is durable.
+/// Extents and parts of a file that no map in memory names any more, until that is durable.
 pub(super) struct UnlinkedFile {
     pub spans: Vec<Span>,
     /// The parts of its map in the store.
     pub parts: Vec<u64>,
 }
 
-/// Changes that the next commit has to make durable, besides files: names, and the end of what was replaced.
+/// Changes that the next commit has to make durable, besides files: names, and the release of replaced extents.
 #[derive(Default)]
 pub(super) struct Commits {
     /// Held during a commit of everything.
     committing: Mutex<()>,
     pending_free: Mutex<Vec<UnlinkedFile>>,
     pub unsynced: Mutex<Unsynced>,
-    /// True if the store has something that is not durable, besides maps.
+    /// True if the store has changes besides maps that are not durable.
     store_changed: AtomicBool,
     /// The number that the next new part of a map will have.
     pub next_part: AtomicU64,
 }
 
 impl Commits {
-    /// None yet; new parts of maps are numbered from `next_part` on.
+    /// No changes yet. New parts of maps are numbered from `next_part` on.
     pub(super) fn new(next_part: u64) -> Commits {
         Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
     }
 
-    /// Keeps what is to be freed with the next commit.
+    /// Defers freeing to the next commit.
     pub(super) fn put_off(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
             self.pending_free.lock().push(gone);
         }
     }
 
-    /// The store has something that is not durable.
+    /// Notes that the store has changes that are not durable.
     pub(super) fn store_changed(&self) {
         self.store_changed.store(true, Relaxed);
     }
@@ -78,12 +79,12 @@ impl Commits {
 }
 
 impl FileSystem {
-    /// Makes durable the names under which a node was last made or moved.
+    /// Makes the names under which a node was last created or moved durable.
     fn sync_names(&self, id: NodeId) -> FsResult {
         let changes = self.commits.unsynced.lock().directories(id);
         for (directory, _) in &changes {
             match self.data.disk.make_durable(|| self.store.sync_dir(*directory)) {
-                // It is gone, and with it the name.
+                // The directory is gone, and with it the name.
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 result => result?,
             }
@@ -92,12 +93,13 @@ impl FileSystem {
         Ok(())
     }
 
+    /// Makes a snapshot durable: its data first, then its map. Without a snapshot, only syncs the store.
     fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
         self.data.counters.lock().commits += 1;
         let sync = || self.data.disk.make_durable(|| self.store.sync(file.id));
         let Some(snapshot) = snapshot else { return sync() };
         if snapshot.plan.is_none() {
-            // Its old blocks are free only when it is durably without a name.
+            // Its old blocks are freed only when the removal of its name is durable.
             self.restore(snapshot);
             return self.data.disk.flush();
         }
@@ -115,7 +117,7 @@ impl FileSystem {
         }
     }
 
-    /// Makes durable what has been written, and frees what that replaced. Takes no free space, so it also works on a full disk.
+    /// Makes all writes durable, and frees the extents that they replaced. Needs no free space, so it also works on a full disk.
     pub(super) fn commit(&self) -> FsResult {
         self.store.wait_for_thaw();
         let _one = self.commits.committing.lock();
@@ -125,16 +127,16 @@ impl FileSystem {
             return Ok(());
         }
         self.data.counters.lock().commits += 1;
-        // All of them before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
+        // All are locked before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
-        // Before the snapshots: an extent that is freed after them may still be named by a map that is stored now. What is put off from
-        // here on is for the next commit.
+        // Taken before the snapshots: an extent that is retired after them may still be named by a map that is stored now, and is left to
+        // the next commit.
         let freed = std::mem::take(&mut *self.commits.pending_free.lock());
         self.commits.unsynced.lock().begin();
         let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.is_unlinked {
-                // What finds no room or can't be written stays buffered.
+                // Data that finds no room, or can't be written, stays buffered.
                 let _ = self.data.write_out(file, &mut state);
             }
             self.snapshot(file, &mut state)
@@ -145,7 +147,7 @@ impl FileSystem {
         self.commits.unsynced.lock().end(result.is_ok());
         match &result {
             Ok(()) => freed.into_iter().for_each(|gone| self.free(gone)),
-            // Nobody knows what of it is durable, so both the old places and the new ones stay taken.
+            // Which changes are durable is unknown, so old and new places both stay in use.
             Err(_) => {
                 self.commits.pending_free.lock().extend(freed);
                 self.commits.store_changed();
@@ -154,7 +156,8 @@ impl FileSystem {
         result
     }
 
-    /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
+    /// Flushes once, stores the maps that can be stored, and syncs once. If a map can't be stored, the old one stays, and the call returns
+    /// an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
             && let Err(error) = self.data.disk.flush_with(self.store.journal())
@@ -167,7 +170,7 @@ impl FileSystem {
             match self.store_snapshot(&snapshot) {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
-                    // A file that lost its last name meanwhile, or loses it now, has no use for a map.
+                    // A file that has lost its last name meanwhile needs no map.
                     if !snapshot.file.look().is_unlinked && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
@@ -177,20 +180,20 @@ impl FileSystem {
         }
         if let Err(error) = self.data.disk.make_durable(|| self.store.sync_all()) {
             stored.into_iter().for_each(|snapshot| self.restore(snapshot));
-            // After a failed sync of a part this is only its echo.
+            // After a failed sync of a part, that error comes first: this one only follows from it.
             return Err(failure.unwrap_or(error));
         }
         stored.into_iter().for_each(|snapshot| self.finish(snapshot));
         failure.map_or(Ok(()), Err)
     }
 
-    /// The file as it is now, if its record is older. What is retired so far goes along.
+    /// The file as it is now, with the extents retired so far; `None` if there is nothing to commit.
     fn snapshot(&self, file: &Arc<File>, state: &mut FileState) -> Option<Snapshot> {
         if state.is_gone || (!state.is_dirty() && state.retired.is_empty()) {
             return None;
         }
         let size = state.size_to_commit(self.data.granule_bytes);
-        // A change that failed half-way has set no time yet.
+        // A change that failed half-way has not set the times.
         let times = *state.times.get_or_insert_with(|| {
             let now = self.data.now();
             Times { mtime: now, ctime: now }
@@ -205,21 +208,22 @@ impl FileSystem {
             file: file.clone(),
             plan,
             retired: std::mem::take(&mut state.retired),
+            // With data still in the buffer, the file stays dirty.
             changes: state.buffer.is_empty().then_some(state.version),
             size,
             shares: state.shares,
         })
     }
 
-    /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
+    /// Writes parts and record to the store. After an error the old record still stands, and the new parts are removed.
     fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
         let Some(plan) = &snapshot.plan else { return Ok(()) };
         let remove = |_: &FsError| self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
         plan.parts.iter().try_for_each(|(number, part)| self.store.store_spill(*number, part)).inspect_err(remove)?;
-        // All are written before the first is waited for.
+        // All parts are written before the first is waited for.
         let sync = |(number, _): &(u64, Vec<u8>)| self.data.disk.make_durable(|| self.store.sync_spill(*number));
         plan.parts.iter().try_for_each(sync).inspect_err(remove)?;
-        // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
+        // The number of a file that is neither named nor open may be another file's by now. The lock keeps this one from becoming so.
         let state = snapshot.file.look();
         if state.is_gone {
             return Ok(());
@@ -234,7 +238,7 @@ impl FileSystem {
         }
     }
 
-    /// The snapshot is durable: what it replaced is free.
+    /// Completes a snapshot that is durable: frees the extents and parts that it replaced.
     fn finish(&self, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
@@ -257,7 +261,7 @@ impl FileSystem {
         self.free(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
     }
 
-    /// The snapshot is not durable, or nobody knows: what it replaced stays.
+    /// Takes back a snapshot that may not be durable: the extents it replaced stay retired, and the file dirty.
     fn restore(&self, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         if state.is_gone {
@@ -270,7 +274,7 @@ impl FileSystem {
         self.data.dirty.lock().insert(snapshot.file.id, snapshot.file.clone());
     }
 
-    /// No durable map names these any more.
+    /// Frees extents and parts that no durable map names any more.
     fn free(&self, gone: UnlinkedFile) {
         self.data.allocator.release(gone.spans, |span| self.data.disk.discard(span));
         self.remove_parts(gone.parts);
@@ -278,7 +282,7 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Moves a file's data into as few extents as possible, a block at a time; tells whether there is more to do.
+    /// Moves a file's data into as few extents as possible, a block at a time. Returns whether there is more to do.
     pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
         self.changeable()?;
         let file = self.file(id)?;
@@ -304,15 +308,15 @@ impl FileSystem {
         }
     }
 
-    /// One bounded step of what is due in the background (writing out, cleaning, joining): `idle` if nothing else is to do.
-    /// Tells whether there is more. Commits come from `sync_all`, on the caller's timer.
+    /// Does one bounded step of background work (writing out, cleaning, joining). `idle` if nothing else is to do. Returns whether there is
+    /// more. Commits come from `sync_all`, on the caller's timer.
     pub fn background(&self, idle: bool) -> FsResult<bool> {
         if self.changeable().is_err() {
             return Ok(false);
         }
         let more = self.background_step(idle)?;
         if idle && more {
-            // Nobody waits for it now. A host that comes back would, if its first fsync had to write all that idle steps left.
+            // Flushed while nobody waits: otherwise the next fsync would have to wait for all that idle steps left.
             self.data.disk.flush()?;
         }
         Ok(more)
@@ -366,7 +370,7 @@ impl FileSystem {
             if self.data.write_out(file, &mut state)? {
                 if state.is_dirty() {
                     drop(state);
-                    // The disk works while the map is put together.
+                    // The disk can begin to flush while the map is encoded.
                     self.data.disk.start_flush();
                     state = file.lock();
                     if state.is_gone {
@@ -378,14 +382,14 @@ impl FileSystem {
                 self.data.counters.lock().count(&work);
                 return self.save_snapshot(file, snapshot);
             }
-            // Whoever makes room may have to commit this file.
+            // Unlocked, because making room may have to commit this file.
             drop(state);
             drop(commit);
             self.make_room(seen, &mut work)?;
         }
     }
 
-    /// Makes everything durable (what a commit in the background does, too).
+    /// Makes everything durable, as a background commit does.
     pub fn sync_all(&self) -> FsResult {
         if self.options.read_only {
             return Ok(());
@@ -412,7 +416,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes out the buffer of the file that waits longest; tells whether there was one.
+    /// Writes out the buffer of the file that waits longest; returns `false` if there is none.
     fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
         let Some(file) = self.data.buffers.first() else { return Ok(false) };
         let result = self.write_out_all(&file, work);
@@ -422,7 +426,7 @@ impl FileSystem {
         result.map(|()| true)
     }
 
-    /// Writes out what is buffered of a file, and has room made where there is none.
+    /// Writes out a file's buffer, making room if there is none.
     fn write_out_all(&self, file: &Arc<File>, work: &mut CleaningWork) -> FsResult {
         loop {
             let seen = self.data.allocator.progress();
@@ -436,7 +440,7 @@ impl FileSystem {
     }
 }
 
-/// A directory in which a node's names have changed, and which change that was.
+/// A directory in which a node's names have changed, and the number of the change.
 pub(super) type Change = (NodeId, u64);
 
 /// For each node the directories in which its names have changed since the last commit of everything.
@@ -449,7 +453,7 @@ pub(super) struct Unsynced {
 }
 
 impl Unsynced {
-    /// A name of `id` in `directory` was made or taken away.
+    /// Notes that a name of `id` in `directory` was created or removed.
     pub(super) fn add(&mut self, id: NodeId, directory: NodeId) {
         self.changes += 1;
         let directories = self.now.entry(id).or_default();
@@ -463,7 +467,7 @@ impl Unsynced {
         nodes.into_iter().collect()
     }
 
-    /// The changes to make durable for `id`, and for those directories their own, and so on: the uppermost last.
+    /// The changes to make durable for `id`, then those of their directories, and so on up to the root.
     pub(super) fn directories(&self, id: NodeId) -> Vec<Change> {
         let mut found: Vec<Change> = Vec::new();
         let (mut next, mut of) = (0, id);
@@ -491,12 +495,12 @@ impl Unsynced {
         }
     }
 
-    /// A commit of everything begins.
+    /// Begins a commit of everything.
     pub(super) fn begin(&mut self) {
         self.committing = std::mem::take(&mut self.now);
     }
 
-    /// Ends the commit under way.
+    /// Ends the commit under way. If it failed, its changes are pending again.
     pub(super) fn end(&mut self, durable: bool) {
         let committing = std::mem::take(&mut self.committing);
         if !durable {

@@ -1,7 +1,6 @@
-//! The disk as the file system uses it. Once a flush has failed nothing more is flushed, and in simulation data has no bytes.
+//! The disk as the file system uses it. Once a flush has failed, nothing more is flushed. In simulation data has no bytes.
 //!
-//! Whoever reads says what checksums the granules have by the file's map: data that is not what was written is an error, and is
-//! neither shown nor moved.
+//! Reads get the checksums of the file's map. Data that does not match is an error, and is neither returned nor moved.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,15 +22,15 @@ use crate::units::{Granule, HostJournal, Span};
 pub struct Scrubbed {
     /// Bytes that were read.
     pub read_bytes: u64,
-    /// Bytes that can't be read, that are not what was written, or that belong to a file whose map is damaged.
+    /// Bytes that can't be read, don't match their checksum, or belong to a file whose map is damaged.
     pub damaged_bytes: u64,
 }
 
-/// The disk, what has been read from it, and whether it can be trusted.
+/// The disk, with a count of bytes read, and whether a flush has failed.
 pub(super) struct Disk {
     device: Arc<dyn HostManaged>,
     granule_bytes: u64,
-    /// Held while the disk is flushed: a failure is told to one caller only, and counts for all.
+    /// Held while the disk is flushed: a failure is reported to one caller only, and counts for all.
     flushing: Mutex<()>,
     flush_failed: AtomicBool,
     blank: AtomicBool,
@@ -53,15 +52,15 @@ impl Disk {
     pass_on! { self => self.device;
         pub(super) fn shape(&self) -> &Shape;
         pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
-        /// Says what will be read soon.
+        /// Hints at a span that will be read soon.
         pub(super) fn expect(&self, span: Span);
-        /// Says that nobody will read it again.
+        /// Tells the disk that nobody will read a span again.
         pub(super) fn discard(&self, span: Span);
         pub(super) fn reset(&self, band: u64) -> DeviceResult;
         pub(super) fn now(&self) -> Nanos;
-        /// Keeps room on its host for this many bytes.
+        /// Reserves room on its host for this many bytes.
         pub(super) fn reserve(&self, bytes: u64) -> DeviceResult;
-        /// The room that its host has left; none if that is no question.
+        /// The room that its host has left; `None` if that does not matter.
         pub(super) fn room_bytes(&self) -> DeviceResult<Option<u64>>;
     }
 
@@ -70,20 +69,20 @@ impl Disk {
         self.read.load(Relaxed)
     }
 
-    /// Makes durable what is on the disk.
+    /// Makes writes to the disk durable.
     pub(super) fn flush(&self) -> FsResult {
         self.flush_with(None)
     }
 
-    /// Makes durable what is on the disk, at the latest by the next commit of that journal.
+    /// Makes writes to the disk durable, at the latest by the next commit of that journal.
     pub(super) fn flush_with(&self, journal: Option<HostJournal>) -> FsResult {
         let _one = self.flushing.lock();
         self.make_durable(|| Ok(self.device.flush_with(journal)?))
     }
 
-    /// Does what makes something durable, here or in the store. Once that has failed nothing is acknowledged any more, and
-    /// nothing changed, before the next mount: Linux tells one caller of a lost write, on some file systems not even the one
-    /// whose data it was, and says to the next that all is well.
+    /// Syncs the disk or the store with `sync`. Once that has failed, nothing is acknowledged or changed before the next mount,
+    /// because Linux reports a lost write to one caller only (on some file systems not even to the one whose data it was), and
+    /// success to the next.
     pub(super) fn make_durable(&self, sync: impl FnOnce() -> FsResult) -> FsResult {
         if self.flush_failed() {
             return Err(Errno::EIO.into());
@@ -94,7 +93,7 @@ impl Disk {
             }
             return Err(error);
         }
-        // Another thread may have been told meanwhile of a failure that was this one's.
+        // Linux may have reported the loss of this thread's data to another thread.
         if self.flush_failed() { Err(Errno::EIO.into()) } else { Ok(()) }
     }
 
@@ -111,15 +110,15 @@ impl Disk {
         self.blank.load(Relaxed)
     }
 
-    /// Says that a flush will follow soon.
+    /// Hints that a flush will follow soon.
     pub(super) fn start_flush(&self) {
         if !self.flush_failed() {
             self.device.start_flush();
         }
     }
 
-    /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory. `sums` are
-    /// those of all granules that are touched.
+    /// Reads for a host, from byte `skip` of granule `at` on. Partial granules are read whole, to verify them. `sums` are the checksums of
+    /// all granules that the read touches.
     pub(super) fn read(&self, at: Granule, skip: u64, mut room: ReadBuffer<'_>, sums: &[u32]) -> FsResult {
         let granule = self.granule_bytes;
         let bytes = room.bytes();
@@ -166,7 +165,7 @@ impl Disk {
         Ok(())
     }
 
-    /// A granule for the buffer.
+    /// Reads a granule into the buffer.
     pub(super) fn read_page(&self, at: Granule, sum: u32) -> FsResult<PageBytes> {
         self.read.fetch_add(self.granule_bytes, Relaxed);
         if self.holds_no_bytes() {
@@ -175,12 +174,12 @@ impl Disk {
         }
         let mut page = zeros(self.granule_bytes);
         self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
-        // Before a part of it is changed: what is written back gets a checksum that is right.
+        // Verified before a part of it is changed: written back, it gets a new checksum, which would hide the damage.
         self.verify(at, &page, &[sum])?;
         Ok(Some(page))
     }
 
-    /// Data of a span, for moving it; none in simulation.
+    /// Reads a span, to move it. `None` in simulation, where data has no bytes.
     pub(super) fn read_span(&self, span: Span, sums: &[u32]) -> FsResult<Option<Vec<u8>>> {
         let bytes = span.count * self.granule_bytes;
         self.read.fetch_add(bytes, Relaxed);
@@ -194,7 +193,7 @@ impl Disk {
         Ok(Some(content))
     }
 
-    /// The first granule of `span` that the disk does not read by itself, or reads wrongly; all of it if there is none.
+    /// The first granule of `span` that is damaged when read on its own; all of `span` if none is.
     pub(super) fn unreadable(&self, span: Span, sums: &[u32]) -> FsResult<Span> {
         for (i, sum) in (0..span.count).zip(sums) {
             let one = Span { at: span.at + i, count: 1 };
@@ -206,7 +205,7 @@ impl Disk {
         Ok(span)
     }
 
-    /// Reads it at once, or where that fails granule by granule.
+    /// Reads a span at once or, if it is damaged, granule by granule, and counts what it finds.
     pub(super) fn scrub(&self, place: Span, sums: &[u32], scrubbed: &mut Scrubbed) -> FsResult {
         let bytes = place.count * self.granule_bytes;
         match self.read_span(place, sums) {
@@ -223,7 +222,7 @@ impl Disk {
     }
 }
 
-/// True if a sync that ends so may have lost what was written before it. One that finds no room or no such node has not.
+/// True if a sync that fails with `error` may have lost earlier writes. One that found no room or no such node has not.
 fn is_lost_write(error: &FsError) -> bool {
     match error {
         FsError::Errno(errno) => [Errno::EIO, Errno::EROFS].contains(errno),
@@ -231,7 +230,7 @@ fn is_lost_write(error: &FsError) -> bool {
     }
 }
 
-/// True if that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
+/// True if the error is of the data itself and would come again: not a lack of memory or room, nor a power cut.
 pub(super) fn is_damage(error: &FsError) -> bool {
     match error {
         FsError::Corrupt(_)

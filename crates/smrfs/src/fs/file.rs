@@ -1,5 +1,5 @@
-//! One file in memory: its map, what of it is not on the disk yet, and what the disk still holds for its older map; and the
-//! files that wait to have their buffers written out.
+//! A file in memory: its map, its buffered data, and the extents that the disk still holds for its older map. Also the queue of files whose
+//! buffers are to be written out.
 //!
 //! A buffer holds whole granules that the host has written and the disk has not. In simulation a page has no bytes.
 
@@ -29,7 +29,7 @@ pub(super) struct File {
     pub id: NodeId,
     /// When it was last used, in calls.
     pub used: AtomicU64,
-    /// Blocks of it that the disk has been told of, where it is read in order, as `read.rs` packs them.
+    /// If it is read in order: the blocks for which read-ahead was hinted, as `read.rs` packs them.
     pub ahead: AtomicU64,
     /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,
@@ -54,23 +54,23 @@ pub(super) struct FileState {
     /// The part of the map that the store has.
     pub stored: Stored,
     pub size: u64,
-    /// Up to here the disk holds this file's bytes, old or new, so that a map may be committed before all is written.
+    /// Up to here the disk holds this file's bytes, old or new, so a map with this size may be committed before all is written.
     pub settled_size: u64,
-    /// None as long as the store's own are right: it has no record.
+    /// `None` as long as the file has no record, and the store's times count.
     pub times: Option<Times>,
     pub promises: Promises,
     pub buffer: Buffer,
-    /// Not in the map any more, but perhaps in the durable one.
+    /// Extents that the map no longer names, but the durable map may.
     pub retired: Vec<Span>,
-    /// True if others may have some of its extents as well.
+    /// True if it may share extents with others.
     pub shares: bool,
-    /// True if the durable record says that it shares.
+    /// True if the durable record says that it shares extents.
     pub record_shares: bool,
-    /// Writes that wait for room, which was promised to what is not shared.
+    /// Writes that wait for room. It was promised for unshared extents, so nobody may share any meanwhile.
     pub stalled_writes: u32,
-    /// Counts changes of what a record holds.
+    /// Counts changes of the record.
     pub version: u64,
-    /// The version that the store has durably.
+    /// The version that is durable in the store.
     pub durable_version: u64,
     /// The version of the last change of data or size.
     pub data_version: u64,
@@ -78,11 +78,11 @@ pub(super) struct FileState {
     pub writers: u32,
     /// True if its last name is gone.
     pub is_unlinked: bool,
-    /// True if its data is gone, too: it was neither named nor open.
+    /// True if its data is gone, too, because it was neither named nor open.
     pub is_gone: bool,
-    /// Its turn to have its buffer written out, if there is something in it.
+    /// Its place in the queue of buffers to be written out, if it has one.
     pub waiting: Option<u64>,
-    /// Granule of the file at which joining goes on.
+    /// Granule of the file at which joining continues.
     pub join_at: u64,
 }
 
@@ -99,7 +99,7 @@ impl File {
         }
     }
 
-    /// The file's state, to look at.
+    /// The file's state, to read.
     pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
         self.state.read()
     }
@@ -122,7 +122,7 @@ impl FileState {
         self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
     }
 
-    /// Room that `range` uses. A shared extent is nobody's: what replaces it needs room, as in a hole.
+    /// Room that `range` uses. A shared extent does not count as the file's: overwriting it needs room, as filling a hole does.
     pub(super) fn uses(&self, range: Range<u64>, shared: &Shared) -> Use {
         let mut uses = Use::default();
         for piece in self.map.lookup(range) {
@@ -146,7 +146,7 @@ impl FileState {
         Some(before + 1)
     }
 
-    /// Takes note that the map names these no more, which may be durable still.
+    /// Notes extents that the map no longer names, but that the durable map may.
     pub(super) fn note_retired(&mut self, pieces: &[FilePiece]) {
         for span in pieces.iter().filter_map(FilePiece::span) {
             match self.retired.last_mut() {
@@ -166,7 +166,7 @@ impl FileState {
         self.data_version > self.durable_version
     }
 
-    /// One `open` ends; EBADF if there is none.
+    /// Ends one `open`; EBADF if there is none.
     pub(super) fn close(&mut self, writing: bool) -> FsResult {
         if self.opens == 0 || (writing && self.writers == 0) {
             return Err(Errno::EBADF.into());
@@ -176,8 +176,7 @@ impl FileState {
         Ok(())
     }
 
-    /// The size up to which this map can be committed although some granules are not written: behind it there is nothing
-    /// that the disk does not hold.
+    /// The size with which this map can be committed while some granules are still buffered: up to it, the disk holds all data.
     pub(super) fn size_to_commit(&self, granule_bytes: u64) -> u64 {
         match self.buffer.next(self.settled_size / granule_bytes) {
             Some(granule) => self.size.min(self.settled_size.max(granule * granule_bytes)),
@@ -200,7 +199,7 @@ impl Buffer {
         self.pages.is_empty()
     }
 
-    /// The first granule behind all.
+    /// The granule after the last buffered one.
     pub(super) fn end(&self) -> u64 {
         self.pages.last_key_value().map_or(0, |(&granule, _)| granule + 1)
     }
@@ -214,7 +213,7 @@ impl Buffer {
         self.pages.insert(granule, page);
     }
 
-    /// Overwrites a part of a granule that is there, `at` bytes behind its beginning.
+    /// Overwrites a part of a buffered granule, from byte `at` on.
     pub(super) fn patch(&mut self, granule: u64, granule_bytes: u64, at: u64, data: Data<'_>) {
         let Some(page) = self.pages.get_mut(&granule) else { return };
         if let Data::Bytes(bytes) = data {
@@ -223,14 +222,14 @@ impl Buffer {
         }
     }
 
-    /// Makes zeros of the bytes from `from` up to `to` of a granule that is there.
+    /// Zeroes the bytes `from..to` of a buffered granule.
     pub(super) fn clear(&mut self, granule: u64, from: u64, to: u64) {
         if let Some(Some(page)) = self.pages.get_mut(&granule) {
             page[from as usize..to as usize].fill(0);
         }
     }
 
-    /// Reads from `at` bytes behind the beginning of a granule that is there.
+    /// Reads a buffered granule from byte `at` on.
     pub(super) fn read(&self, granule: u64, at: u64, mut room: ReadBuffer<'_>) {
         match (self.pages.get(&granule), &mut room) {
             (Some(Some(page)), ReadBuffer::Bytes(bytes)) => {
@@ -240,7 +239,7 @@ impl Buffer {
         }
     }
 
-    /// Forgets what lies in `range`; tells how many granules that were.
+    /// Removes the granules in `range`; returns how many there were.
     pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
         // One by one: splitting the tree would walk all of it.
         let found: Vec<u64> = self.within(range).collect();
@@ -254,12 +253,12 @@ impl Buffer {
         self.pages.range(range.start..end).map(|(&granule, _)| granule)
     }
 
-    /// The first granule from `from` on that is there.
+    /// The first buffered granule from `from` on.
     pub(super) fn next(&self, from: u64) -> Option<u64> {
         self.pages.range(from..).next().map(|(&granule, _)| granule)
     }
 
-    /// The first granule from `from` on that is not there.
+    /// The first granule from `from` on that is not buffered.
     pub(super) fn next_gap(&self, from: u64) -> u64 {
         let mut gap = from;
         for (&granule, _) in self.pages.range(from..) {
@@ -283,7 +282,7 @@ impl Buffer {
         runs
     }
 
-    /// The bytes of the first `count` granules, one behind the other; none if none of them has any.
+    /// The bytes of the first `count` granules, one after another; `None` if no granule has bytes (in simulation).
     pub(super) fn gather(&self, count: u64, granule_bytes: u64) -> Option<Vec<u8>> {
         let pages = || self.pages.values().take(count as usize);
         if pages().all(Option::is_none) {
@@ -305,7 +304,7 @@ pub(super) fn zeros(granule_bytes: u64) -> Box<[u8]> {
     vec![0; granule_bytes as usize].into_boxed_slice()
 }
 
-/// The files with something in their buffers, in the order in which they are to be written out. Any may leave.
+/// The files with buffered data, in the order in which they are to be written out. Any file may leave the queue.
 #[derive(Default)]
 struct Queue {
     files: BTreeMap<u64, Arc<File>>,
@@ -330,7 +329,7 @@ impl Buffers {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// `bytes` are buffered no more; a file with nothing left need not wait.
+    /// `bytes` are no longer buffered; a file with an empty buffer leaves the queue.
     pub(super) fn removed(&self, state: &mut FileState, bytes: u64) {
         self.bytes.fetch_sub(bytes, Relaxed);
         if state.buffer.is_empty()
@@ -340,14 +339,14 @@ impl Buffers {
         }
     }
 
-    /// Puts a file at the end, if it does not wait yet.
+    /// Puts a file at the end of the queue, if it is not in it.
     pub(super) fn queue(&self, file: &Arc<File>, state: &mut FileState) {
         if state.waiting.is_none() {
             state.waiting = Some(self.queue.lock().join(file));
         }
     }
 
-    /// Puts a file that waits at the end: others come first now.
+    /// Moves a file from its place in the queue to the end.
     pub(super) fn queue_again(&self, file: &Arc<File>, state: &mut FileState) {
         if let Some(turn) = state.waiting {
             let mut queue = self.queue.lock();

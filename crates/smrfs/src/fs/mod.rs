@@ -40,7 +40,7 @@ pub use mount::{Adopted, DamagedMap, adopt_maps};
 use place::DataStore;
 use statistics::{Statistics, Usage};
 
-/// Behaviour of a file system; nothing of it is on the disk.
+/// Options of a mounted file system; none of them is stored on the disk.
 #[derive(Clone, Debug)]
 pub struct FsOptions {
     /// The largest block, in granules: 1 MiB.
@@ -49,7 +49,7 @@ pub struct FsOptions {
     pub buffer_bytes: u64,
     /// Requests of at least this many bytes go straight to the disk.
     pub direct_bytes: u64,
-    /// Extents of maps in memory, over all files, before the longest unused are dropped.
+    /// Extents of maps in memory, over all files, before the least recently used are dropped.
     pub cached_extents: usize,
     /// True if nothing may be changed.
     pub read_only: bool,
@@ -70,13 +70,13 @@ impl Default for FsOptions {
 /// Modes of fallocate(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocate {
-    /// Promise room, and make the file longer where needed.
+    /// Promises room, and grows the file if needed.
     Extend,
-    /// Promise room, and leave the size.
+    /// Promises room, and keeps the size.
     KeepSize,
-    /// Make a hole; the size stays.
+    /// Makes a hole; the size stays.
     Punch,
-    /// Make it read as zeros; the size grows where needed (`true`) or stays.
+    /// Makes the range read as zeros; grows the file if needed (`true`) or keeps the size.
     Zero(bool),
 }
 
@@ -91,9 +91,8 @@ pub enum Seek {
 
 /// A mounted file system. Its methods may be called from several threads.
 ///
-/// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a
-/// file's state (of two files the lower number's first), the allocator, the small ones. Nobody waits for the cleaner who
-/// holds a lock of a file.
+/// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a file's state (of two
+/// files the lower number's first), the allocator, the small ones. A thread that holds a lock of a file never waits for the cleaner.
 pub struct FileSystem {
     store: Arc<dyn MetadataStore>,
     options: FsOptions,
@@ -102,7 +101,7 @@ pub struct FileSystem {
     commits: Commits,
     /// One thread cleans at a time.
     cleaning: Mutex<()>,
-    /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
+    /// Held shared while a name is created, exclusively while one is removed or moved, so that the target of a rename can't change.
     names: RwLock<()>,
     unmounted: AtomicBool,
     damaged: Vec<DamagedMap>,
@@ -135,15 +134,15 @@ impl FileSystem {
         self.files.file(id, &self.data)
     }
 
-    /// Makes everything durable, and keeps it as it is on the disk until [`FileSystem::let_go`], so that it can be copied while programs
-    /// go on; the copy of the store that is told is to be made while it is `frozen`. The caller lets nobody else in meanwhile. EBUSY
-    /// if it is kept for another already.
+    /// Makes everything durable, and keeps it unchanged on the disk until [`FileSystem::let_go`], so that it can be copied while programs
+    /// run on. The caller copies the returned store while it is `frozen`, and lets nobody else in meanwhile. EBUSY if it is kept for
+    /// another copy already.
     pub fn keep(&self) -> FsResult<Arc<dyn MetadataStore>> {
         self.sync_all()?;
         if self.data.allocator.keep() { Ok(self.store.clone()) } else { Err(Errno::EBUSY.into()) }
     }
 
-    /// True as long as it is kept: no longer once a program has needed the room.
+    /// True as long as the disk is kept unchanged. Ends when a program needs the space.
     pub fn keeps(&self) -> bool {
         self.data.allocator.keeps()
     }
@@ -153,18 +152,18 @@ impl FileSystem {
         self.data.allocator.let_go(|span| self.data.disk.discard(span))
     }
 
-    /// EROFS where nothing may be changed.
+    /// EROFS if nothing may be changed.
     fn changeable(&self) -> FsResult {
         let refused = self.unmounted.load(Relaxed) || self.flush_failed();
         if self.options.read_only || refused { Err(Errno::EROFS.into()) } else { Ok(()) }
     }
 
-    /// True once something could not be made durable: nothing is acknowledged or changed any more.
+    /// True once a flush has failed: nothing is acknowledged or changed any more.
     pub fn flush_failed(&self) -> bool {
         self.data.disk.flush_failed()
     }
 
-    /// Room and its use, as `statfs` tells them, and more.
+    /// Space and its use, for `statfs` and more.
     pub fn usage(&self) -> FsResult<Usage> {
         let room = self.store.room()?;
         let (counts, rooms) = (self.data.allocator.counts(), self.data.allocator.rooms());
@@ -192,7 +191,7 @@ impl FileSystem {
         self.data.allocator.live()
     }
 
-    /// Live spans of the disk that several have, with their owners other than the one that `live` tells.
+    /// Live spans of the disk with several owners, with the owners other than the one in `live`.
     pub fn further_owners(&self) -> Vec<(Span, Owner)> {
         self.data.allocator.further_owners()
     }

@@ -1,4 +1,4 @@
-//! Mounting and unmounting: what is live comes from the maps, or from the state that a clean unmount saved.
+//! Mounting and unmounting. Live extents come from the maps, or from the state that a clean unmount saved.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -22,17 +22,17 @@ use crate::units::{Granule, NodeId, Owner, Span};
 /// The name of the saved state in the store.
 pub(crate) const STATE: &str = "free-map";
 
-/// Findings of a mount.
+/// The findings of a mount.
 pub(super) struct Found {
     pub(super) adopted: Adopted,
     pub(super) next_part: u64,
-    /// The files that promises were made to, after a scan.
+    /// The files with promises, after a scan.
     promising: Vec<NodeId>,
 }
 
 impl FileSystem {
-    /// Mounts: takes the maps from the store's saved state if the last unmount was clean, and by a scan if not.
-    /// `space` is fresh; whoever calls has checked that device and store belong together.
+    /// Mounts a volume: takes its live extents from the saved state if the last unmount was clean, else from a scan of all maps. `space` is
+    /// fresh; the caller has checked that device and store belong together.
     pub fn mount(
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
@@ -51,7 +51,7 @@ impl FileSystem {
         };
         space.start(&report);
         if !options.read_only {
-            // From here on the saved state would lie.
+            // From here on the saved state would be outdated.
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
@@ -66,7 +66,7 @@ impl FileSystem {
         Ok(mounted)
     }
 
-    /// A crash may bring data back whose room had been promised to others since. What can't be kept is dropped.
+    /// Drops promises of room that can't be kept: a crash may bring back data whose room had been promised to others since.
     fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
         for &id in promising {
             if self.data.allocator.rooms().is_kept() {
@@ -80,7 +80,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Makes everything durable, saves the free map, and says so. Nothing can be changed afterwards.
+    /// Makes everything durable, and saves the state from which the next mount starts without a scan. Nothing can be changed afterwards.
     pub fn unmount(&self) -> FsResult {
         if self.options.read_only || self.unmounted.load(Relaxed) {
             return Ok(());
@@ -92,13 +92,13 @@ impl FileSystem {
         let (live, shared) = (self.live(), self.data.allocator.shared());
         let saved = SavedState::new(self.commits.next_part.load(Relaxed), promised, &live, &shared, unlinked);
         match self.store.store_state(STATE, &encode(&saved, self.data.disk.shape())) {
-            // The next mount reads all maps instead.
+            // Without a saved state, the next mount reads all maps.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,
         }
     }
 
-    /// Files and other nodes of which something is not durable; those with most in memory first.
+    /// Files and other nodes with changes that are not durable; those with most data in memory first.
     pub fn unsaved(&self) -> Vec<Unsaved> {
         let mut unsaved = Vec::new();
         let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
@@ -113,23 +113,25 @@ impl FileSystem {
         let with_data: HashSet<NodeId> = unsaved.iter().map(|(id, _)| *id).collect();
         unsaved.extend(others.into_iter().filter(|id| !with_data.contains(id)).map(|id| (id, None)));
         unsaved.sort_by_key(|&(id, bytes)| (Reverse(bytes), id));
-        let told = unsaved.into_iter().map(|(id, data_bytes)| Unsaved { id, path: self.store.path_to(id), data_bytes });
-        // A node without a path has lost its last name, which is not durable either.
-        told.filter(|one| one.path.is_some() || one.data_bytes.is_some()).collect()
+        let named =
+            unsaved.into_iter().map(|(id, data_bytes)| Unsaved { id, path: self.store.path_to(id), data_bytes });
+        // Without path and data, only the removal of a last name is not durable: there is nothing to save.
+        named.filter(|one| one.path.is_some() || one.data_bytes.is_some()).collect()
     }
 }
 
-/// A node of which something is not durable.
+/// A node with changes that are not durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsaved {
     /// The node.
     pub id: NodeId,
-    /// A path, where the store knows one.
+    /// A path, if the store knows one.
     pub path: Option<Vec<u8>>,
-    /// Bytes of its data in memory, if data or size have changed since they were durable; none if only its name is not.
+    /// Bytes of its data in memory, if data or size have changes that are not durable; `None` if only its name has.
     pub data_bytes: Option<u64>,
 }
 
+/// Adopts the extents of a state that the last mount saved, so that no map has to be read.
 fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
     let mut adopted = Adopted { mapped: saved.mapped, promised: saved.promised, ..Adopted::default() };
     for &(span, owner) in &saved.extents {
@@ -147,7 +149,7 @@ fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
     Ok(Found { adopted, next_part: saved.next_part, promising: Vec::new() })
 }
 
-/// Reads every map. Parts that none names are removed.
+/// Reads every map, and removes parts that no map names.
 fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
     let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
     let next_part = parts.last().map_or(1, |last| last + 1);
@@ -160,7 +162,7 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
             parts.remove(&number);
         });
     })?;
-    // A map that can't be used does not tell which parts are its own: fsck may need them.
+    // A damaged map does not show which parts are its own, and fsck may need them.
     if !read_only && adopted.damaged.is_empty() {
         for number in parts {
             store.remove_spill(number)?;
@@ -169,7 +171,7 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
     Ok(Found { adopted, next_part, promising })
 }
 
-/// Tells the disk what is not live: nobody knows what a crash left there, and nobody will read it.
+/// Tells the disk which granules are not live. A crash may have left anything there, and nobody will read it.
 fn discard_dead(device: &dyn HostManaged, space: &dyn Space, shape: &Shape) {
     let mut at = Granule(0);
     let mut dead = |until: Granule, behind: Granule| {
@@ -184,12 +186,12 @@ fn discard_dead(device: &dyn HostManaged, space: &dyn Space, shape: &Shape) {
     dead(Granule(shape.granules), Granule(shape.granules));
 }
 
-/// Room that the maps use.
+/// The findings of reading all maps.
 #[derive(Debug, Default)]
 pub struct Adopted {
     /// Regular files with data.
     pub files: u64,
-    /// Granules in maps; what files share, once.
+    /// Granules in maps. Shared ones count once.
     pub mapped: u64,
     /// Granules promised by fallocate.
     pub promised: u64,
@@ -201,7 +203,7 @@ pub struct Adopted {
     pub(super) with_data: HashSet<NodeId>,
 }
 
-/// A file whose map can't be used: it can't be read, and the others can.
+/// A file whose map can't be used. It can't be read; others can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedMap {
     /// The file.
@@ -210,9 +212,9 @@ pub struct DamagedMap {
     pub reason: String,
 }
 
-/// Reads every map, and has a fresh `space` adopt what they name; `each` sees them. A map that makes no sense costs its file
-/// alone. Errors: a map of a newer program, or one that can't be read now, whose data would be overwritten; and a map that names
-/// what another has, without a word of sharing, which tells of an image and a directory of different moments.
+/// Reads every map, has a fresh `space` adopt the extents, and calls `each` for them. A corrupt map costs only its own file. Errors: a map
+/// of a newer program, or one that can't be read now, because its data would be overwritten; and a map that names an extent of another
+/// without saying that it shares, because then image and directory are of different moments.
 pub fn adopt_maps(
     store: &dyn MetadataStore,
     space: &mut dyn Space,
@@ -252,7 +254,7 @@ pub fn adopt_maps(
             decoded => decoded?,
         };
         if let Some(reason) = reason {
-            // It may be a copy of another file's map, which comes first.
+            // It may be a copy of another file's map, so maps of other files come first.
             adopted.damaged.push(DamagedMap { file: id, reason });
             each(id, &decoded);
             of_others.push((id, decoded));
@@ -272,7 +274,7 @@ pub fn adopt_maps(
         each(id, &decoded);
         Ok(())
     })?;
-    // The owner may come back, and find the data as it was.
+    // The owner may get the file back, and find its data intact.
     for (id, decoded) in of_others {
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
@@ -284,7 +286,7 @@ pub fn adopt_maps(
     Ok(adopted)
 }
 
-/// Adopts an extent that others may have as well, if `may_share` with their files; tells how many granules nobody had.
+/// Adopts an extent, which may have other owners if `may_share` is true of their files. Returns how many granules had no owner.
 pub(super) fn adopt(
     space: &mut dyn Space,
     shared: &mut Shared,
@@ -344,7 +346,7 @@ pub(crate) struct SavedState {
 }
 
 impl SavedState {
-    /// The state of what is `live`, and `shared` extents with all their owners, without the files that are `unlinked`.
+    /// The state with the `live` extents, and the `shared` ones with all their owners, without files that are `unlinked`.
     pub(super) fn new(
         next_part: u64,
         promised: u64,
@@ -372,7 +374,7 @@ pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
 /// Decodes the state of a clean unmount; `None` if it is of another disk, torn, or contradicts itself.
 pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     type State = (u64, u64, u64, SavedState);
-    // A count asks for a megabyte at most before what it counts has been read.
+    // Safe on forged counts: postcard reserves a megabyte at most before it has read what a count announces.
     let (state, rest) = postcard::take_from_bytes::<State>(map::unsealed(bytes)?).ok()?;
     let (version, granules, granule_bytes, saved) = state;
     let is_possible = |(span, owner): &(Span, Owner)| {

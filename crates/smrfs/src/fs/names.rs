@@ -1,9 +1,9 @@
-//! Names and attributes: the store's business, but for size, blocks and times of files, and for what becomes of the data of
-//! those that lose their last name.
+//! Names and attributes. The store keeps them, except for size, blocks and times of files. Also drops the data of files that lose their
+//! last name.
 //!
-//! Their blocks wait until the change of names is durable, and while the file is open. A file without a record has the store's
-//! own times. Once it has one, its record's times count, because storing a record changes the times of the store's own node; so
-//! whatever changes a file's times changes its record.
+//! The blocks of such a file are freed when the removal of its name is durable, and the file is no longer open. A file without a record has
+//! the store's own times. Once it has one, its record's times count, because storing a record changes the times of the store's own node. So
+//! every change of a file's times changes its record.
 
 use std::sync::Arc;
 
@@ -20,33 +20,33 @@ impl FileSystem {
         self.store.root()
     }
 
-    /// The node of that name; owes a `forget`, as do all that make a node.
+    /// The node of that name. The caller owes a `forget`, as after all calls that create a node.
     pub fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
         self.answered(self.store.lookup(parent, name)?)
     }
 
-    /// The node of that number, though nobody may have looked it up; owes a `forget`.
+    /// The node of that number, which may never have been looked up. The caller owes a `forget`.
     pub fn find(&self, id: NodeId) -> FsResult<Attr> {
         self.answered(self.store.find(id)?)
     }
 
-    /// The directory in which a directory lies; owes a `forget`.
+    /// The parent of a directory. The caller owes a `forget`.
     pub fn parent(&self, directory: NodeId) -> FsResult<Attr> {
         self.answered(self.store.parent(directory)?)
     }
 
-    /// Attributes of a node as the store has them, with what the core knows better.
+    /// The store's attributes of a node, overlaid with the core's.
     fn answered(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
         self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
 
-    /// `count` answers are given back.
+    /// Gives `count` lookups back.
     pub fn forget(&self, id: NodeId, count: u64) {
         self.store.forget(id, count);
     }
 
-    /// Makes a node that is no link.
+    /// Creates a node that is not a symbolic link.
     pub fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
         self.changeable()?;
         let _names = self.names.read();
@@ -60,7 +60,7 @@ impl FileSystem {
         Ok(attr)
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
         self.changeable()?;
         let _names = self.names.read();
@@ -88,11 +88,11 @@ impl FileSystem {
         self.answered(attr)
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
         let _names = self.names.write();
-        // Looked up and read before the name goes: afterwards there is nothing to read its map by, and its room would stay taken.
+        // Its map is read before the name goes: afterwards it could not be, and the file's room would stay taken.
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
@@ -121,6 +121,7 @@ impl FileSystem {
         // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);
+        // The store counts each `lookup`, and keeps the node until they are given back.
         self.store.forget(moved.id, 1);
         result
     }
@@ -141,7 +142,7 @@ impl FileSystem {
         }
     }
 
-    /// The caller holds the lock of names.
+    /// Renames `moved`. The caller holds the lock of names.
     fn rename_node(&self, moved: &Attr, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         let victim = match self.victim(to.0, to.1) {
             Ok(victim) => Some(victim),
@@ -167,7 +168,7 @@ impl FileSystem {
         result
     }
 
-    /// A path to the node from the root, for messages, where the store knows one.
+    /// A path to the node from the root, for messages, if the store knows one.
     pub fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
         self.store.path_to(id)
     }
@@ -207,7 +208,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A file is opened once more; `truncate` empties it. While it is open its data stays, whatever happens to its names.
+    /// Opens a file; `truncate` empties it. While it is open its data stays, whatever happens to its names.
     pub fn open(&self, id: NodeId, writing: bool, truncate: bool) -> FsResult {
         if writing || truncate {
             self.changeable()?;
@@ -224,12 +225,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// True if some `open` for writing has not ended.
+    /// True if the file is open for writing.
     pub fn is_open_for_writing(&self, id: NodeId) -> FsResult<bool> {
         Ok(self.file(id)?.look().writers > 0)
     }
 
-    /// One `open` ends.
+    /// Ends one `open`.
     pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
         let file = self.files.get(id).ok_or(Errno::EBADF)?;
         let mut state = file.lock();
@@ -243,7 +244,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The node that is about to lose a name, its map in memory: it could not be read later.
+    /// The node that is about to lose a name, with its map in memory, since it could not be read later.
     fn victim(&self, parent: NodeId, name: &[u8]) -> FsResult<Victim> {
         let attr = self.store.lookup(parent, name)?;
         let file = match attr.kind {
@@ -252,7 +253,7 @@ impl FileSystem {
         };
         match file {
             Ok(file) => Ok(Victim { attr, file }),
-            // What makes no sense can be removed; its space comes back with the next scan.
+            // A file with a damaged map can be removed; the next scan frees its space.
             Err(error) if is_damage(&error) => Ok(Victim { attr, file: None }),
             Err(error) => {
                 self.store.forget(attr.id, 1);
@@ -261,7 +262,7 @@ impl FileSystem {
         }
     }
 
-    /// A node has lost a name, perhaps its last.
+    /// Notes that a node has lost a name, perhaps its last.
     fn name_gone(&self, victim: &Victim, parent: NodeId) {
         self.commits.store_changed();
         let Some(file) = &victim.file else { return };
@@ -284,7 +285,7 @@ impl FileSystem {
         }
     }
 
-    /// The data of a file that is neither named nor open is freed by a commit.
+    /// Drops the data of a file that is neither named nor open. The next commit frees it.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.is_gone = true;
         self.data.rearrange(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
@@ -296,19 +297,19 @@ impl FileSystem {
     }
 }
 
-/// True if the map of a file makes no sense.
+/// True if the map of a file is damaged.
 fn is_damage(error: &FsError) -> bool {
     matches!(error, FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_))
 }
 
-/// A node that is about to lose a name. Its `lookup` is to be given back.
+/// A node that is about to lose a name. The caller gives its `lookup` back with `forget`.
 struct Victim {
     attr: Attr,
     file: Option<Arc<File>>,
 }
 
 impl FileSystem {
-    /// Attributes as `stat` tells them.
+    /// Attributes as `stat` shows them.
     pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
         self.overlaid(self.store.attributes(id)?)
     }
@@ -319,8 +320,8 @@ impl FileSystem {
             return Ok(attr);
         }
         let known = match self.files.known(attr.id, &self.data) {
-            // A damaged map costs the data alone: the file is seen, moved and removed as others are, and can't be opened. Its size is not 0,
-            // because tar and others don't open an empty file, and would keep it as one without an error.
+            // A damaged map costs only the data: the file can be listed, moved and removed, but not opened. Its size is not 0, because tar
+            // and others don't open empty files, and would archive it as empty without an error.
             Err(error) if is_damage(&error) => return Ok(Attr { size: self.data.granule_bytes, blocks: 0, ..attr }),
             known => known?,
         };
@@ -355,7 +356,7 @@ impl FileSystem {
         let attr = self.store.set_attributes(id, &rest)?;
         if attr.kind == Kind::File {
             self.recorded(id, |times| {
-                // The kernel goes on telling the time that it noted, until it forgets the file and asks.
+                // The kernel shows its own ctime until it forgets the file and asks: ours has to be the same.
                 times.ctime = set.ctime.unwrap_or_else(|| self.store.now());
                 if rest.mtime.is_some() {
                     times.mtime = attr.mtime;
@@ -379,7 +380,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Something else than the data of a node has changed. That is done: a record that can't be read keeps its time.
+    /// Sets the ctime after a change of anything but the data. The change has been made, so a record that can't be read is no error.
     pub(super) fn status_changed(&self, id: NodeId, kind: Kind) {
         if kind == Kind::File {
             let now = self.store.now();

@@ -1,5 +1,5 @@
-//! Data of files, in memory and on the disk: the buffer, sizes and promises of room; then a place from the space, the write, and
-//! the file's map in memory, in this order; and the room that the host has for it.
+//! Data of files, in memory and on the disk: the buffer, sizes and promises of room; then finding a place, writing, and updating the file's
+//! map in memory, in this order; and room on the host of the disk.
 //!
 //! Room is promised before anything changes, so that a full disk is noticed here and not when the buffer is written out.
 
@@ -24,28 +24,28 @@ use crate::meta::{MetadataStore, Time};
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Owner, Span};
 
-/// A piece is small if it is less than this part of a block, and a file in pieces after more than this many of them.
-/// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
+/// A piece is small if it is less than this part of a block, and a file is fragmented after more than this many small pieces. (Assumption:
+/// reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
 pub(super) const SMALL: u64 = 8;
 
 /// Blocks of a buffer that are written in one go, so that the space knows what follows. (Assumption.)
 const GATHERED: u64 = 4;
 
-/// Room on the host beyond what has been accepted: for what is read back to be changed in part, for other writes of the same
-/// moment, and for what the host notes of it all (assumption).
+/// Room on the host beyond accepted data: for granules that are read to be changed in part, for concurrent writes, and for the host's
+/// metadata (assumption).
 const SLACK_BYTES: u64 = 2 << 20;
-/// Bytes that the store needs for a record: a block of the attributes' own (ext4).
+/// Bytes that the store needs for a record: a block of its own for attributes (ext4).
 const RECORD_BYTES: u64 = 4 << 10;
 /// Bytes that an extent of a map takes in a part, roughly (assumption).
 const EXTENT_BYTES: u64 = 8;
 
-/// Data for the disk, whole granules of one file.
+/// Data to be written to the disk: whole granules of one file.
 pub(super) struct WriteBatch<'a> {
     /// Ranges of granules of the file, in ascending order; they share a place.
     pub runs: &'a [Range<u64>],
-    /// One behind the other.
+    /// The data of the runs, one after another.
     pub data: Data<'a>,
-    /// True if it comes from elsewhere on the disk: neither newer than what is buffered nor promised.
+    /// True if it is moved on the disk: then it is older than buffered data, and has no promise.
     pub moving: bool,
     /// True if it may use the cleaner's reserve.
     pub reserve: bool,
@@ -64,18 +64,18 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// Granules promised to a call under way; what changes in a file is taken from them.
+/// Granules promised to a call under way, from which its changes are paid.
 pub(super) type Held = u64;
 
 /// Data that was read; no bytes in simulation.
 pub(super) type Content = Option<Vec<u8>>;
 
-/// Data of files: on the disk, in memory, and what of it is to be made durable.
+/// Data of files, on the disk and in memory, and the files to be committed.
 pub(super) struct DataStore {
     pub disk: Disk,
     pub allocator: Allocator,
     pub buffers: Buffers,
-    /// Files whose record is to be stored, or that have something to release.
+    /// Files whose record is to be stored, or that have extents to release.
     pub dirty: Mutex<BTreeMap<NodeId, Arc<File>>>,
     /// Files written in small pieces, to be joined when there is nothing else to do.
     pub fragmented: Mutex<BTreeSet<NodeId>>,
@@ -119,8 +119,8 @@ impl DataStore {
         self.store.now()
     }
 
-    /// Writes the first block of `load`, as much as finds room in one place; tells how many granules. None: no room.
-    /// Runs share a place and a write: a file written at random goes to the disk block by block.
+    /// Writes the first block of `load`, as much of it as finds room in one place; returns how many granules. `None`: no room.
+    /// Several runs share a place and a write, so that a file written at random goes to the disk block by block.
     pub(super) fn place_block(
         &self,
         file: &Arc<File>,
@@ -139,7 +139,7 @@ impl DataStore {
         let mut insert = |state: &mut FileState, run: Range<u64>| {
             let Some(span) = places.next() else { return Vec::new() };
             let old = state.map.insert(run.start, span);
-            // What is moved was verified when it was read, and keeps the checksums that it has.
+            // Moved data was verified when it was read, and keeps its checksums.
             if !load.moving {
                 let (these, rest) = sums.split_at(span.count as usize);
                 state.map.set_sums(run.start, these);
@@ -150,7 +150,7 @@ impl DataStore {
         let runs: Vec<Range<u64>> =
             pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
         if load.moving {
-            // A moved piece keeps its place in the account: neither newer than what is buffered above it, nor promised.
+            // A moved piece does not go through `rearrange`: newer data may be buffered above it, and the file uses no more room.
             let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
             self.retire(file, state, old);
         } else {
@@ -160,7 +160,7 @@ impl DataStore {
         Ok(Some(count))
     }
 
-    /// The checksums of the first `granules` of `data`; none are known of data without bytes.
+    /// The checksums of the first `granules` of `data`; 0 (unknown) for data without bytes.
     fn sums(&self, data: Data<'_>, granules: u64) -> Vec<u32> {
         match data {
             Data::Bytes(bytes) => {
@@ -170,7 +170,7 @@ impl DataStore {
         }
     }
 
-    /// Writes the first block of `load` for a file whose data before it ends `after`; tells what of the runs lies where.
+    /// Writes the first block of `load` for a file whose preceding data ends at `after`; returns where each piece was written.
     pub(super) fn write_block(
         &self,
         file: NodeId,
@@ -191,8 +191,8 @@ impl DataStore {
         Ok(Some(pieces))
     }
 
-    /// Forgets what is buffered or promised in `ranges`, and changes the map there: `change` is called for each, and tells what it
-    /// replaced.
+    /// Forgets buffered data and promises in `ranges`, and changes the map there: `change` is called for each range, and returns the pieces
+    /// that it replaced.
     pub(super) fn rearrange(
         &self,
         file: &File,
@@ -213,13 +213,12 @@ impl DataStore {
         self.retire(file, state, old);
     }
 
-    /// Makes a change of `ranges` of a file, and keeps the account of room.
+    /// Makes a change in `ranges` of a file, and updates the account of room.
     ///
-    /// What a range uses depends on map, buffer and promises together, so it is counted before the first change and after the last:
-    /// in between, a granule on its way from the buffer to the map would not count at all. `held` was promised to the call before
-    /// anything changed, and counts as promised until now: what the ranges use more than before is paid from it, or it would count
-    /// twice. A granule that only goes from the buffer, or from a promise, to a place on the disk uses as much as before, and nothing
-    /// of `held`.
+    /// The use of a range depends on map, buffer and promises together, so it is counted before the first change and after the last: in
+    /// between, a granule that moves from the buffer to the map would not count at all. `held` was promised to the call before any change,
+    /// and counts as promised until now; additional use is paid from it, or it would count twice. A granule that moves from the buffer, or
+    /// from a promise, to a place on the disk uses as much as before, and takes nothing from `held`.
     fn accounted<T>(
         &self,
         state: &mut FileState,
@@ -243,13 +242,13 @@ impl DataStore {
         changed
     }
 
-    /// Forgets what is buffered in `range`.
+    /// Drops the buffered data of `range`.
     fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
         let granules = state.buffer.remove(range);
         self.buffers.removed(state, granules * self.granule_bytes);
     }
 
-    /// The file's map names these no more.
+    /// Retires pieces that the file's map no longer names.
     pub(super) fn retire(&self, file: &File, state: &mut FileState, old: Vec<FilePiece>) {
         if old.is_empty() {
             return;
@@ -258,7 +257,7 @@ impl DataStore {
         state.note_retired(&old);
     }
 
-    /// The file's record changes: it has to be committed.
+    /// Marks the file's record as changed: it has to be committed.
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
         if !state.is_dirty() {
             self.dirty.lock().insert(file.id, file.clone());
@@ -266,13 +265,13 @@ impl DataStore {
         state.version += 1;
     }
 
-    /// Data or size of the file change.
+    /// Marks data or size of the file as changed.
     pub(super) fn touch_data(&self, file: &Arc<File>, state: &mut FileState) {
         self.touch(file, state);
         state.data_version = state.version;
     }
 
-    /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.
+    /// Writes out a file's buffer, in the order of the file. `false`: no room for the rest.
     pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
         let small_granules = self.block_granules / SMALL;
         let (mut small, mut any) = (0, false);
@@ -292,7 +291,7 @@ impl DataStore {
                 leave_out(&mut runs, count);
             }
         }
-        // Nothing is buffered any more, so a map that is committed from now on has all of the size behind it.
+        // Nothing is buffered any more, so a map committed from now on may have the whole size.
         state.settled_size = state.size;
         if state.writers == 0 && any {
             self.allocator.closed(file.id);
@@ -303,23 +302,23 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Gives what no other file shares any more of `range` to the file alone: it can be replaced without more room.
+    /// Makes extents of `range` that no other file shares any more the file's own, so that overwriting them needs no more room.
     pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
         if !state.shares {
             return;
         }
         self.accounted(state, from_ref(&range), &mut 0, |state| {
             for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
-                // What has a place of its own needs no promise.
+                // A granule with a place of its own needs no promise.
                 state.promises.remove(piece.first..piece.end());
             }
         });
     }
 
-    /// The granules of `range` that have to be promised before it can be written.
+    /// How many granules have to be promised before `range` can be written.
     pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
-        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So what is no
-        // longer shared has to become the file's own first, or overwriting it would need room that a full disk does not have.
+        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So granules that are
+        // no longer shared have to become the file's own first, or overwriting them would need room that a full disk does not have.
         self.reclaim(file, state, range.clone());
         let uses = self.allocator.uses(state, range.clone());
         range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
@@ -336,8 +335,8 @@ impl DataStore {
         self.touch(file, state);
     }
 
-    /// Sees to it that a write of `bytes` more, with `extents` more in maps, and what has been accepted before, finds room on the
-    /// hosts of disk and store: who is told that a write has been done never hears later that there was no room.
+    /// Reserves room on the file systems that hold disk and store for a write of `bytes`, for `extents` more in maps, and for all that has
+    /// been accepted before: a write that was acknowledged must not fail later for lack of room.
     pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
         self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
@@ -346,7 +345,7 @@ impl DataStore {
         self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
     }
 
-    /// Granules for which the host of the disk has no room any more, of `free` ones.
+    /// How many of `free` granules the file system that holds the disk has no room for.
     pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
         let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
         let accepted = self.buffers.bytes() + SLACK_BYTES;
@@ -355,7 +354,7 @@ impl DataStore {
     }
 }
 
-/// Leaves out the first `count` granules of the runs.
+/// Removes the first `count` granules from the runs.
 fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
     let whole = runs.iter().take_while(|run| {
         let granules = run.end - run.start;
@@ -375,7 +374,7 @@ fn no_room(error: FsError) -> FsError {
     if error.errno() == Errno::ENOSPC { Errno::ENOSPC.into() } else { error }
 }
 
-/// Room promised to one write under way; what is not used is given back.
+/// Room promised to a write under way. The rest is given back when this is dropped.
 pub(super) struct HeldRoom<'a> {
     allocator: &'a Allocator,
     pub granules: u64,
@@ -386,7 +385,7 @@ impl<'a> HeldRoom<'a> {
         HeldRoom { allocator, granules: 0 }
     }
 
-    /// Raises it to `granules`, or says that there is no room.
+    /// Raises the promise to `granules`. Errors: no room.
     pub(super) fn at_least(&mut self, granules: u64) -> FsResult {
         if granules > self.granules {
             self.allocator.promise(granules - self.granules)?;
@@ -403,7 +402,7 @@ impl Drop for HeldRoom<'_> {
 }
 
 impl DataStore {
-    /// Has a granule in the buffer, as the file has it now.
+    /// Loads a granule into the buffer, if it is not there.
     pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, held: &mut Held) -> FsResult {
         if !state.buffer.has(granule) {
             let page = match state.map.at(granule) {
@@ -416,7 +415,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// Has a granule with data in the buffer, to be changed in part: only where it is shared that takes room.
+    /// Loads a granule with data into the buffer, to change a part of it. That needs room only if the granule is shared.
     pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
         let mut promise = HeldRoom::new(&self.allocator);
         promise.at_least(self.lacks(file, state, granule..granule + 1))?;
@@ -435,7 +434,7 @@ impl DataStore {
         self.buffers.queue(file, state);
     }
 
-    /// Puts the bytes of `range` into the buffer; where a granule is not whole, the rest comes from the disk.
+    /// Puts the bytes of `range` into the buffer. The rest of partial granules is read from the disk.
     pub(super) fn buffer(
         &self,
         file: &Arc<File>,
@@ -467,7 +466,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// Before a file grows up to the byte `end`: what its last granule has behind the old end becomes zeros.
+    /// Zeroes the last granule behind the old end of the file, before the file grows up to byte `end`.
     pub(super) fn clear_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
         let (granule, behind) = (state.size / self.granule_bytes, state.size % self.granule_bytes);
         if end > state.size && behind > 0 && (state.map.at(granule).is_some() || state.buffer.has(granule)) {
@@ -477,12 +476,12 @@ impl DataStore {
         Ok(())
     }
 
-    /// Before room is promised to a file that is to grow: its last granule may need some itself.
+    /// Does the same if the last granule is shared, before room is promised to a file that is to grow: it needs room itself.
     pub(super) fn clear_shared_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
         if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
     }
 
-    /// Makes zeros of what `range` has of granules that it does not cover.
+    /// Zeroes the parts of `range` in granules that it does not cover.
     pub(super) fn clear_edges(&self, file: &Arc<File>, state: &mut FileState, range: Range<u64>) -> FsResult {
         let granule = self.granule_bytes;
         let edge = |at: u64| (at, range.start.max(at * granule)..range.end.min((at + 1) * granule));
@@ -490,7 +489,7 @@ impl DataStore {
         let mut edges = vec![edge(range.start / granule), edge(range.end / granule)];
         edges.retain(|(at, part)| part.start < part.end && part.end - part.start < granule && has_data(state, *at));
         edges.dedup();
-        // Both or none: there may be no room for the second.
+        // Both are loaded before the first is changed, because there may be no room for the second.
         edges.iter().try_for_each(|(at, _)| self.fetch_with_room(file, state, *at))?;
         for (at, part) in edges {
             state.buffer.clear(at, part.start - at * granule, part.end - at * granule);
@@ -498,7 +497,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// Promises room to what has none in `range`, all or nothing; of that, `emptied` becomes a hole first.
+    /// Promises room to all granules of `range` that have none, or to none of them. `emptied` becomes a hole first.
     pub(super) fn promise_range(
         &self,
         file: &Arc<File>,
@@ -528,14 +527,14 @@ impl DataStore {
         Ok(())
     }
 
-    /// Makes a file longer by a hole.
+    /// Grows a file by a hole.
     pub(super) fn grow(&self, file: &Arc<File>, state: &mut FileState, size: u64) -> FsResult {
         self.clear_tail(file, state, size)?;
         self.grown(state, size);
         Ok(())
     }
 
-    /// The file reaches to the byte `end` at least.
+    /// Raises the size of the file to at least `end`.
     pub(super) fn grown(&self, state: &mut FileState, end: u64) {
         state.size = state.size.max(end);
         if state.buffer.is_empty() {
@@ -543,7 +542,7 @@ impl DataStore {
         }
     }
 
-    /// Data or size of a file have changed, now.
+    /// Notes a change of data or size, with the current time.
     pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
         let now = self.now();
         state.times = Some(Times { mtime: now, ctime: now });

@@ -1,4 +1,4 @@
-//! Reading: from the buffer what is newer there, from the disk what is mapped, and zeros elsewhere.
+//! Reading: buffered data first, then mapped data from the disk, and zeros elsewhere.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,21 +11,21 @@ use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
 use crate::units::{NodeId, Owner, Span};
 
-/// A block of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
+/// A block of a file in fewer pieces than this needs no hints, because the host reads ahead itself. (Assumption.)
 const PIECES: usize = 4;
 
-/// Blocks that are told at once at most: the more, the more of their pieces lie close together. (Assumption.)
+/// The most blocks of one hint. The more blocks, the more of their pieces are close together. (Assumption.)
 const BLOCKS_MAX: u64 = 16;
 
-/// Granules between two pieces that are read with them rather than stepped over. (Assumption.)
+/// Pieces with at most this many granules between them are read together. (Assumption.)
 const SKIPPED: u64 = 32;
 
-/// Blocks of a file, read in order, that the disk has been told of.
+/// The state of read-ahead for a file that is read in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadAhead {
-    /// End of what has been read, or of which the disk knows that it will be.
+    /// The end of the blocks that were read or hinted.
     end: u64,
-    /// Number of them that it was told of the last time.
+    /// Number of blocks in the last hint.
     last: u64,
 }
 
@@ -39,12 +39,12 @@ impl ReadAhead {
         file.ahead.store(self.end * 2 * BLOCKS_MAX + self.last, Relaxed);
     }
 
-    /// The blocks to be told of where `block` is read, and what has been told then: twice as many as the last time, once the
-    /// reader has come to the last of those.
+    /// The blocks to hint at when `block` is read, and the new state. Once the reader has come to the last hinted blocks, hints twice as
+    /// many as the last time.
     fn next(self, block: u64) -> (Range<u64>, ReadAhead) {
         let ReadAhead { end, last } = self;
         let reached = end.saturating_sub(last);
-        // Two threads may ask for neighbours in either order; but who is back at the first block begins anew.
+        // Two threads may read neighbouring blocks in either order, but a read of the first block starts anew.
         let late = end.saturating_sub(2 * last + 1).max(u64::from(end > 4));
         if (late..reached).contains(&block) {
             return (end..end, self);
@@ -53,18 +53,17 @@ impl ReadAhead {
             let count = (2 * last).min(BLOCKS_MAX);
             return (end..end + count, ReadAhead { end: end + count, last: count });
         }
-        // A second read here is one in order.
+        // The next block then counts as read in order.
         let end = if block == 0 { 2 } else { block + 1 };
         (if block == 0 { 0..end } else { end..end }, ReadAhead { end, last: 1 })
     }
 }
 
 impl FileSystem {
-    /// Reads from the byte `offset` on as much as the file has and `room` takes; tells how many bytes. The rest of `room`
-    /// is left alone.
+    /// Reads from byte `offset` on, as much as the file has and `room` takes; returns how many bytes. The rest of `room` is not changed.
     pub fn read(&self, id: NodeId, offset: u64, mut room: ReadBuffer<'_>) -> FsResult<u64> {
         let file = self.file(id)?;
-        // The lock keeps what is read from being released meanwhile.
+        // The lock keeps the extents from being released while they are read.
         let state = file.look();
         if state.is_gone {
             return Err(Errno::ENOENT.into());
@@ -78,8 +77,8 @@ impl FileSystem {
         Ok(bytes)
     }
 
-    /// Tells the disk what a reader of the file in order is about to want, where that lies in pieces: what lies close together
-    /// on the disk at once, as it was written at once.
+    /// Hints at the next blocks for a reader in order, if they are fragmented. Pieces close together on the disk, which were written
+    /// together, are one hint.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
         let block = self.data.block_granules;
         let before = ReadAhead::load(file);
@@ -100,7 +99,7 @@ impl FileSystem {
         let band = |span: &Span| self.data.disk.shape().bands.band_at(span.at);
         let mut expected = spans[0];
         for span in &spans[1..] {
-            // Between two bands lies what nobody wrote.
+            // Pieces of different bands are not joined, because the gap between them was never written.
             if span.at <= expected.end() + SKIPPED && band(&expected) == band(span) {
                 expected.count = span.end().max(expected.end()) - expected.at;
             } else {
@@ -111,6 +110,7 @@ impl FileSystem {
         self.data.disk.expect(expected);
     }
 
+    /// Reads bytes of a file: buffered granules one by one, mapped ones up to the next buffered one, and holes as zeros.
     fn read_range(&self, state: &FileState, range: Range<u64>, mut room: ReadBuffer<'_>) -> FsResult {
         let granule = self.data.granule_bytes;
         for piece in state.map.lookup(range.start / granule..range.end.div_ceil(granule)) {
@@ -138,7 +138,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// First byte of the next data or hole from the byte `offset` on; ENXIO behind the end.
+    /// First byte of the next data or hole from byte `offset` on; ENXIO past the end.
     pub fn seek(&self, id: NodeId, offset: u64, what: Seek) -> FsResult<u64> {
         let file = self.file(id)?;
         let state = file.look();
@@ -157,7 +157,8 @@ impl FileSystem {
         }
     }
 
-    /// Reads what of `span` still belongs to its owner, who waits meanwhile: give it in small pieces.
+    /// Reads the granules of `span` that still belong to its owner, and verifies them. The owner is locked meanwhile, so spans should be
+    /// small.
     pub fn scrub(&self, span: Span, owner: Owner) -> FsResult<Scrubbed> {
         let file = match self.file(owner.file) {
             Err(error) if error.errno() == Errno::ENOENT => return Ok(Scrubbed::default()),
@@ -166,7 +167,7 @@ impl FileSystem {
             }
             file => file?,
         };
-        // The lock keeps what is read from being released meanwhile.
+        // The lock keeps the extents from being released while they are read.
         let state = file.look();
         let mut scrubbed = Scrubbed::default();
         let places = state.placed(owner.granule..owner.granule + span.count);

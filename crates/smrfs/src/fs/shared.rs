@@ -1,9 +1,9 @@
-//! Extents that several places in files share: the places, and how many durable maps may name an extent besides; and the
-//! copies that share them.
+//! Extents that several places in files share: the places, and how many durable maps may still name an extent. Also the operation that
+//! shares them.
 //!
-//! An extent that one place shares no more is *retired* there until the file's map is durable. It is dead when no place has
-//! it, and free when nothing is retired either. Once shared it is kept here, even for a last place, until it is dead or
-//! [`Shared::reclaim`] gives it to that place alone.
+//! An extent that a place gave up is *retired* there until the file's map is durable. It is dead when no place has it, and free when
+//! nothing is retired either. Once shared it is listed here, even with a single place left, until it is dead or [`Shared::reclaim`] gives
+//! it to that place alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::map::FilePiece;
 use crate::space::Live;
 use crate::units::{NodeId, Owner, Span};
 
-/// What is known of a shared extent.
+/// The owners of a shared extent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// The places that have it in memory.
+    /// The places that have it in the maps in memory.
     pub owners: Vec<Owner>,
-    /// Places that had it: their durable maps may name it still.
+    /// How many places gave it up, whose durable maps may still name it.
     pub retired: u64,
 }
 
@@ -35,11 +35,17 @@ impl Shift for Holders {
     }
 }
 
-/// A part of an extent with the places that share it; none if it is not shared.
+/// A part of an extent with the places that share it: no owners if it is not shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedPart {
     pub span: Span,
     pub owners: Vec<Owner>,
+}
+
+impl SharedPart {
+    pub(super) fn is_shared(&self) -> bool {
+        !self.owners.is_empty()
+    }
 }
 
 /// Extents that a place gave up.
@@ -84,7 +90,7 @@ impl Shared {
             .flat_map(|(extent, holders)| holders.owners.iter().map(move |&owner| (Span::from(extent.clone()), owner)))
     }
 
-    /// From now on `owner` has `span`, all of which `live` has, as well.
+    /// Adds `owner` to the owners of `span`, all of which is in `live`.
     pub(super) fn add(&mut self, span: Span, owner: Owner, live: &Live) {
         for (found, whose) in self.alone(span).into_iter().flat_map(|gap| live.within(gap)) {
             self.0.insert(found.range(), Holders { owners: vec![whose], retired: 0 });
@@ -94,8 +100,8 @@ impl Shared {
         }
     }
 
-    /// A copy of shared data is `owner`'s as well; until its next release it is not free. Tells what of it was nobody's yet,
-    /// and what others have: what those who had it gave up again is dead, and not taken.
+    /// Adds `owner` to the owners of `span`, a copy of shared data, which is not freed before its next release. Returns the parts that
+    /// had no owner yet, and those that other owners have. Parts whose owners have all given them up again are dead: nobody takes them.
     pub(super) fn add_copy(&mut self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let whose = |at: u64| owner.further(at - span.at.0);
         let mut others = Vec::new();
@@ -110,23 +116,24 @@ impl Shared {
         (first, others)
     }
 
-    /// The parts of `span`; those that are shared are not free before they are released once more.
+    /// The parts of `span`. Those that are shared are kept until they are released once more.
     pub(super) fn hold(&mut self, span: Span) -> Vec<SharedPart> {
         let parts = self.parts(span);
-        for part in parts.iter().filter(|part| !part.owners.is_empty()) {
+        for part in parts.iter().filter(|part| part.is_shared()) {
             self.0.within_mut(part.span.range()).for_each(|(_, holders)| holders.retired += 1);
         }
         parts
     }
 
-    /// The map in memory of `owner` names `span` no more.
+    /// Removes `owner` from the owners of `span`: its map in memory no longer names it, but the durable one may.
     pub(super) fn retire(&mut self, span: Span, owner: Owner) -> GivenUp {
         let mut given_up = GivenUp { alone: self.alone(span), ..GivenUp::default() };
         for (part, holders) in self.0.within_mut(span.range()) {
             let (part, gone) = (Span::from(part.clone()), owner.further(part.start - span.at.0));
-            let found = holders.owners.iter().position(|&other| other == gone);
-            assert!(found.is_some(), "{part} is retired by {gone:?}, who does not share it");
-            found.map(|found| holders.owners.remove(found));
+            let Some(found) = holders.owners.iter().position(|&other| other == gone) else {
+                panic!("{part} is retired by {gone:?}, who does not share it");
+            };
+            holders.owners.remove(found);
             holders.retired += 1;
             match holders.owners.first() {
                 Some(&other) => given_up.left.push((part, other)),
@@ -136,23 +143,23 @@ impl Shared {
         given_up
     }
 
-    /// One durable map less may name `span`; tells what of it is free now.
+    /// Takes note that one durable map fewer names `span`; returns the parts that are free now.
     pub(super) fn release(&mut self, span: Span) -> Vec<Span> {
         let mut free: Vec<Span> = self.alone(span);
-        let mut over: Vec<Span> = Vec::new();
+        let mut unnamed: Vec<Span> = Vec::new();
         for (part, holders) in self.0.within_mut(span.range()) {
             assert!(holders.retired > 0, "{span} is released, and nobody retired it");
             holders.retired -= 1;
             if holders.owners.is_empty() && holders.retired == 0 {
-                over.push(part.into());
+                unnamed.push(part.into());
             }
         }
-        over.iter().for_each(|part| drop(self.0.uncover(part.range())));
-        free.extend(over);
+        unnamed.iter().for_each(|part| drop(self.0.uncover(part.range())));
+        free.extend(unnamed);
         free
     }
 
-    /// Gives what only `owner` still has of `span`, and nothing durable besides, to it alone; tells what that is.
+    /// Makes the parts of `span` that only `owner` still names, and no other durable map, its own again; returns them.
     pub(super) fn reclaim(&mut self, span: Span, owner: Owner) -> Vec<Span> {
         let is_alone =
             |at: u64, holders: &Holders| holders.retired == 0 && holders.owners == [owner.further(at - span.at.0)];
@@ -164,14 +171,14 @@ impl Shared {
     }
 }
 
-/// The two files of a copy, locked; one if it is the same.
+/// The two files of a copy, locked, or one if they are the same.
 struct Locked<'a> {
     from: RwLockWriteGuard<'a, FileState>,
     to: Option<RwLockWriteGuard<'a, FileState>>,
 }
 
 impl<'a> Locked<'a> {
-    /// Locks both in the order of their numbers: nothing else locks two.
+    /// Locks both in the order of their numbers. Nothing else locks two files.
     fn both(from: &'a File, to: &'a File) -> Locked<'a> {
         if from.id == to.id {
             return Locked { from: from.lock(), to: None };
@@ -187,9 +194,8 @@ impl<'a> Locked<'a> {
 }
 
 impl FileSystem {
-    /// Has a file share up to `bytes` bytes of another, or of its own elsewhere; tells how many: whole granules, and the
-    /// last one of the original where the copy ends there as well. 0 where the places do not allow it, or while a write of
-    /// the original waits for room.
+    /// Makes a file share up to `bytes` bytes of another, or of itself elsewhere. Returns how many it shares: whole granules, and a last
+    /// partial one if both files end with it. 0 if the places are not aligned or overlap, or while a write of the original waits for room.
     pub fn share(&self, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
         self.changeable()?;
         let granule = self.data.granule_bytes;
@@ -208,8 +214,8 @@ impl FileSystem {
                 break 0;
             }
             if !locked.from.record_shares && !locked.from.is_unlinked {
-                // A map that names what another has as well is damage, unless both say that they share: the original's has
-                // to say so, durably, before there is a copy.
+                // Two maps that name one extent are damage unless both say that they share. So the original's has to say so, durably,
+                // before there is a copy.
                 locked.from.shares = true;
                 self.data.touch(&from_file, &mut locked.from);
                 drop(locked);
@@ -219,7 +225,7 @@ impl FileSystem {
             let granules = from.1 / granule..(from.1 + bytes).div_ceil(granule);
             self.data.keep_room_on_host(0, locked.from.placed(granules.clone()).len() as u64)?;
             self.data.clear_tail(&to_file, locked.to(), to.1)?;
-            // What is buffered of the original has to have a place, and of the copy it is older than what is shared.
+            // Buffered data of the original must have a place to be shared; that of the copy is older than the shared data and goes first.
             if self.data.write_out(&from_file, &mut locked.from)? && self.data.write_out(&to_file, locked.to())? {
                 self.share_granules(&mut locked, granules, &to_file, to.1 / granule);
                 self.data.grown(locked.to(), to.1 + bytes);
@@ -233,7 +239,7 @@ impl FileSystem {
         Ok(shared)
     }
 
-    /// The bytes of `bytes` that two files can share from these places on.
+    /// How many of `bytes` two files can share from these places on.
     fn may_share(&self, locked: &mut Locked<'_>, from: u64, to: u64, bytes: u64) -> FsResult<u64> {
         if locked.from.is_gone || locked.to().is_gone {
             return Err(Errno::ENOENT.into());
@@ -246,12 +252,12 @@ impl FileSystem {
         if to.checked_add(bytes).is_none_or(|end| end > SIZE_MAX) {
             return Err(Errno::EFBIG.into());
         }
-        // What lies behind the original's end must not show in the copy: a part of a granule is shared only at the copy's end.
-        let whole = bytes < rest || to + bytes < locked.to().size;
-        Ok(if whole { bytes - bytes % self.data.granule_bytes } else { bytes })
+        // A partial granule is shared only if it ends both files: elsewhere its rest would show in the copy.
+        let ends_both = bytes == rest && to + bytes >= locked.to().size;
+        Ok(if ends_both { bytes } else { bytes - bytes % self.data.granule_bytes })
     }
 
-    /// Has `to` share granules of the other file, of which nothing is buffered, from its granule `first` on.
+    /// Makes `to` share `granules` of the other file from its own granule `first` on. Nothing of them is buffered.
     fn share_granules(&self, locked: &mut Locked<'_>, granules: Range<u64>, to: &Arc<File>, first: u64) {
         let pieces: Vec<(FilePiece, Vec<u32>)> = locked
             .from

@@ -1,10 +1,10 @@
-//! Figures that a mounted file system tells of itself.
+//! Figures of a mounted file system.
 
 use serde::{Deserialize, Serialize};
 
 use crate::space::Counts;
 
-/// Room and what is in it.
+/// Space and its use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Bytes of a granule.
@@ -13,7 +13,7 @@ pub struct Usage {
     pub usable: u64,
     /// Granules free for files: usable less live less promised.
     pub free: u64,
-    /// Of the free granules those for which the host of the image has no room.
+    /// Free granules for which the host of the image has no room.
     pub beyond_host: u64,
     /// Granules in maps.
     pub live: u64,
@@ -30,12 +30,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The granules that there are for files: what they can fill, and where a crash has brought more back, as many as that.
+    /// The size for files: `usable`, or more if a crash has brought back more data than that.
     pub fn size(&self) -> u64 {
         self.usable.max(self.live.saturating_add(self.promised)).saturating_sub(self.beyond_host)
     }
 
-    /// The granules that can be filled now: what is free, and the host of the image has room for.
+    /// The granules that can be filled now: free ones for which the host of the image has room.
     pub fn available(&self) -> u64 {
         self.free.saturating_sub(self.beyond_host)
     }
@@ -79,7 +79,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Takes note of what cleaning did for one write of the host.
+    /// Counts the cleaning for one write of the host.
     pub(super) fn count(&mut self, work: &CleaningWork) {
         self.stalls += u64::from(work.stalled);
         self.longest_stall_ns = self.longest_stall_ns.max(work.waited_ns);
@@ -91,14 +91,14 @@ impl Statistics {
 /// Work of cleaning for one call of the host.
 #[derive(Default)]
 pub(super) struct CleaningWork {
-    /// Looks for something to clean that found nothing, one after the other.
+    /// Consecutive searches that found nothing to clean.
     pub looks_without_gain: u32,
     /// Bytes that it moved.
     pub moved_bytes: u64,
     /// Steps of it.
     pub steps: u64,
-    /// Time for which the call waited for it.
+    /// Time for which the call waited for cleaning.
     pub waited_ns: u64,
-    /// True if it could not go on without.
+    /// True if the call could not continue without it.
     pub stalled: bool,
 }

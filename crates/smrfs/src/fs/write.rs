@@ -1,6 +1,6 @@
 //! Writing: large aligned parts go straight to the disk, the rest through the buffer; sizes, holes and promises of room.
 //!
-//! A writer that finds no place lets go of the file, has room made, and goes on.
+//! A writer that finds no place unlocks the file, makes room, and continues.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::data::Data;
 use crate::error::{Errno, FsResult};
 use crate::units::NodeId;
 
-/// Files end below this: places in a file and sums of two of them stay far from overflow.
+/// The largest size, so that the sum of two offsets doesn't overflow.
 pub(super) const SIZE_MAX: u64 = 1 << 62;
 
 impl FileSystem {
-    /// Writes all of `data` from the byte `offset` on, or nothing (after an I/O error of the disk: perhaps some).
+    /// Writes all of `data` from byte `offset` on, or nothing (after an I/O error of the disk, perhaps a part).
     pub fn write(&self, id: NodeId, offset: u64, data: Data<'_>) -> FsResult {
         self.changeable()?;
         let file = self.file(id)?;
@@ -40,21 +40,22 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Does `work`, and if there is no room and the file shares extents, once more after a commit.
+    /// Does `work` and, if it finds no room and the file shares extents, does it once more after a commit.
     pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
         let done = work();
         if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
             return done;
         }
-        // Others may have given up what they shared with this file. Their durable maps name it until they are committed, so it still
-        // counts as shared, and a write there as one into a hole; after the commit `reclaim` makes it the file's own, which can be
-        // overwritten without more room. The cleaner's lock comes before that of commits.
+        // Others may have given up extents that they shared with this file. Until a commit their durable maps name them, so they still
+        // count as shared, and overwriting them needs room. After the commit `reclaim` makes them the file's own. The cleaner's lock comes
+        // before that of commits.
         let cleaner = self.cleaning.lock();
         self.commit()?;
         drop(cleaner);
         work()
     }
 
+    /// Writes `data` from byte `offset` on: whole granules of a large write straight to the disk, all else to the buffer.
     fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut CleaningWork) -> FsResult {
         let granule = self.data.granule_bytes;
         let end = offset + data.bytes();
@@ -79,7 +80,7 @@ impl FileSystem {
             let run = at..direct.end;
             let load = WriteBatch::host(from_ref(&run), rest);
             let seen = self.data.allocator.progress();
-            // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
+            // Buffered data is older and goes first: a commit must not include a later write without an earlier one.
             let laid = match self.data.write_out(file, &mut state)? {
                 true => self.data.place_block(file, &mut state, &load, &mut promise.granules)?,
                 false => None,
@@ -90,8 +91,8 @@ impl FileSystem {
                     self.data.grown(&mut state, at * granule);
                 }
                 None => {
-                    // Making room may have to lock this very file, so it is let go. Nobody may share it meanwhile: the room was
-                    // promised for what it has alone.
+                    // Unlocked, because making room may have to lock this file. Nobody may share its extents meanwhile: the room was
+                    // promised for unshared ones.
                     state.stalled_writes += 1;
                     drop(state);
                     let made = self.make_room(seen, work);
@@ -101,7 +102,7 @@ impl FileSystem {
                     if state.is_gone {
                         return Err(Errno::ENOENT.into());
                     }
-                    // It may have been cut off meanwhile.
+                    // The file may have been truncated meanwhile.
                     self.data.clear_tail(file, &mut state, end)?;
                 }
             }
@@ -119,7 +120,7 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Makes a file as long as `size`: what is cut off is gone, what is added is a hole.
+    /// Sets the size of a file: drops data beyond it, or adds a hole.
     pub(super) fn truncate(&self, id: NodeId, size: u64) -> FsResult {
         if size > SIZE_MAX {
             return Err(Errno::EFBIG.into());
@@ -137,7 +138,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Promises room, makes holes, makes zeros.
+    /// Allocates, punches or zeroes a range, as fallocate(2) does.
     pub fn allocate(&self, id: NodeId, how: Allocate, offset: u64, bytes: u64) -> FsResult {
         self.changeable()?;
         if bytes == 0 {

@@ -1,8 +1,8 @@
-//! The check of a file system that is not mounted: maps against the disk and each other, and what can be mended.
+//! Checks a file system that is not mounted: its maps against the disk and each other, and repairs what can be repaired.
 //!
-//! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time; of each extent 40
-//! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
-//! and whether shingling has damaged data, which only reading it tells.
+//! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time, keeping 40 bytes for each
+//! extent, and 8 for each part. Left out: the tree of names (the conventional file system has a check of its own), and whether shingling
+//! has damaged data, which only reading it tells.
 //!
 //! Two maps may name the same granules. If both say that they share, both keep them. Otherwise one of them is out of date: it
 //! was replaced, and its granules were given to the other. So the file that changed last keeps them; within a file, the place
@@ -29,17 +29,17 @@ use crate::meta::{MetadataStore, Time};
 use crate::space::Live;
 use crate::units::{Granule, NodeId, Owner, Span};
 use report::{Findings, Problem, Report};
-use scan::{Fix, Scan, changed, continues};
+use scan::{Fix, Scan, continues, last_change};
 use surface::Surface;
 
 /// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct FsckOptions {
-    /// Mend what can be mended; otherwise nothing is changed.
+    /// Repair what can be repaired; otherwise nothing is changed.
     pub repair: bool,
     /// Read all data.
     pub read_all: bool,
-    /// Number of problems that are listed; all are counted.
+    /// The most problems to list. All are counted.
     pub listed: usize,
     /// Take maps that were made for another owner as the files' own.
     pub accept_owners: bool,
@@ -51,8 +51,8 @@ impl Default for FsckOptions {
     }
 }
 
-/// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else
-/// may use either meanwhile. Errors: those of device and store that tell nothing of the file system, such as a full disk.
+/// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else may use either
+/// meanwhile. Errors: those of device and store that are no problem of the file system, such as a full disk.
 pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &FsckOptions) -> FsResult<Report> {
     let mut findings =
         Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
@@ -87,7 +87,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
     })
 }
 
-/// Compares the saved free map with the maps; `scan` is in the order of the disk by now.
+/// Compares the saved free map with the maps. `scan` has been sorted in the order of the disk.
 fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan, findings: &mut Findings) -> FsResult {
     let Some(bytes) = store.load_state(STATE)? else { return Ok(()) };
     let reason = match mount::decode(&bytes, device.shape()) {
@@ -110,8 +110,8 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
     Ok(())
 }
 
-/// Extents and what is shared of them, in the order of the disk; where anything is shared, in that of files and their places,
-/// for it does not matter who is taken for the first owner.
+/// Extents and shared extents, in the order of the disk. If any are shared, in the order of files and their granules, because it does not
+/// matter which owner is listed first.
 fn by_owner(extents: &[(Span, Owner)], shared: &[(Span, Owner)]) -> Vec<(Span, Owner)> {
     let mut all = [extents, shared].concat();
     if !shared.is_empty() {
@@ -139,7 +139,7 @@ fn difference(
     }
 }
 
-/// Extents in the order of the disk; those that go on in the same file are one.
+/// Extents in the order of the disk, with contiguous ones of a file joined.
 fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = (Span, Owner)> {
     let mut extents = extents.filter(|(span, _)| !span.is_empty()).peekable();
     std::iter::from_fn(move || {
@@ -151,7 +151,7 @@ fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = 
     })
 }
 
-/// Sorts the extents by their place on the disk; of those that overlap, one keeps the place.
+/// Sorts the extents by their place on the disk. Of overlapping ones, one keeps the place.
 fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
     let mut extents = std::mem::take(&mut scan.extents);
     extents.sort_unstable();
@@ -174,7 +174,7 @@ fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) 
     Ok(())
 }
 
-/// Decides who keeps what of extents that overlap; tells what is left, in the order of the disk.
+/// Decides which of overlapping extents keep their places; returns the remaining extents, in the order of the disk.
 fn settle(
     several: &[(Span, Owner)],
     scan: &mut Scan,
@@ -184,7 +184,7 @@ fn settle(
     let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
     for (_, owner) in several {
         if let Entry::Vacant(entry) = changes.entry(owner.file) {
-            entry.insert(changed(store, owner.file)?);
+            entry.insert(last_change(store, owner.file)?);
         }
     }
     let mut order = several.to_vec();
@@ -209,9 +209,10 @@ fn settle(
     Ok(taken.from(Granule(0)).collect())
 }
 
+/// Writes the fixes, and removes obsolete parts only when all fixes are durable.
 fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
     store.remove_state(STATE)?;
-    // Nobody takes a number twice, so that a part is never overwritten.
+    // Above all existing numbers, so that no part is overwritten.
     let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
     let mut obsolete: Vec<u64> = leaked.to_vec();
     for (&file, fix) in &scan.fixes {
@@ -224,7 +225,7 @@ fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64
     store.sync_all()
 }
 
-/// Gives a file a map without what was wrong; tells what parts it no longer needs.
+/// Stores a repaired map of a file; returns the parts that it no longer needs.
 fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, next: &mut u64) -> FsResult<Vec<u64>> {
     let (record, is_own) = match store.load_map(file) {
         Ok(Some(record)) => (record, true),
@@ -272,7 +273,7 @@ fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, 
     Ok(stored.done(plan))
 }
 
-/// Of `parts` those that no map names now; none if there is a map that does not tell.
+/// Those of `parts` that no map names now; none if some map can't be read.
 fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
     if parts.is_empty() {
         return Ok(parts);

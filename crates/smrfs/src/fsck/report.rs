@@ -1,4 +1,4 @@
-//! Findings of a check: problems one by one, and the disk in numbers.
+//! The report of a check: its problems, and figures of the disk.
 
 use std::fmt;
 
@@ -34,11 +34,11 @@ impl fmt::Display for FilePlace {
     }
 }
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum Problem {
-    /// A map that makes no sense. Its file loses its data; the record is kept as a state of the store.
+    /// A corrupt map. Its file loses its data; the record is kept as a state of the store.
     BadMap {
         /// The file.
         file: u64,
@@ -71,7 +71,7 @@ pub enum Problem {
         /// The file.
         file: u64,
     },
-    /// A part that a map names and that is not there. Its file loses its data.
+    /// A part that a map names, but that is missing. The file loses its data.
     MissingPart {
         /// The file.
         file: u64,
@@ -102,7 +102,7 @@ pub enum Problem {
         /// The place in the file.
         place: FilePlace,
     },
-    /// Behind the cursor of its band, where the disk says that nothing was written: the disk counts. Becomes a hole.
+    /// Behind the cursor of its band, where nothing was written according to the disk, which is trusted. Becomes a hole.
     BehindCursor {
         /// The place in the file.
         place: FilePlace,
@@ -111,26 +111,26 @@ pub enum Problem {
         /// Granule at which the disk would write next.
         cursor: u64,
     },
-    /// In a band that the disk can't read any more; becomes a hole.
+    /// In a band that the disk can no longer read; becomes a hole.
     Offline {
         /// The place in the file.
         place: FilePlace,
     },
-    /// Also in the map of a file that changed later, or elsewhere in the same file; becomes a hole.
+    /// Also named by the map of a file that changed later, or elsewhere in the same file; becomes a hole.
     Overlap {
         /// The place in the file.
         place: FilePlace,
         /// The file that keeps it.
         kept_by: u64,
     },
-    /// The disk does not read it; becomes a hole.
+    /// The disk can't read it; becomes a hole.
     Unreadable {
         /// The place in the file.
         place: FilePlace,
         /// The disk's message.
         reason: String,
     },
-    /// It holds something else than was written there; it is left alone, and reading it is an error.
+    /// Its checksum is wrong; it is left alone, and reading it is an error.
     WrongData {
         /// The place in the file.
         place: FilePlace,
@@ -142,7 +142,7 @@ pub enum Problem {
         /// The store's message.
         reason: String,
     },
-    /// A saved free map that is not what the maps say; it is removed.
+    /// A saved free map that differs from the maps; it is removed.
     StaleState {
         /// Its name.
         name: String,
@@ -192,7 +192,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A problem, and what became of it.
+/// A problem, and whether it was repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The problem, in words.
@@ -208,29 +208,29 @@ pub struct Finding {
 pub enum Verdict {
     /// Nothing is wrong.
     Clean,
-    /// All that was wrong is repaired.
+    /// All problems are repaired.
     Repaired,
-    /// Something wrong is left.
+    /// Some problem is left.
     ErrorsLeft,
 }
 
-/// The bands of a strict-append disk by what is in them: each is empty, dead, in a tenth, or lost.
+/// The bands of a strict-append disk by their contents: each is empty, dead, in a tenth, or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
     /// Not written since the last reset.
     pub empty: u64,
-    /// Written, and nothing of it is in a map.
+    /// Written, without data that a map names.
     pub dead: u64,
     /// Bands with data by the share of it: up to a tenth, up to two tenths, and so on.
     pub by_tenth_live: [u64; 10],
-    /// Bands that can't be written any more.
+    /// Bands that can no longer be written.
     pub lost: u64,
-    /// Of all those begun and not full.
+    /// Partly written bands, among all of these.
     pub open: u64,
 }
 
 impl Fill {
-    /// Bands by what the disk reports of each, and the granules of each in maps.
+    /// Counts bands by the disk's reports, and the granules of each that maps name.
     pub fn new(layout: &Bands, reports: &[BandReport], live: &[u64]) -> Fill {
         let mut fill = Fill::default();
         for (report, &live) in reports.iter().zip(live) {
@@ -264,7 +264,7 @@ pub struct Report {
     pub extents: u64,
     /// Granules in maps.
     pub granules: u64,
-    /// Of them behind the end of their file: written before a crash that lost what lies before them. Harmless.
+    /// Granules among them behind the end of their file: written before a crash that lost the data before them. Harmless.
     pub behind_end: u64,
     /// Parts of maps too large for one record.
     pub parts: u64,
@@ -272,7 +272,7 @@ pub struct Report {
     pub leaked_parts: u64,
     /// Granules read, if data was read.
     pub read: u64,
-    /// Granules by what may be done with them, as a mount would find them (after the repair, if there was one).
+    /// Granules by the writes that they allow, as a mount would find them (after the repair, if there was one).
     pub counts: Counts,
     /// The bands, on strict-append.
     pub bands: Option<Fill>,
@@ -288,12 +288,12 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Notes a problem that a repair mends.
+    /// Notes a problem that a repair fixes.
     pub(super) fn add(&mut self, problem: Problem) {
         self.note(problem, self.repair);
     }
 
-    /// Notes a problem that nothing here can mend.
+    /// Notes a problem that can't be repaired.
     pub(super) fn add_left(&mut self, problem: Problem) {
         self.note(problem, false);
     }

@@ -1,4 +1,4 @@
-//! The first pass: every map by itself and against the disk.
+//! The first pass: checks every map on its own and against the disk.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ use crate::map::{self, Decoded, FilePiece, MapError, checksum};
 use crate::meta::{MetadataStore, Time};
 use crate::units::{NodeId, Owner, Span};
 
-/// Bytes that are read at once when data is read.
+/// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
 
 /// Repair of one file.
@@ -28,25 +28,25 @@ pub(super) struct Fix {
     pub empty: bool,
     /// Its map was made for another owner, and is stored anew for this one.
     pub reseal: bool,
-    /// The size or the promise is impossible.
+    /// True if size or promise are impossible.
     pub head: bool,
 }
 
-/// What came of reading a span.
+/// The result of reading a span.
 enum Reading {
     Right,
-    /// Some of it has another checksum than its map says.
+    /// Some checksum differs from that in the map.
     Wrong,
-    /// The disk does not read it, and says why.
+    /// The disk can't read it, for this reason.
     Failed(String),
 }
 
-/// Everything that the maps say.
+/// The contents of all maps.
 #[derive(Default)]
 pub(super) struct Scan {
     pub files: u64,
     pub extents: Vec<(Span, Owner)>,
-    /// Extents that others have as well, once for each further owner.
+    /// Shared extents, once for each further owner.
     pub shared: Vec<(Span, Owner)>,
     /// Files that may share extents with others.
     pub sharing: BTreeSet<NodeId>,
@@ -57,16 +57,17 @@ pub(super) struct Scan {
     pub without_map: HashSet<NodeId>,
     pub behind_end: u64,
     pub read: u64,
-    /// The mark of each map: copies have the same.
+    /// The mark of each map. Copies have the same mark.
     marks: Vec<(u64, NodeId)>,
-    /// Files whose maps were made for another owner, and how that is said.
+    /// Files whose maps were made for another owner, with the message.
     others: BTreeMap<NodeId, String>,
-    /// True if some map is not understood, so that the parts it names are unknown.
+    /// True if some map can't be read, so that its parts are unknown.
     blind: bool,
     room: Vec<u8>,
 }
 
 impl Scan {
+    /// Checks the map of every file of the store.
     pub fn run(
         &mut self,
         device: &dyn HostManaged,
@@ -96,7 +97,7 @@ impl Scan {
         })
     }
 
-    /// The map that the store vouches for. One that it does not vouch for is a problem of the file's.
+    /// The map, if its seal is valid. An invalid seal is a problem of the file.
     fn sealed(
         &mut self,
         file: NodeId,
@@ -127,8 +128,8 @@ impl Scan {
         Ok(None)
     }
 
-    /// Of maps made for another owner and of files with the same mark, decides which are copies. One that is the only one
-    /// with its mark may come from a copy of the whole volume that changed owners: it is accepted only if asked for.
+    /// Decides which maps are copies, of those made for another owner, and of files with the same mark. If a map's mark is unique, it may
+    /// come from a copy of the whole volume that changed owners: it is accepted only if asked for.
     pub fn settle_marks(
         &mut self,
         store: &dyn MetadataStore,
@@ -163,21 +164,22 @@ impl Scan {
         Ok(())
     }
 
-    /// Files with the same mark, the one that keeps its map first: a map made for another owner is a copy for sure, else
-    /// the file that changed last keeps it.
+    /// Sorts files with the same mark, the one that keeps its map first: a map made for another owner is certainly a copy; else the file
+    /// that changed last keeps its map.
     fn original_first(&self, store: &dyn MetadataStore, files: Vec<NodeId>) -> FsResult<Vec<NodeId>> {
         if files.len() == 1 {
             return Ok(files);
         }
         let mut ranked = Vec::with_capacity(files.len());
         for file in files {
-            let changed = changed(store, file)?;
+            let changed = last_change(store, file)?;
             ranked.push((self.others.contains_key(&file), Reverse(changed), store.attributes(file)?.ctime, file));
         }
         ranked.sort_unstable();
         Ok(ranked.into_iter().map(|(.., file)| file).collect())
     }
 
+    /// Decodes a map. Returns `None` for a map of a newer version, and for a damaged one, which the fix makes empty.
     fn decode(
         &mut self,
         store: &dyn MetadataStore,
@@ -215,6 +217,7 @@ impl Scan {
         Ok(None)
     }
 
+    /// Checks size and promises of a map, and counts granules mapped behind the end of the file.
     fn check_head(&mut self, device: &dyn HostManaged, file: NodeId, decoded: &Decoded, findings: &mut Findings) {
         let shape = device.shape();
         let head = &decoded.summary.head;
@@ -232,6 +235,8 @@ impl Scan {
         self.behind_end += behind.sum::<u64>();
     }
 
+    /// Checks a piece of a map against the disk's surface. Keeps the extents that can be read, and compares them with `sums` if given;
+    /// turns the rest into holes.
     fn check_piece(
         &mut self,
         device: &dyn HostManaged,
@@ -265,7 +270,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Adds an extent; what continues the last one in its file and on the disk is one with it.
+    /// Adds an extent; joins it to the last one if it continues that in the file and on the disk.
     fn push(&mut self, extent: (Span, Owner)) {
         match self.extents.last_mut().filter(|last| continues(**last, extent)) {
             Some((last, _)) => last.count += extent.0.count,
@@ -273,8 +278,8 @@ impl Scan {
         }
     }
 
-    /// Reads an extent; what the disk does not read becomes a hole, granule by granule. What has another checksum stays: a hole would
-    /// read as zeros, and nobody would hear of it.
+    /// Reads an extent. Granules that the disk can't read become holes. Those with a wrong checksum stay, because a hole would read as
+    /// zeros without an error.
     fn read(
         &mut self,
         device: &dyn HostManaged,
@@ -322,7 +327,7 @@ impl Scan {
         }
     }
 
-    /// Makes a hole of an extent.
+    /// Has the repair make a hole of an extent.
     pub fn hole(&mut self, (span, owner): (Span, Owner)) -> FilePlace {
         self.fix(owner.file).holes.push((owner.granule, span.count));
         FilePlace::new(span, owner)
@@ -332,7 +337,7 @@ impl Scan {
         self.fixes.entry(file).or_default()
     }
 
-    /// The parts that no map names. Where a map is not understood, nobody knows.
+    /// The parts that no map names. None are known if some map can't be read.
     pub fn leaked(&self, store: &dyn MetadataStore) -> FsResult<Vec<u64>> {
         if self.blind {
             return Ok(Vec::new());
@@ -341,7 +346,7 @@ impl Scan {
     }
 }
 
-/// True if `next` goes on where `extent` ends, in the file and on the disk.
+/// True if `next` continues the extent, in the file and on the disk.
 pub(super) fn continues((span, owner): (Span, Owner), next: (Span, Owner)) -> bool {
     (span.end(), owner.further(span.count)) == (next.0.at, next.1)
 }
@@ -351,8 +356,8 @@ fn part((span, owner): (Span, Owner), begin: u64, count: u64) -> (Span, Owner) {
     (Span { at: span.at + begin, count }, owner.further(begin))
 }
 
-/// When a file changed last, and its commits so far. A map that is not its own counts as the oldest.
-pub(super) fn changed(store: &dyn MetadataStore, file: NodeId) -> FsResult<(Time, u64)> {
+/// When a file was last changed, and the generation of its map. A map that is another file's counts as the oldest.
+pub(super) fn last_change(store: &dyn MetadataStore, file: NodeId) -> FsResult<(Time, u64)> {
     let record = match store.load_map(file) {
         Err(FsError::Seal(_)) => None,
         record => record?,

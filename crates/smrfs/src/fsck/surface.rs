@@ -1,7 +1,7 @@
-//! The disk as it reports itself, and what the maps have on it.
+//! The disk by its own report, with the extents of the maps.
 //!
-//! Of past writes nothing is known, as at a mount: on Caveat-Scriptor whatever is dead within DPID below live data counts
-//! as NW, and on strict-append whatever is not behind a cursor.
+//! Past writes are unknown, as at a mount: on Caveat-Scriptor, dead granules within DPID below live data count as not writable (NW), and on
+//! strict-append, all granules before a cursor.
 
 use super::report::Fill;
 use crate::device::{BandReport, BandState, HostManaged, Model, Shape};
@@ -9,7 +9,7 @@ use crate::error::FsResult;
 use crate::space::Counts;
 use crate::units::{Granule, Owner, Span};
 
-/// Why granules of a map can't be right.
+/// Why granules of a map are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     OutOfRange,
@@ -18,7 +18,7 @@ pub(super) enum Wrong {
     Offline,
 }
 
-/// The disk, and how much of each band is in maps.
+/// The disk, and how much of each band the maps name.
 pub(super) struct Surface {
     shape: Shape,
     bands: Vec<BandReport>,
@@ -34,7 +34,7 @@ impl Surface {
         Ok(Surface { shape, bands, live, counts: Counts::default() })
     }
 
-    /// Cuts a span of a map into pieces that are right or wrong in one way.
+    /// Divides a span of a map into pieces, each right, or wrong for one reason.
     pub fn judge(&self, span: Span) -> Vec<(Span, Option<Wrong>)> {
         let mut pieces: Vec<(Span, Option<Wrong>)> = Vec::new();
         let mut left = span;
@@ -50,7 +50,7 @@ impl Surface {
         pieces
     }
 
-    /// Judges a granule; also returns the end of the run for which the same holds.
+    /// Judges a granule; also returns the end of the run with the same judgement.
     fn judge_first(&self, at: Granule) -> (Granule, Option<Wrong>) {
         if at.0 >= self.shape.granules {
             return (Granule(u64::MAX), Some(Wrong::OutOfRange));
@@ -74,7 +74,7 @@ impl Surface {
         }
     }
 
-    /// Takes in what the maps have, in the order of the disk and without overlaps.
+    /// Adds the extents of the maps, in the order of the disk and without overlaps.
     pub fn fill(&mut self, extents: &[(Span, Owner)]) {
         self.counts = match self.shape.model {
             Model::StrictAppend => self.fill_bands(extents),
@@ -82,6 +82,7 @@ impl Surface {
         };
     }
 
+    /// Counts the granules of a strict-append disk by state, and the live ones of each band.
     fn fill_bands(&mut self, extents: &[(Span, Owner)]) -> Counts {
         self.live = self.shape.bands.granules_by_band(extents.iter().map(|(span, _)| *span));
         let mut counts = Counts::default();
@@ -97,10 +98,11 @@ impl Surface {
         counts
     }
 
+    /// Counts the granules of a Caveat-Scriptor disk by state, gap by gap between live extents.
     fn fill_neighbours(&self, extents: &[(Span, Owner)]) -> Counts {
         let (did, dpid) = (self.shape.did, self.shape.dpid);
         let mut counts = Counts::default();
-        // Up to here everything is accounted for; before the first extent nothing lies upstream.
+        // `done`: granules before it are counted. `upstream`: the end of the nearest live data upstream and its DPID, at first none.
         let (mut done, mut upstream) = (0, 0);
         let end = (Span::new(self.shape.granules, 0), 0);
         for (span, downstream) in extents.iter().map(|&(span, _)| (span, did)).chain([end]) {

@@ -1,8 +1,8 @@
 //! Map of a file's data: extents in memory, and their code in the metadata store.
 //!
-//! A [`FileMap`] maps granules of a file to granules of the shingled partition; what it does not map is a hole. [`Stored`]
-//! knows what of it is durable and plans what to write at a commit; `decode` reads it back. Each granule has a checksum of its
-//! data there, so that a granule that holds something else is found, wherever it came from.
+//! A [`FileMap`] maps granules of a file to granules of the shingled partition; granules that it does not map are holes. [`Stored`] knows
+//! which part is durable, and plans the writes of a commit; `decode` reads it back. It has a checksum of each granule's data, so that wrong
+//! data is found, wherever it comes from.
 
 mod record;
 mod stored;
@@ -21,24 +21,24 @@ pub use stored::{
     Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, decode_places, load_part, part_numbers,
 };
 
-/// Granules of a file that lie together on the disk, or that are a hole.
+/// Granules of a file that are contiguous on the disk, or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePiece {
     /// The first, in the file.
     pub first: u64,
     /// Number of granules.
     pub count: u64,
-    /// First granule on the disk; none for a hole.
+    /// First granule on the disk; `None` for a hole.
     pub at: Option<Granule>,
 }
 
 impl FilePiece {
-    /// The first granule of the file behind it.
+    /// The granule of the file after it.
     pub fn end(&self) -> u64 {
         self.first + self.count
     }
 
-    /// Span on the disk; none for a hole.
+    /// Span on the disk; `None` for a hole.
     pub fn span(&self) -> Option<Span> {
         self.at.map(|at| Span { at, count: self.count })
     }
@@ -50,7 +50,7 @@ impl Shift for Granule {
     }
 }
 
-/// The extents of a file, by their place in it. Neighbours in the file that are neighbours on the disk are one.
+/// The extents of a file, by their place in it. Extents that are contiguous both in the file and on the disk are joined.
 #[derive(Clone, Debug, Default)]
 pub struct FileMap {
     extents: RangeMap<Granule>,
@@ -88,12 +88,12 @@ impl FileMap {
         self.extents.is_empty()
     }
 
-    /// The first granule behind all data.
+    /// The granule after all data.
     pub fn end(&self) -> u64 {
         self.extents.end()
     }
 
-    /// The extents that hold or follow `from`, whole, in ascending order.
+    /// The extents that contain or follow `from`, whole, in ascending order.
     pub fn extents_from(&self, from: u64) -> impl Iterator<Item = FilePiece> + '_ {
         self.extents.overlapping(from..u64::MAX).map(|(extent, &at)| piece(extent, Some(at)))
     }
@@ -103,7 +103,7 @@ impl FileMap {
         self.extents.parts(range).map(|(part, at)| piece(part, at))
     }
 
-    /// Place of granule `granule` of the file; none in a hole.
+    /// Place of a granule of the file; `None` in a hole.
     pub fn at(&self, granule: u64) -> Option<Granule> {
         self.extents.get(granule)
     }
@@ -113,7 +113,7 @@ impl FileMap {
         self.extents.len() + self.sums.chunks.len() * SUMS_WEIGHT
     }
 
-    /// The checksums of the granules in `range`; 0 where none is known.
+    /// The checksums of the granules in `range`; 0 if unknown.
     pub fn sums(&self, range: Range<u64>) -> Vec<u32> {
         self.sums.within(range)
     }
@@ -123,8 +123,8 @@ impl FileMap {
         self.sums.set(first, sums);
     }
 
-    /// The granules from `first` of the file on lie at `span` from now on; tells what they were before. Their checksums stay: where
-    /// they are new data, and not moved, `set_sums` follows.
+    /// Maps the granules from `first` of the file on to `span`; returns the replaced pieces. Checksums stay, as for moved data; for new
+    /// data, `set_sums` follows.
     pub fn insert(&mut self, first: u64, span: Span) -> Vec<FilePiece> {
         if span.is_empty() {
             return Vec::new();
@@ -135,16 +135,16 @@ impl FileMap {
         replaced
     }
 
-    /// Makes a hole of `range`; tells what was there.
+    /// Makes a hole of `range`; returns the removed pieces.
     pub fn remove(&mut self, range: Range<u64>) -> Vec<FilePiece> {
-        // A hole stays a hole: only what is mapped changes.
+        // A hole stays a hole: only mapped granules change.
         let end = range.end.min(self.end());
         self.changes.cover(self.next_data(range.start).unwrap_or(end)..end, ());
         self.sums.remove(range.clone());
         self.cut_out(range)
     }
 
-    /// Cuts out a range without a note of the change.
+    /// Removes a range without noting the change.
     fn cut_out(&mut self, range: Range<u64>) -> Vec<FilePiece> {
         self.extents.uncover(range).into_iter().map(|(part, at)| piece(part, Some(at))).collect()
     }
@@ -175,7 +175,7 @@ impl FileMap {
         std::mem::take(&mut self.changes)
     }
 
-    /// Adds what is a hole so far, and joins it with its neighbours.
+    /// Adds an extent where there is a hole, and joins it with its neighbours.
     fn put(&mut self, first: u64, count: u64, at: Granule) {
         self.extents.insert(first..first + count, at);
     }
@@ -185,7 +185,7 @@ fn piece(range: Range<u64>, at: Option<Granule>) -> FilePiece {
     FilePiece { first: range.start, count: range.end - range.start, at }
 }
 
-/// The part of `piece` inside `range`; of no length if there is none.
+/// The part of `piece` inside `range`; empty if there is none.
 fn cut(piece: FilePiece, range: Range<u64>) -> FilePiece {
     let first = piece.first.max(range.start);
     let end = piece.end().min(range.end).max(first);
@@ -198,10 +198,10 @@ const SUMS: u64 = 32;
 /// The weight of a chunk of checksums, in extents.
 const SUMS_WEIGHT: usize = 2;
 
-/// Checksums of a file's granules, by their place in it. 0 stands for none: one granule in four billion is not checked.
+/// Checksums of a file's granules, by their place in it. 0 means unknown, so one granule in four billion is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sums {
-    /// Those that are all 0 are left out.
+    /// Chunks of zeros are left out.
     chunks: BTreeMap<u64, Box<[u32; SUMS as usize]>>,
 }
 
@@ -216,6 +216,7 @@ impl Sums {
         sums
     }
 
+    /// Sets the checksums of granules from `first` on. Keeps no chunk that is all zeros.
     fn set(&mut self, mut first: u64, mut sums: &[u32]) {
         while !sums.is_empty() {
             let (chunk, at) = (first / SUMS, (first % SUMS) as usize);
@@ -231,6 +232,7 @@ impl Sums {
         }
     }
 
+    /// Clears the checksums of `range`, and drops chunks that are all zeros then.
     fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;

@@ -3,8 +3,8 @@
 //! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
 //!
-//! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before. By hand: a damaged
-//! record ends in the error that tells short ones from those out of range.
+//! Integers are LEB128 (seven bits in each byte, the lowest first); signed ones are zigzag-coded (0, -1, 1, -2, ...). Written by hand, so
+//! that errors distinguish damaged records that are too short from numbers out of range.
 
 use super::{FileMap, FilePiece};
 use crate::data::{sealed, unsealed};
@@ -17,14 +17,14 @@ pub(super) const EXTENTS: u8 = b'E';
 pub(super) const INDEX: u8 = b'I';
 pub(super) const SUMS: u8 = b'S';
 
-/// The version of a record and of parts with nothing of what follows.
+/// The version of records and parts without the following features.
 const PLAIN: u8 = 1;
-/// Added where the file may share extents.
+/// Added to the version if the file may share extents.
 const SHARES: u8 = 1;
-/// Added where there are checksums: behind the pieces, and in the list of parts the numbers of those that hold them.
+/// Added to the version if there are checksums: after the pieces, and in the list of parts as the numbers of parts with checksums.
 const WITH_SUMS: u8 = 2;
 
-/// The contents of a map record other than the places of the file's data.
+/// The contents of a map record besides the places of the file's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Bytes.
@@ -35,11 +35,11 @@ pub struct Head {
     pub ctime: Time,
     /// Granules promised by fallocate and not yet written.
     pub promised: u64,
-    /// True if others may name some of the extents as well.
+    /// True if the file may share extents with others.
     pub shares: bool,
 }
 
-/// Contents of a record by itself, without the parts that it names.
+/// The contents of a record without the parts that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Counts the commits of the file.
@@ -50,13 +50,13 @@ pub struct RecordSummary {
     pub granules: u64,
 }
 
-/// Reads a record by itself, without the parts that it names: that is cheap.
+/// Reads a record without the parts that it names, which is cheap.
 pub fn summary(record: &[u8]) -> Result<RecordSummary, MapError> {
     read_record(record).map(|(summary, ..)| summary)
 }
 
-/// A part of a map: its number, the granule of the file from which on it is in charge, and the part with the checksums. Those are
-/// apart, so that a mount, which reads the places of everything, need not read them.
+/// A part of a map: its number, the first granule of the file that it covers, and the part with the checksums. Checksums are separate, so
+/// that a mount, which reads the places of all data, need not read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartRef {
     pub(super) first: u64,
@@ -64,7 +64,7 @@ pub(super) struct PartRef {
     pub(super) sums: Option<u64>,
 }
 
-/// Base that the pieces in a record override.
+/// The base of a record, which its pieces override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Nothing,
@@ -72,7 +72,7 @@ pub(super) enum Base {
     Index(u64),
 }
 
-/// A record that builds on `parts`, whose list is part `index` where there is one, overridden by `pieces`.
+/// Encodes a record of `parts` (whose list is the part `index`, if there is one), overridden by `pieces`.
 pub(super) fn write_record(
     summary: &RecordSummary,
     parts: &[PartRef],
@@ -113,7 +113,7 @@ fn version_of(shares: bool, with_sums: bool) -> u8 {
     PLAIN + if shares { SHARES } else { 0 } + if with_sums { WITH_SUMS } else { 0 }
 }
 
-/// The summary, the base, a reader at the count of pieces, and true if their checksums follow them.
+/// Decodes a record: returns the summary, the base, a reader at the count of pieces, and whether checksums follow the pieces.
 pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(record)?;
     let flags = version(&mut reader)? - PLAIN;
@@ -132,6 +132,7 @@ pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordR
     Ok((RecordSummary { generation, head, granules }, base, reader, with_sums))
 }
 
+/// Writes references to parts, each relative to the one before.
 pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef], with_sums: bool) {
     put(out, parts.len() as u64);
     let (mut first, mut number) = (0, 0);
@@ -139,13 +140,14 @@ pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef], with_sums: bool)
         put(out, part.first - first);
         put_signed(out, part.number.wrapping_sub(number) as i64);
         if with_sums {
-            // A part has another number than its own, so 0 is none.
+            // Relative to the part's own number: 0 means none, because no part holds its own checksums.
             put_signed(out, part.sums.map_or(0, |sums| sums.wrapping_sub(part.number) as i64));
         }
         (first, number) = (part.first, part.number);
     }
 }
 
+/// Reads references to parts, each stored relative to the one before.
 pub(super) fn read_parts(reader: &mut RecordReader<'_>, with_sums: bool) -> Result<Vec<PartRef>, MapError> {
     let count = reader.integer()?;
     let mut parts: Vec<PartRef> = Vec::new();
@@ -163,7 +165,7 @@ pub(super) fn read_parts(reader: &mut RecordReader<'_>, with_sums: bool) -> Resu
     Ok(parts)
 }
 
-/// A part that holds `body`; of a list of parts `with_sums` tells if it names checksums.
+/// Encodes a part with `body`. `with_sums` if it is a list of parts that names checksums.
 pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8], with_sums: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
     out.extend([version_of(false, with_sums), kind]);
@@ -175,7 +177,7 @@ pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8],
     sealed(out)
 }
 
-/// A reader at the body of part `number`, and true if it names checksums.
+/// Decodes part `number`: returns a reader at its body, and whether it names checksums.
 pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<(RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(part)?;
     let with_sums = (version(&mut reader)? - PLAIN) & WITH_SUMS != 0;
@@ -205,13 +207,13 @@ fn time(reader: &mut RecordReader<'_>) -> Result<Time, MapError> {
 /// The newest version of a record.
 pub(super) const VERSION: u8 = PLAIN + SHARES + WITH_SUMS;
 
-/// Why bytes are no map record, or no part of one.
+/// Why bytes are not a map record, or not a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// The record ends too early.
     #[error("it ends too early")]
     Short,
-    /// There is something behind its end.
+    /// Bytes follow its end.
     #[error("there is something behind its end")]
     Long,
     /// The checksum does not match.
@@ -220,7 +222,7 @@ pub enum MapError {
     /// A version that this program does not know.
     #[error("it is of version {0}, and this program knows {VERSION}: use a newer one")]
     Version(u8),
-    /// A kind that does not exist, or is not the one that belongs here.
+    /// An unknown kind, or one that does not belong here.
     #[error("it is of an unknown kind ({0})")]
     Kind(u8),
     /// A number outside its range.
@@ -234,7 +236,7 @@ pub enum MapError {
         /// The part's own number.
         found: u64,
     },
-    /// The extents are not as many as the record says.
+    /// The extents don't have as many granules as the record says.
     #[error("its extents have {found} granules, and it says {said}")]
     Granules {
         /// The record's number.
@@ -250,7 +252,7 @@ impl From<MapError> for FsError {
     }
 }
 
-/// Addresses and places in a file lie below this, so that no sum of two overflows.
+/// Addresses and offsets in a file are below this, so that no sum of two overflows.
 pub(super) const LIMIT: u64 = 1 << 56;
 
 /// Appends `value`.
@@ -267,13 +269,13 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, (value << 1 ^ value >> 63) as u64);
 }
 
-/// Rest of a record, to be read.
+/// Reads the rest of a record.
 pub(super) struct RecordReader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> RecordReader<'a> {
-    /// Reads `bytes` up to their checksum, the last four, which is verified first.
+    /// A reader of `bytes` up to their checksum, the last four bytes, which is verified first.
     pub(super) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
         let bytes = unsealed(bytes).ok_or(if bytes.len() < 4 { MapError::Short } else { MapError::Checksum })?;
         Ok(RecordReader { bytes })
@@ -326,32 +328,32 @@ impl<'a> RecordReader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub(crate) fn end(&self) -> Result<(), MapError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(MapError::Long) }
     }
 }
 
-/// Codes pieces, each by its distance from the one before: in the file, its length, and on the disk.
+/// Encodes pieces, each by its distance from the one before in the file, its length, and its distance on the disk.
 #[derive(Default)]
 pub(super) struct PieceWriter {
     pub(super) bytes: Vec<u8>,
     pub(super) count: u64,
-    /// The checksums of the granules with data, one after the other.
+    /// The checksums of the granules with data, one after another.
     pub(super) sums: Vec<u8>,
-    /// True if one of them is known.
+    /// True if some checksum is known.
     pub(super) has_sums: bool,
     end: u64,
     disk_end: u64,
 }
 
 impl PieceWriter {
-    /// A writer with room for `bytes` bytes to begin with.
+    /// A writer with a capacity of `bytes`.
     pub(super) fn with_room(bytes: usize) -> PieceWriter {
         PieceWriter { bytes: Vec::with_capacity(bytes), ..PieceWriter::default() }
     }
 
-    /// Appends a piece; they come in ascending order.
+    /// Appends a piece. Pieces come in ascending order.
     pub(super) fn push(&mut self, piece: &FilePiece) {
         put(&mut self.bytes, piece.first - self.end);
         put(&mut self.bytes, piece.count << 1 | u64::from(piece.at.is_none()));

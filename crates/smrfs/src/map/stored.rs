@@ -1,8 +1,8 @@
-//! Durable part of a map, and the plan of what a commit has to write.
+//! The durable part of a map, and the plan of a commit's writes.
 //!
-//! A small map is all in its record. A larger one is cut by place in the file into parts, written once each, and the record
-//! overlays what changed since: a small write with fsync rewrites only the record. When the overlay outgrows it, the parts
-//! that it touches are written anew under new numbers.
+//! A small map is all in its record. A larger one is divided by place in the file into parts, which are written once, and the record
+//! overlays later changes, so that a small write with fsync rewrites only the record. When the overlay gets too large for the record, the
+//! parts that it touches are rewritten under new numbers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,22 +15,22 @@ use super::{FileMap, FilePiece, Ranges, cut};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::MetadataStore;
 
-/// Records are kept to this even where a store takes longer ones: a record is rewritten at each commit. (Assumption: a page.)
+/// The longest record, even if a store takes longer ones, because a record is rewritten at each commit. (Assumption: a page.)
 pub const PAGE_BYTES: usize = 4096;
 
-/// Extents of a part at most: some 24 KiB. (Assumption.)
+/// The most extents of a part: some 24 KiB. (Assumption.)
 const PART_EXTENTS: usize = 4096;
 
-/// Granules of a part at most where they have checksums: 64 KiB of those.
+/// The most granules of a part with checksums: 64 KiB of checksums.
 const PART_GRANULES: u64 = 1 << 14;
 
-/// Granules whose checksums take as much room as a piece, roughly.
+/// How many checksums take as much space as a piece, roughly.
 const GRANULES_OF_PIECE: u64 = 6;
 
-/// Bytes of a piece, by a guess that is rarely too low: place, length and address of a small one.
+/// An estimate of the bytes of a piece that is rarely too low: place, length and address of a small one.
 const PIECE_BYTES: usize = 8;
 
-/// The longest record that holds no piece and names one part or none: keep so much room for it next to users' attributes.
+/// The longest record without pieces that names at most one part: stores must keep this much room for it next to users' attributes.
 pub const POINTER_BYTES: usize = 128;
 
 /// Durable part of a file's map: its parts, and the ranges where the record overrides them.
@@ -38,21 +38,21 @@ pub const POINTER_BYTES: usize = 128;
 pub struct Stored {
     generation: u64,
     parts: Vec<PartRef>,
-    /// The part with the list of parts, where that is not in the record.
+    /// The part with the list of parts, if that is not in the record.
     index: Option<u64>,
-    /// Ranges in which parts are out of date. Without parts the record has everything, and this is empty.
+    /// Ranges in which parts are outdated. Without parts the record has everything, and this is empty.
     overlay: Overlay,
 }
 
-/// Plan of a commit: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
+/// The plan of a commit: parts are stored first and made durable, then the record. When that is durable, call [`Stored::done`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoragePlan {
-    /// New parts by number. After a failure remove those that were stored.
+    /// New parts by number. After a failure, those that were stored have to be removed.
     pub parts: Vec<(u64, Vec<u8>)>,
     /// The record.
     pub record: Vec<u8>,
     generation: u64,
-    /// None: only the record changes.
+    /// The new durable part; `None` if only the record changes.
     after: Option<Stored>,
 }
 
@@ -63,12 +63,12 @@ pub struct Decoded {
     pub summary: RecordSummary,
     /// The map.
     pub map: FileMap,
-    /// The durable part of it: all.
+    /// Its durable part: all of it.
     pub stored: Stored,
 }
 
 impl Stored {
-    /// Of a file that has no record yet.
+    /// The durable part of a file without a record.
     pub fn new() -> Stored {
         Stored::default()
     }
@@ -78,8 +78,8 @@ impl Stored {
         self.parts.iter().flat_map(|part| [Some(part.number), part.sums]).flatten().chain(self.index)
     }
 
-    /// Plans a commit of `map` as it is now. The record takes at most `bytes_max` bytes (but 128 if that is less).
-    /// `number` gives numbers for new parts, each once. A plan that failed is thrown away; the next covers its changes.
+    /// Plans a commit of `map` as it is now. The record takes at most `bytes_max` bytes, or 128 if that is more. `number` returns an
+    /// unused number for a new part at each call. A plan that failed is thrown away, and the next covers its changes.
     pub fn plan(
         &mut self,
         map: &mut FileMap,
@@ -114,7 +114,7 @@ impl Stored {
         unreachable!("a record that names one part has at most {POINTER_BYTES} bytes")
     }
 
-    /// The plan has been carried out: its record is durable. Tells the parts that are no longer needed.
+    /// Adopts a plan whose record is durable; returns the parts that are no longer needed.
     pub fn done(&mut self, plan: StoragePlan) -> Vec<u64> {
         self.generation = plan.generation;
         let Some(after) = plan.after else { return Vec::new() };
@@ -145,7 +145,7 @@ impl Stored {
         (record.len() <= bytes_max).then_some(record)
     }
 
-    /// Writes anew the parts with most of the changes, or makes the first ones.
+    /// Rewrites the parts with the most changes, or creates the first ones.
     fn spill(
         &mut self,
         map: &FileMap,
@@ -177,7 +177,7 @@ impl Stored {
         }
     }
 
-    /// The parts that leave at most `changes_left`, and a quarter of the changes, when they are written anew.
+    /// The parts to rewrite, so that at most `changes_left`, and at most a quarter of the changes, are left.
     fn touched_most(&self, changes_left: u64) -> Vec<bool> {
         let mut touches = vec![0u64; self.parts.len()];
         for piece in self.overlay.pieces() {
@@ -205,7 +205,7 @@ impl Stored {
         chosen
     }
 
-    /// Puts the list of parts into a part of its own where it is longer than `bytes_max`.
+    /// Moves the list of parts to a part of its own if it is longer than `bytes_max`.
     fn list(&mut self, bytes_max: usize, number: &mut dyn FnMut() -> u64, out: &mut Vec<(u64, Vec<u8>)>) {
         let mut list = Vec::new();
         let with_sums = self.parts.iter().any(|part| part.sums.is_some());
@@ -219,7 +219,7 @@ impl Stored {
     }
 }
 
-/// Writes what `map` has in `covered` as parts of about the same number of extents.
+/// Encodes the extents of `map` in `covered` as parts with about the same number of extents.
 fn cut_up(
     map: &FileMap,
     covered: Range<u64>,
@@ -257,16 +257,17 @@ fn cut_up(
     parts
 }
 
-/// Reads a map back: its record, and by `load` the parts that it names. Bytes that make no sense are an error that says why.
+/// Reads a map back: its record and, by `load`, the parts that it names. Errors say what is wrong with the bytes.
 pub fn decode(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
     decode_with(record, load, true)
 }
 
-/// Reads a map without the parts that hold checksums: for who wants to know where data lies. Nothing can be committed from it.
+/// Reads a map without the parts that hold checksums, for callers that need only the places of data. Nothing can be committed from it.
 pub fn decode_places(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
     decode_with(record, load, false)
 }
 
+/// Decodes a record: first the parts that it is based on, then its own changes to them.
 fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, load_sums: bool) -> FsResult<Decoded> {
     let (summary, base, mut reader, with_sums) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
@@ -322,7 +323,7 @@ fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, lo
     Ok(Decoded { summary, map, stored })
 }
 
-/// Reads part `number` of a map. A record names it: that it is missing is damage, and no wrong name.
+/// Reads part `number` of a map. Because a record names it, a missing part is reported as damage, and not as a wrong name.
 pub fn load_part(store: &dyn MetadataStore, number: u64) -> FsResult<Vec<u8>> {
     match store.load_spill(number) {
         Err(FsError::Errno(Errno::ENOENT)) => {
@@ -332,13 +333,14 @@ pub fn load_part(store: &dyn MetadataStore, number: u64) -> FsResult<Vec<u8>> {
     }
 }
 
-/// The numbers of the parts that a record needs; of them `load` reads only the list of the others, if that is in a part.
+/// The numbers of the parts that a record needs. `load` is called only for the list of parts, if that is in a part.
 pub fn part_numbers(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Vec<u64>> {
     let (_, base, ..) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
     Ok(Stored { parts, index, ..Stored::default() }.numbers().collect())
 }
 
+/// The parts that a record is based on and, if they are listed in an index part, its number.
 fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<(Vec<PartRef>, Option<u64>)> {
     match base {
         Base::Nothing => Ok((Vec::new(), None)),
@@ -360,7 +362,7 @@ fn read_sums(
     mut set: impl FnMut(u64, &[u32]),
 ) -> Result<(), MapError> {
     for piece in with_data {
-        // Not collected at once: a damaged length would ask for any memory.
+        // Without reserving memory, because a damaged length could ask for any amount.
         let mut sums = Vec::new();
         for _ in 0..piece.count {
             sums.push(reader.sum()?);
@@ -370,7 +372,7 @@ fn read_sums(
     Ok(())
 }
 
-/// Ranges of a file and what they are made of.
+/// Ranges of a file, and their data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Overlay {
     ranges: Ranges,
@@ -379,7 +381,7 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// `changes` are as in `map` now.
+    /// Updates `changes` to their state in `map`.
     pub(super) fn take(&mut self, changes: &Ranges, map: &FileMap) {
         for (range, ()) in changes.iter() {
             self.remove(range.clone());
@@ -392,7 +394,7 @@ impl Overlay {
         }
     }
 
-    /// Adds a piece of which nothing is there as data.
+    /// Adds a piece in ranges that are not in the overlay yet.
     pub(super) fn put(&mut self, piece: FilePiece) {
         self.ranges.cover(piece.first..piece.end(), ());
         if let Some(at) = piece.at {
@@ -400,7 +402,7 @@ impl Overlay {
         }
     }
 
-    /// Takes out `range`.
+    /// Removes `range`.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         self.ranges.uncover(range.clone());
         self.data.sums.remove(range.clone());
@@ -420,7 +422,7 @@ impl Overlay {
             if left.is_empty() {
                 left = ranges.next()?.0;
             }
-            // An extent lies in one range: ranges that touch are one.
+            // An extent lies in one range, because ranges that touch are joined.
             let piece = match extents.peek() {
                 Some(extent) if extent.first <= left.start => extents.next()?,
                 Some(extent) => {

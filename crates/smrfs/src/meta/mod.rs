@@ -1,8 +1,8 @@
 //! The unshingled partition: a store of names, attributes and maps.
 //!
-//! The tree, permissions, owners, times, links and attributes live here; the file system's core adds size, blocks and the
-//! times of files that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), and one in
-//! memory that loses what was not synced when the power goes, and that charges the partition's time in simulation.
+//! The tree, permissions, owners, times, links and attributes live here; the file system's core adds size, blocks and the times of files
+//! that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), and one in memory, which charges the
+//! partition's time in simulation, and in tests loses unsynced changes in a power cut.
 
 pub mod memory;
 
@@ -43,12 +43,12 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// Attributes as `stat` tells them. Of a regular file the store knows all but the size and the blocks.
+/// Attributes as `stat` shows them. Of a regular file the store knows all except size and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// The node.
     pub id: NodeId,
-    /// Generation, which tells it from earlier nodes of that number; 0 for the root, and where the store does not know.
+    /// Generation, which distinguishes it from earlier nodes of that number; 0 for the root, or if the store has none.
     pub generation: u32,
     /// Its kind.
     pub kind: Kind,
@@ -62,7 +62,7 @@ pub struct Attr {
     pub gid: u32,
     /// Device number of a device.
     pub rdev: u32,
-    /// Size in bytes: of a file as the core sets it, of a link that of its target, of a directory as the store chooses.
+    /// Size in bytes: of a file as the core sets it, of a link the length of its target, of a directory as the store chooses.
     pub size: u64,
     /// Units of 512 bytes.
     pub blocks: u64,
@@ -83,7 +83,7 @@ pub enum SetTime {
     To(Time),
 }
 
-/// Changes of attributes; `None` stays.
+/// Changes of attributes; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// Permission bits.
@@ -92,22 +92,22 @@ pub struct SetAttr {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Size in bytes; the core's business, a store ignores it.
+    /// Size in bytes. Stores ignore it: the core handles it.
     pub size: Option<u64>,
     /// Last read.
     pub atime: Option<SetTime>,
     /// Last change of the data.
     pub mtime: Option<SetTime>,
-    /// Last change of anything, where a host that caches writes has noted it; the core's business, like the size.
+    /// Last change of anything, as noted by a host that caches writes. Stores ignore it, like the size.
     pub ctime: Option<Time>,
 }
 
-/// A node that `create`, `mkdir` and the others make.
+/// A node to be created by `create`, `mkdir` and the like.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode {
     /// Its kind; not a link.
     pub kind: Kind,
-    /// Permission bits, the caller's mask applied.
+    /// Permission bits, with the caller's mask applied.
     pub mode: u32,
     /// Owner.
     pub uid: u32,
@@ -126,11 +126,11 @@ pub struct Entry {
     pub kind: Kind,
     /// The name's bytes.
     pub name: Vec<u8>,
-    /// Place at which to go on after this entry.
+    /// Position from which to continue after this entry.
     pub next: u64,
 }
 
-/// Treatment of a name that exists by `rename`.
+/// How `rename` treats an existing name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameMode {
     /// Replaces it.
@@ -141,7 +141,7 @@ pub enum RenameMode {
     Exchange,
 }
 
-/// The room of a store.
+/// The space of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreRoom {
     /// Nodes in all.
@@ -158,9 +158,9 @@ pub struct StoreRoom {
 pub trait Names: Send + Sync {
     /// The root directory.
     fn root(&self) -> NodeId;
-    /// The node of that name. The caller owes a `forget` for each answer of this and of the calls that make a node.
+    /// The node of that name. The caller owes a `forget` for each result of this, and of the calls that create a node.
     fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
-    /// The node of that number, whether or not it was looked up before. Stores whose nodes need no handles know none.
+    /// The node of that number, whether or not it was looked up before. Not supported by stores whose nodes need no handles.
     fn find(&self, _id: NodeId) -> FsResult<Attr> {
         Err(Errno::ENOENT.into())
     }
@@ -168,25 +168,25 @@ pub trait Names: Send + Sync {
     fn parent(&self, _directory: NodeId) -> FsResult<Attr> {
         Err(Errno::ENOENT.into())
     }
-    /// The caller gives back `count` answers of `lookup` and its like; the store may forget where the node was.
+    /// Gives back `count` results of `lookup` and the like, after which the store may forget the node.
     fn forget(&self, id: NodeId, count: u64);
-    /// Makes a node that is no link.
+    /// Creates a node that is not a symbolic link.
     fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr>;
     /// The target of a symbolic link.
     fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>>;
     /// Gives a node another name.
     fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
-    /// Takes a name from a node that is no directory. Whoever holds an answer of `lookup` can still use the node.
+    /// Removes a name of a node that is not a directory. Holders of a `lookup` can still use the node.
     fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult;
     /// Removes an empty directory.
     fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult;
     /// Moves a name.
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
-    /// Some entries of a directory, from the place `from` on (0: its beginning), without `.` and `..`; empty at its end.
+    /// Some entries of a directory, from position `from` on (0: its beginning), without `.` and `..`; empty at its end.
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
-    /// A path to the node from the root, for messages, where the store knows one.
+    /// A path to the node from the root, for messages, if the store knows one.
     fn path_to(&self, _id: NodeId) -> Option<Vec<u8>> {
         None
     }
@@ -194,41 +194,41 @@ pub trait Names: Send + Sync {
 
 /// Attributes of nodes: those of `stat`, and users' own.
 pub trait Attributes: Send + Sync {
-    /// Attributes as `stat` tells them.
+    /// Attributes as `stat` shows them.
     fn attributes(&self, id: NodeId) -> FsResult<Attr>;
-    /// Changes attributes (but never the size), and tells the new ones.
+    /// Changes attributes (but never the size), and returns the new ones.
     fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
     /// A user's attribute.
     fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
     /// The names of the user's attributes, not of the store's own.
     fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
-    /// Sets a user's attribute; `create` and `replace` as setxattr(2) has them.
+    /// Sets a user's attribute; `create` and `replace` are as in setxattr(2).
     fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult;
     /// Removes a user's attribute.
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
-    /// Names the files with attributes that can't be read, and the fault; removes these attributes if `repair`. Stores that can't
-    /// have any name none.
+    /// Calls `_tell` with each file that has unreadable attributes, and the fault; removes these attributes if `_repair`. Some stores can't
+    /// have any.
     fn check_attributes(&self, _repair: bool, _tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
         Ok(())
     }
-    /// The store's time now, as it would put it into a node.
+    /// The store's current time, as it would set it on a node.
     fn now(&self) -> Time;
 }
 
-/// Maps of files, parts of maps that are too long, and states: what the core keeps in the store. A map is stored atomically: a crash
-/// leaves the old one or the new one.
+/// The data of the core in the store: maps of files, parts of long maps, and states. A map is stored atomically: a crash leaves the old one
+/// or the new one.
 pub trait Maps: Send + Sync {
-    /// The map of a file, as `store_map` left it; none for a file that never had one.
+    /// The map of a file, as `store_map` stored it; `None` for a file that never had one.
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
     /// Stores a file's map, atomically. ENOSPC if it is longer than fits next to the user's attributes.
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult;
-    /// Takes a map that is a copy away, so that the next one gets a mark of its own. Stores without seals need not.
+    /// Removes a map that is a copy, so that the next one gets a mark of its own. Does nothing in stores without seals.
     fn forget_mark(&self, _id: NodeId) -> FsResult {
         Ok(())
     }
     /// The longest map that always fits, in bytes.
     fn map_bytes_max(&self) -> usize;
-    /// A part of a map that is too long, under a number of the core's choosing; never overwritten. Durable with `sync_spill`.
+    /// Stores a part of a long map, under a number that the core chooses and never reuses. Durable after `sync_spill`.
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult;
     /// Data that `store_spill` stored.
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
@@ -236,28 +236,29 @@ pub trait Maps: Send + Sync {
     fn remove_spill(&self, number: u64) -> FsResult;
     /// The numbers of all spilled parts.
     fn spills(&self) -> FsResult<Vec<u64>>;
-    /// A file of the store's own, such as the saved free map; none if it was never stored, or was stored by another store of
-    /// which this one is a copy: it may name nodes by their numbers.
+    /// A named state, such as the saved free map. `None` if it was never stored, or was stored by another store of which this one is a
+    /// copy, because it may name nodes by their numbers.
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
-    /// Stores it, atomically and durably.
+    /// Stores a named state, atomically and durably.
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult;
-    /// Removes it, durably.
+    /// Removes a named state, durably.
     fn remove_state(&self, name: &str) -> FsResult;
-    /// Tells every regular file and its map; a node with several names once.
+    /// Calls `visit` for every regular file with its map; once for a node with several names.
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
-    /// Tells every regular file as `scan` does; a map with a wrong seal ([`FsError::Seal`](crate::error::FsError::Seal)) or
-    /// one that can't be read is told, too, and does not end it. Stores without seals take files' numbers for marks.
+    /// Calls `visit` for every regular file as `scan` does, also for maps with a wrong seal
+    /// ([`FsError::Seal`](crate::error::FsError::Seal)) or that can't be read, and continues after them. In stores without seals, files'
+    /// numbers are the marks.
     fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
         self.scan(&mut |id, record| visit(id, Ok(record.map(|record| SealedMap { record, mark: id.0 }))))
     }
 }
 
-/// What makes names, attributes and maps durable, and the room for them. Nothing is durable before a sync: `sync` of a file makes its
-/// map, its attributes and its data here durable, but not its name; `sync_dir` makes names durable.
+/// Durability of names, attributes and maps, and the space for them. Nothing is durable before a sync: `sync` of a file makes its map, its
+/// attributes and its data in the store durable, but not its name; `sync_dir` makes names durable.
 pub trait Durability: Send + Sync {
     /// Makes a spilled part and its name durable.
     fn sync_spill(&self, number: u64) -> FsResult;
-    /// The journal whose commit, or a flush of its disk, ends every sync of the store; none if there is no such.
+    /// The journal whose commit, or a flush of its disk, ends every sync of the store; `None` if there is none.
     fn journal(&self) -> Option<HostJournal> {
         None
     }
@@ -267,15 +268,15 @@ pub trait Durability: Send + Sync {
     fn sync_dir(&self, id: NodeId) -> FsResult;
     /// Makes everything durable.
     fn sync_all(&self) -> FsResult;
-    /// Calls `during` while names, attributes and maps stay as they are: whoever wants to change one waits.
+    /// Calls `during` while names, attributes and maps don't change: calls that would change them wait.
     fn frozen(&self, during: &mut dyn FnMut()) {
         during();
     }
-    /// Waits for the end of `frozen`: for who is about to lock what others need before a change.
+    /// Waits for the end of `frozen`. To be called before taking locks that others need to make a change.
     fn wait_for_thaw(&self) {}
-    /// Room of the store.
+    /// The space of the store.
     fn room(&self) -> FsResult<StoreRoom>;
-    /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.
+    /// Reserves room for `bytes` of maps; ENOSPC if there is none.
     fn reserve(&self, _bytes: u64) -> FsResult {
         Ok(())
     }

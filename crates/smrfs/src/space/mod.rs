@@ -1,8 +1,8 @@
 //! Placement of data and cleaning: one allocator and cleaner a model.
 //!
-//! A granule is free, live (in a map), retired (no longer in a map, but the old map may still be the durable one) and free
-//! again once released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the
-//! space from `place` to `written` or `failed`, so that the order of writes is the order of placing.
+//! A granule is free, then live (in a map), then retired (no longer in a map, but the durable map may still name it), and free again once
+//! released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the space from `place` to `written`
+//! or `failed`, so that the order of writes is the order of placing.
 
 pub mod bands;
 pub mod caveat;
@@ -16,7 +16,7 @@ use crate::device::BandReport;
 pub use crate::safety::Counts;
 use crate::units::{Granule, NodeId, Owner, Span};
 
-/// Wish for room.
+/// A request for room.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationRequest {
     /// Owner of the data, with its place in the file.
@@ -27,7 +27,7 @@ pub struct AllocationRequest {
     pub count: u64,
     /// Granules that are known to follow in the same file at once, behind these.
     pub more: u64,
-    /// True if the cleaner moves it; it may use the reserve.
+    /// True for a move by the cleaner, which may use the reserve.
     pub moving: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct AllocationRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// Nothing else is to do.
+    /// The file system is idle.
     Idle,
     /// Space is short: a bounded amount of work in addition to the host's.
     Low,
@@ -54,7 +54,7 @@ pub enum CleaningStep {
     Reset(u64),
 }
 
-/// All of what lies side by side in ascending order.
+/// The span of pieces that lie side by side in ascending order.
 fn whole(pieces: &[(Span, Owner)]) -> Span {
     let neighbours = pieces.iter().zip(&pieces[1..]).all(|((span, _), (next, _))| span.end() == next.at);
     assert!(neighbours, "pieces of one write do not lie side by side: {pieces:?}");
@@ -63,49 +63,49 @@ fn whole(pieces: &[(Span, Owner)]) -> Span {
 
 /// The allocator and cleaner of one model.
 pub trait Space: Send {
-    /// At mount: this is live. `false` if some of it is live already or it is out of range.
+    /// Adds live data, at mount. Returns `false` if part of it is live already or out of range.
     fn adopt(&mut self, span: Span, owner: Owner) -> bool;
-    /// At mount, after the last `adopt`: what the disk reports of its bands. Of the order of past writes nothing is known.
+    /// Ends the mount, after the last `adopt`, with the disk's report of its bands. The order of past writes is not known.
     fn start(&mut self, report: &[BandReport]);
 
-    /// Room for at most `want.count` granules (fewer if a smaller gap is all there is, or is better); `None`: clean first.
+    /// Finds room for at most `want.count` granules; fewer if only a smaller gap is left, or is better. `None` if cleaning must come first.
     fn place(&mut self, want: &AllocationRequest) -> Option<Span>;
-    /// Takes note that what was placed has been written, once.
+    /// Notes that the placed `span` has been written.
     fn written(&mut self, span: Span, owner: Owner) {
         self.written_in_pieces(&[(span, owner)]);
     }
-    /// A shared place was written: the pieces lie side by side in ascending order, and are all of it. At least one.
+    /// Notes that a shared place was written: `pieces` lie side by side in ascending order and cover it. At least one.
     fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
-    /// The write of what was placed failed: any part of it may have reached the disk. It is not retried in place.
+    /// Notes that the write of the placed `span` failed. Any part may have reached the disk, and no retry goes to the same place.
     fn failed(&mut self, span: Span);
-    /// Live data is another owner's from now on.
+    /// Gives live data to another owner.
     fn hand_over(&mut self, span: Span, owner: Owner);
-    /// No map in memory names it any more, but a durable one may.
+    /// Retires a span: no map in memory names it any more, but a durable one may.
     fn retire(&mut self, span: Span);
-    /// No durable map names what was retired.
+    /// Frees a retired span that no durable map names any more.
     fn release(&mut self, span: Span);
-    /// Nobody writes to that file any more: the room kept for it is free for all again.
+    /// Gives up the room reserved for a file that nobody writes to any more.
     fn closed(&mut self, file: NodeId);
 
-    /// True if cleaning is due: `idle` if nothing else is to do.
+    /// Why cleaning is due, if it is. `idle`: the file system has nothing else to do.
     fn wants_cleaning(&self, idle: bool) -> Option<Trigger>;
-    /// The next step of cleaning; `None` if nothing would help (for [`Trigger::Stuck`]) or enough has been done.
+    /// The next step of cleaning. `None` if enough has been done or, for [`Trigger::Stuck`], if nothing would help.
     fn clean(&mut self, why: Trigger) -> Option<CleaningStep>;
-    /// The core has reset that band.
+    /// Notes that the core has reset a band.
     fn was_reset(&mut self, band: u64);
-    /// The disk did not reset that band: it is offered again, but not at once.
+    /// Notes that the disk failed to reset a band, which is offered again later.
     fn reset_failed(&mut self, band: u64);
-    /// Takes note of live data that can't be moved (the disk does not read it, or its file's map makes no sense): until it is
-    /// retired it stays where it is, and no cleaning counts on its going.
+    /// Notes live data that can't be moved (the disk does not read it, or its file's map makes no sense). Until it is retired, cleaning
+    /// does not touch it.
     fn unmovable(&mut self, span: Span);
 
-    /// The granules that files can fill, all in all: what statfs tells. It does not change while mounted.
+    /// The granules that files can fill in all, for statfs. Constant while mounted.
     fn usable(&self) -> u64;
-    /// The granules of the disk by what may be done with them.
+    /// The granules of the disk by state.
     fn counts(&self) -> Counts;
     /// Live data with their owners.
     fn live(&self) -> &Live;
-    /// Compares everything kept step by step with a recount; says what is wrong.
+    /// Compares all incremental counts with a recount. Errors: the difference found.
     #[cfg(any(test, feature = "testing"))]
     fn check(&self) -> Result<(), String>;
 }
@@ -116,7 +116,7 @@ impl Shift for Owner {
     }
 }
 
-/// The readable extents of a disk and their owners. Neighbours that go on in the same file are one.
+/// The readable extents of a disk and their owners. Neighbours are joined if they are contiguous in the same file.
 #[derive(Clone, Debug, Default)]
 pub struct Live(RangeMap<Owner>);
 
@@ -136,7 +136,7 @@ impl Live {
         self.0.len()
     }
 
-    /// Adds an extent; `false` (and nothing done) if some of it is there already.
+    /// Adds an extent. Returns `false`, and changes nothing, if part of it is live already.
     pub fn insert(&mut self, span: Span, owner: Owner) -> bool {
         let is_free = self.0.end() <= span.at.0 || self.0.overlapping(span.range()).next().is_none();
         if is_free {
@@ -145,7 +145,7 @@ impl Live {
         is_free
     }
 
-    /// Takes out what is there of `span`; tells how many granules that were.
+    /// Removes the live parts of `span`; returns how many granules they had.
     pub fn remove(&mut self, span: Span) -> u64 {
         let before = self.granules();
         self.0.uncover(span.range());
@@ -157,15 +157,15 @@ impl Live {
         self.0.within(span.range()).map(|(part, owner)| (part.into(), owner))
     }
 
-    /// Gives an extent, all of which is there, to another owner.
+    /// Gives a wholly live extent to another owner.
     pub fn hand_over(&mut self, span: Span, owner: Owner) {
         let there = self.remove(span);
         assert!(there == span.count && self.insert(span, owner), "{span} is handed over, of which {there} are there");
     }
 
-    /// True if all of `span` is there and goes on from `owner`.
+    /// True if all of `span` is live and contiguous in one file from `owner` on.
     pub fn holds(&self, span: Span, owner: Owner) -> bool {
-        // A place in a damaged map may be larger than any file: what is there is brought back, not `owner` forward.
+        // A damaged map may have a place beyond any file's end, so `whose` is compared by going back: adding to `owner` could overflow.
         let goes_on = |at: u64, whose: Owner| {
             whose.file == owner.file && whose.granule.checked_sub(at - span.at.0) == Some(owner.granule)
         };

@@ -1,4 +1,4 @@
-//! The superblock: whose disk it is, what it is like, and where its metadata is.
+//! The superblock: the file system that a disk belongs to, the disk's shape, and the path of the metadata.
 //!
 //! The format is in docs/reference/smrfs-format.md. A superblock is one granule. There are two places for it at the disk's
 //! beginning, of which the older one is rewritten. Caveat-Scriptor: two granules more than max(DID, DPID) apart and as far
@@ -27,12 +27,12 @@ const VERSION: u32 = 2;
 /// The fields before the path, with magic and version.
 const HEAD_BYTES: usize = 146;
 
-/// A universally unique identifier. By hand: it is made of random bytes that are drawn elsewhere, and shown; that takes no crate.
+/// A universally unique identifier. Written by hand: it is only built from random bytes and printed, which needs no crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// A random one (version 4) from random bytes.
+    /// A UUID of version 4 from random bytes.
     pub fn random(mut bytes: [u8; 16]) -> Uuid {
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -97,7 +97,7 @@ pub enum SuperblockError {
     Malformed(&'static str),
 }
 
-/// Remedy for a superblock of that version.
+/// Remedy for a superblock of a version that is not known.
 fn version_remedy(version: &u32) -> &'static str {
     match *version > VERSION {
         true => "use a newer smrkit",
@@ -110,13 +110,13 @@ fn version_remedy(version: &u32) -> &'static str {
 pub struct Superblock {
     /// The file system.
     pub uuid: Uuid,
-    /// Its metadata root.
+    /// The metadata root that belongs to it.
     pub metadata: Uuid,
     /// The whole disk.
     pub shape: Shape,
-    /// Counts the superblocks written; the highest counts.
+    /// Number of the superblock, in order of writing. The highest is valid.
     pub sequence: u64,
-    /// Counts the mounts that could write.
+    /// Number of writable mounts so far.
     pub mounts: u64,
     /// True if the last mount ended in good order.
     pub is_clean: bool,
@@ -154,13 +154,13 @@ impl Superblock {
         (self.shape.granule_bytes as usize).saturating_sub(HEAD_BYTES + 4)
     }
 
-    /// The superblock in a granule. Errors: what else the bytes are.
+    /// Reads the superblock in a granule. Errors: the bytes are none.
     pub fn decode(granule: &[u8]) -> Result<Superblock, SuperblockError> {
         let mut reader = SuperblockReader(granule);
         if reader.take::<8>().ok() != Some(*MAGIC) {
             return Err(SuperblockError::Foreign);
         }
-        // Of every version: a flipped bit in the version itself is damage, and no other program helps.
+        // Checked before the version: a flipped bit in the version is damage, which no other program can read either.
         unsealed(granule).ok_or(SuperblockError::Checksum)?;
         let version = u32::from_le_bytes(reader.take()?);
         if version != VERSION {
@@ -210,14 +210,14 @@ impl SuperblockReader<'_> {
 /// The bands that superblocks take on a strict-append disk.
 const BANDS: u64 = 2;
 
-/// Granules before a band's cursor in which its last superblock is looked for: each cut leaves a torn one at most, and what
-/// was never a superblock's band is not read to its beginning (assumption).
+/// Granules before a band's cursor in which its last superblock is searched: a power cut leaves at most one torn superblock, and a band
+/// that never held any is not read to its beginning (assumption).
 const SEARCHED: usize = 256;
 
 /// Why a superblock could not be found or written.
 #[derive(Debug, thiserror::Error)]
 pub enum AreaError {
-    /// Something other than a superblock.
+    /// The superblock is missing or unusable.
     #[error(transparent)]
     Superblock(#[from] SuperblockError),
     /// The disk failed.
@@ -225,7 +225,7 @@ pub enum AreaError {
     Device(#[from] DeviceError),
 }
 
-/// The granules at a disk's beginning that superblocks take.
+/// Granules at the beginning of a disk that are reserved for superblocks.
 pub fn granules(shape: &Shape) -> u64 {
     match shape.model {
         Model::Caveat => 2 * (shape.did.max(shape.dpid) + 1),
@@ -233,7 +233,7 @@ pub fn granules(shape: &Shape) -> u64 {
     }
 }
 
-/// The least granules that a disk needs for its superblocks and some data.
+/// The smallest disk, in granules, with room for superblocks and some data.
 pub fn granules_min(shape: &Shape) -> u64 {
     match shape.model {
         Model::Caveat => granules(shape) + 1,
@@ -267,7 +267,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// Finds the newest superblock, which tells the size of the disk.
+    /// Finds the newest superblock. Errors: there is none, or the disk has another shape.
     pub fn load(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
         let area = Area::load_resized(device)?;
         if area.newest.shape == *area.device.shape() { Ok(area) } else { Err(SuperblockError::Resized.into()) }
@@ -291,7 +291,7 @@ impl Area {
         }
         let (mut newest, place) = best?;
         let Shape { granules, bands, .. } = *device.shape();
-        // How many bands may be open is for the disk to say, today.
+        // The disk decides how many bands may be open; that may have changed since the superblock was written.
         newest.shape.bands.max_open = bands.max_open;
         let bands = Bands { count: bands.count, ..newest.shape.bands };
         if (Shape { granules, bands, ..newest.shape }) != *device.shape() {
@@ -300,13 +300,13 @@ impl Area {
         Ok(Area { device, newest, place })
     }
 
-    /// Writes the first superblock of a disk, on which nothing else is left.
+    /// Erases old superblocks from a disk and writes its first one.
     pub fn format(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
         Area::empty(&*device)?;
         Area::begin(device, first)
     }
 
-    /// Makes old superblocks unreadable; strict-append bands are emptied, all that can be written.
+    /// Makes old superblocks unreadable. On a strict-append disk this resets every band that can be written.
     pub fn empty(device: &dyn HostManaged) -> DeviceResult {
         let shape = *device.shape();
         if shape.model == Model::Caveat {
@@ -323,7 +323,7 @@ impl Area {
 
     /// Writes the first superblock of a disk that has been emptied, durably.
     pub fn begin(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
-        // It goes into copy 0, or to the beginning of band 0.
+        // It goes into copy 0, or to the beginning of band 0: `store` writes to the other copy of a Caveat disk, but appends to this band of a strict-append one.
         let place = if device.shape().model == Model::Caveat { 1 } else { 0 };
         let mut area = Area { device, newest: first.clone(), place };
         area.store(first)?;
@@ -334,7 +334,7 @@ impl Area {
     pub fn store(&mut self, mut next: Superblock) -> Result<(), AreaError> {
         next.sequence = self.newest.sequence + 1;
         let bytes = next.encode()?;
-        // Whatever fails from here on, the place of the newest is not touched.
+        // A failure from here on leaves the newest superblock intact, as the next goes to another place.
         match self.device.shape().model {
             Model::Caveat => {
                 let place = 1 - self.place;
@@ -352,7 +352,7 @@ impl Area {
         Ok(())
     }
 
-    /// Appends to the band of the newest, or to the other one, begun anew, if that is full.
+    /// Appends to the band of the newest superblock, or, if that is full, resets the other band and writes there. Returns the band.
     fn append(&self, bytes: &[u8]) -> DeviceResult<u64> {
         let bands = self.device.shape().bands;
         let cursor = |band: u64| -> DeviceResult<Granule> {
@@ -372,7 +372,7 @@ impl Area {
     }
 }
 
-/// Place of a copy on a Caveat-Scriptor disk.
+/// Granule of copy `place` on a Caveat-Scriptor disk.
 fn copy(shape: &Shape, place: u64) -> Granule {
     Granule(place * (shape.did.max(shape.dpid) + 1))
 }
@@ -383,7 +383,7 @@ fn read(device: &Arc<dyn HostManaged>, at: Granule) -> Result<Superblock, AreaEr
     Ok(Superblock::decode(&bytes)?)
 }
 
-/// The last superblock of a band that can be read: behind it lies at most what a power cut tore.
+/// The last readable superblock of a band. Behind it there is at most one that a power cut tore.
 fn last_in_band(device: &Arc<dyn HostManaged>, band: u64) -> Result<Superblock, AreaError> {
     let reports = device.report(band, 1)?;
     let Some(&BandReport { start, cursor, .. }) = reports.first() else { return Err(SuperblockError::Foreign.into()) };
@@ -408,7 +408,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// `whole` without its first `granules`, which hold its first `bands`. One band may be open in those at any time.
+    /// `whole` without its first `granules`, which are its first `bands`. One open band is left to those.
     pub fn new(whole: Arc<dyn HostManaged>, granules: u64, bands: u64) -> Part {
         let shape = Part::shape_of(whole.shape(), granules, bands);
         Part { whole, shape, first: granules, first_band: bands }

@@ -1,4 +1,4 @@
-//! Runs scripts on a target: one alone, or two that take turns; measures events and tells a watcher.
+//! Runs scripts on a target, one alone or two in turns, measures their events, and reports to a watcher.
 //!
 //! Turns are counted in bytes, so that how two scripts take turns does not depend on how fast the target is.
 
@@ -10,9 +10,9 @@ use crate::error::{Errno, FsResult};
 
 /// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
 pub const BLOCK_BYTES: u64 = 1 << 20;
-/// The longest part of a rest between two looks of the watcher.
+/// The longest rest between two calls of the watcher; longer ones are cut.
 const REST_NS: u64 = 250_000_000;
-/// Bytes of an act that no turn limits.
+/// The most bytes of an act that no turn limits.
 const ACT_BYTES: u64 = 64 << 20;
 
 /// Grain at which concurrent streams interleave.
@@ -33,7 +33,7 @@ impl Interleave {
         }
     }
 
-    /// As people say it.
+    /// Its name in text.
     pub fn name(self) -> String {
         match self {
             Interleave::Blocks(1) => "1 block".into(),
@@ -47,22 +47,22 @@ impl Interleave {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// All that was to do was done.
+    /// All events were carried out.
     #[default]
     Done,
     /// The target had no room for a block.
     Full,
-    /// The watcher had enough.
+    /// The watcher stopped the run.
     Stopped,
 }
 
 /// Watches a run.
 pub trait Watch {
-    /// `written_bytes` have been written in all; tells whether to go on.
+    /// Called after each act, with the bytes written in all. Returns `false` to stop the run.
     fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool>;
 }
 
-/// When a script that runs alone rests: the pause is that of the demand, so that a slow target has no more of it.
+/// When a script that runs alone rests. The pause has a fixed length, so that a slow target gets no longer ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rests {
     /// Bytes written from one rest to the next, which comes when an event has ended.
@@ -71,7 +71,7 @@ pub struct Rests {
     pub pause: Nanos,
 }
 
-/// Runs scripts on one target and counts.
+/// Runs scripts on one target, and keeps the totals.
 pub struct Driver<'a> {
     /// The target.
     pub target: &'a mut dyn Target,
@@ -84,11 +84,11 @@ pub struct Driver<'a> {
     rested_at: u64,
     /// Time by which cleaning has made rests longer.
     overrun: Nanos,
-    /// For how long cleaning had delayed acts when the last act ended: what has come since delays the next one.
+    /// Time by which cleaning had delayed acts when the last act ended. Delay since then belongs to the next act.
     waited: Nanos,
 }
 
-/// Account of a stream while it ran.
+/// The results of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The counted events.
@@ -112,12 +112,12 @@ pub struct Record {
     /// The most that it delayed one.
     pub longest_delay: Nanos,
     began: Nanos,
-    /// For how long cleaning had delayed acts before the event.
+    /// Time by which cleaning had delayed acts before the event.
     waited: Nanos,
 }
 
 impl Record {
-    /// An event came to its end at `now`, when cleaning had delayed acts for `waited`.
+    /// Records an event that ended at `now`, when cleaning had delayed acts by `waited` in all.
     fn ended(&mut self, event: &WorkloadEvent, now: Nanos, waited: Nanos) {
         let took = now.since(self.began);
         let delay = waited.since(self.waited);
@@ -167,7 +167,7 @@ impl<'a> Driver<'a> {
         Ok(End::Done)
     }
 
-    /// Lets `pause` pass on the target's clock; returns whether to go on.
+    /// Rests for `pause` on the target's clock; returns `false` if the watcher stops the run.
     fn pass(&mut self, pause: Nanos) -> FsResult<bool> {
         let end = self.target.now() + pause;
         while self.target.now() < end {
@@ -177,6 +177,7 @@ impl<'a> Driver<'a> {
                 return Ok(false);
             }
         }
+        // Cleaning that began in the pause and lasts beyond it delays the next act.
         self.overrun += self.target.now().since(end);
         Ok(true)
     }
@@ -214,7 +215,7 @@ impl<'a> Driver<'a> {
         Ok((record, end))
     }
 
-    /// The other stream's turns, until it has moved what it owes and, where files stay whole, ended its file.
+    /// Runs the other stream until it has moved its share of bytes and, with whole files, ended its file.
     fn catch_up<O: Events>(
         &mut self,
         other: &mut Script<O>,
@@ -232,9 +233,10 @@ impl<'a> Driver<'a> {
         Ok(None)
     }
 
+    /// Carries out an act, and records the event if that ends with it. Returns `Some` if the run is over.
     fn step(&mut self, step: &WorkloadStep, record: &mut Record) -> FsResult<Option<End>> {
         if step.begins {
-            // What was cleaned since the last act ended delays this one, which its program has asked for already.
+            // Cleaning since the last act's end delays this one, whose program has asked for it already: so the event began earlier.
             record.began = Nanos(self.target.now().0 - self.waited().since(self.waited).0);
             record.waited = self.waited;
         }

@@ -1,4 +1,4 @@
-//! Work for a file system, as a sequence that does not depend on where it runs: on a mount, or on the model's clock.
+//! Work for a file system, as a sequence that is the same on a mount and on the model's clock.
 //!
 //! A generator yields [`WorkloadEvent`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
 //! size, so that two of them can take turns; a [`Target`] carries the acts out: a file system on the model's clock, or a
@@ -14,7 +14,7 @@ use smrkit::units::Nanos;
 use crate::error::FsResult;
 use crate::space::Counts;
 
-/// A file of a workload: its place in a numbered folder of the workload's own.
+/// A file of a workload, by its number in a numbered folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileKey {
     /// The folder.
@@ -40,7 +40,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [EventKind; 5] =
         [EventKind::Create, EventKind::Append, EventKind::Read, EventKind::Delete, EventKind::Stat];
 
@@ -50,12 +50,12 @@ impl EventKind {
     }
 }
 
-/// One thing that a program asks for.
+/// One operation that a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadEvent {
     /// The operation.
     pub kind: EventKind,
-    /// Of which file.
+    /// The file.
     pub file: FileKey,
     /// Bytes written or read.
     pub bytes: u64,
@@ -65,10 +65,10 @@ pub struct WorkloadEvent {
 
 /// A seeded sequence of events.
 pub trait Events {
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     fn next(&mut self) -> Option<WorkloadEvent>;
 
-    /// Bytes of the files that are there after the last event.
+    /// Bytes of the files that exist after the last event.
     fn kept_bytes(&self) -> u64;
 
     /// Progress from 0 to 1; `None` for a sequence without an end.
@@ -115,7 +115,7 @@ impl<E: Events> Script<E> {
         self.current.is_some()
     }
 
-    /// The next act, of at most `most_bytes` (at least 1); none at the end.
+    /// The next act, of at most `most_bytes` (at least 1); `None` at the end.
     pub fn next(&mut self, most_bytes: u64) -> Option<WorkloadStep> {
         let Some(mut now) = self.current.take() else {
             let event = self.events.next()?;
@@ -145,7 +145,7 @@ impl<E: Events> Script<E> {
     }
 }
 
-/// Act of a target in one go.
+/// A call to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Makes a file and opens it for writing.
@@ -207,7 +207,7 @@ pub struct TargetRoom {
     pub live_bytes: u64,
     /// Bytes still free for files.
     pub free_bytes: u64,
-    /// The disk by what may be done with it, where the target knows: counts in granules, and bytes of a granule.
+    /// Granules of the disk by state and the bytes of a granule, if the target knows them.
     pub counts: Option<(Counts, u64)>,
 }
 
@@ -224,22 +224,21 @@ pub struct Cleaned {
 
 /// A place where files are made, written, read and removed.
 pub trait Target {
-    /// Does one thing. Room that is used up is ENOSPC.
+    /// Carries out an act. Fails with ENOSPC if there is no room.
     fn perform(&mut self, act: Act) -> FsResult;
 
     /// The target's time.
     fn now(&self) -> Nanos;
 
-    /// Lets the target do what is due in the background, before the next act.
+    /// Lets the target do its background work that is due, before the next act.
     fn background(&mut self) -> FsResult {
         Ok(())
     }
 
-    /// Lets the time pass in which nobody asks for anything, up to `until`: the target may clean meanwhile, and a step that
-    /// it has begun may end later.
+    /// Stays idle up to `until`: the target may clean meanwhile, and a step that it has begun may end later.
     fn rest(&mut self, until: Nanos) -> FsResult;
 
-    /// For how long its cleaner has delayed acts so far, where the target knows.
+    /// Time by which its cleaner has delayed acts so far, if the target knows it.
     fn waited(&self) -> Nanos {
         Nanos::ZERO
     }
@@ -247,7 +246,7 @@ pub trait Target {
     /// Room of the target.
     fn room(&self) -> FsResult<TargetRoom>;
 
-    /// Work of the cleaner, where the target knows it.
+    /// Work of the cleaner, if the target knows it.
     fn cleaned(&self) -> Cleaned {
         Cleaned::default()
     }
@@ -262,7 +261,7 @@ pub struct LatencySummary {
     pub mean_ns: u64,
     /// The median, by nearest rank.
     pub p50_ns: u64,
-    /// Of a hundred 99 took no longer.
+    /// The 99th percentile, by nearest rank.
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
@@ -275,7 +274,7 @@ pub struct EventLatencies {
 }
 
 impl EventLatencies {
-    /// One event took so long.
+    /// Adds the latency of an event.
     pub fn record(&mut self, kind: EventKind, latency: Nanos) {
         self.by_kind[kind as usize].push(latency.0);
     }

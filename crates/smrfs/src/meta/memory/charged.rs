@@ -1,8 +1,8 @@
-//! The unshingled partition in simulation: a store in memory that charges the drive's time for what reaches the platters.
+//! The unshingled partition in simulation: a store in memory that charges the drive's time for writes to the platters.
 //!
-//! Left out: reads (they are taken to hit the host's cache, as in the paper's runs) and the store's own placement. A sync is
-//! one commit of a journal: a seek to the partition, half a rotation, the changed blocks, and the same again for the commit
-//! record without the seek. All figures are assumptions about an ordinary drive.
+//! Left out: reads (assumed to hit the host's cache, as in the paper's runs) and the store's own placement. A sync is one commit of a
+//! journal: a seek to the partition, half a rotation, the changed blocks, and the same again for the commit record without the seek. All
+//! figures are assumptions about an ordinary drive.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub struct Costs {
 struct Charged {
     device: Arc<dyn HostManaged>,
     costs: Costs,
-    /// Changes since the last sync, each a block in the journal.
+    /// Changes since the last sync, one journal block each.
     changed_blocks: u64,
 }
 
 impl Charged {
-    /// A commit of the journal; it costs nothing if nothing waits.
+    /// Commits the journal. Costs nothing if there are no changes.
     fn commit(&mut self) {
         let blocks = std::mem::take(&mut self.changed_blocks);
         if blocks > 0 {
@@ -62,7 +62,7 @@ impl Recorder for Charged {
 }
 
 impl MemoryStore {
-    /// The store, charging to the clock of `device` from now on.
+    /// The store, which charges `costs` to the clock of `device` from now on.
     pub fn charged(self, device: Arc<dyn HostManaged>, costs: Costs) -> MemoryStore {
         self.lock().recorder = Some(Box::new(Charged { device, costs, changed_blocks: 0 }));
         self

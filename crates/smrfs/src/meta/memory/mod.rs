@@ -1,7 +1,7 @@
 //! A metadata store in memory: for simulation, and for tests.
 //!
-//! Names behave as on Linux. Permissions are not checked: on a mount that is the kernel's business. Nothing is ever lost, unless a test has
-//! put a power supply behind the store (`testing`). Each operation checks, changes the tree, and tells the recorder.
+//! Names behave as on Linux. Permissions are not checked: on a mount the kernel does that. Nothing is ever lost, unless a test has put a
+//! power supply behind the store (`testing`). Each operation checks its arguments, changes the tree, and informs the recorder.
 
 mod charged;
 #[cfg(any(test, feature = "testing"))]
@@ -25,7 +25,7 @@ pub use charged::Costs;
 pub use testing::StoreLoss;
 use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
-/// Tells the time of a store: a counter, or the model's clock.
+/// The time of a store: a counter, or the model's clock.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// Limits of a store.
@@ -33,7 +33,7 @@ pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 pub struct Limits {
     /// Longest map that always fits.
     pub map_bytes: usize,
-    /// All users' attributes of a node; what they leave a map may take beyond `map_bytes`.
+    /// All users' attributes of a node. A map may be longer than `map_bytes` by the space that they leave.
     pub attribute_bytes: usize,
     /// Nodes.
     pub nodes: u64,
@@ -42,29 +42,29 @@ pub struct Limits {
 impl Limits {
     /// As ext4 with blocks of 4 KiB: one block for all attributes of a node.
     pub const EXT4: Limits = Limits { map_bytes: 2000, attribute_bytes: 1900, nodes: 1 << 32 };
-    /// As file systems that take 64 KiB an attribute.
+    /// As file systems that take 64 KiB for each attribute.
     pub const LARGE: Limits = Limits { map_bytes: 60_000, attribute_bytes: 1 << 20, nodes: 1 << 40 };
 }
 
-/// A part of the store after a change; `None` where it is gone.
+/// A part of the store after a change; `None` if it was removed.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// What is saved of a node.
+    /// The saved part of a node.
     Node(NodeId, Arc<SavedNode>),
     /// A name in a directory.
     Name(NodeId, Name, Option<NodeId>),
     /// A part of a map.
     Part(u64, Option<Arc<[u8]>>),
-    /// A state, which is durable at once.
+    /// A named state, which is durable at once.
     State(String, Option<Arc<[u8]>>),
 }
 
-/// What a sync makes durable.
+/// The target of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced {
-    /// What is saved of a node, not its names.
+    /// The saved part of a node, without its names.
     Node(NodeId),
-    /// The names in a directory, with all that they need.
+    /// The names in a directory, and everything that they depend on.
     Directory(NodeId),
     /// A part of a map.
     Part(u64),
@@ -72,20 +72,21 @@ pub enum Synced {
     All,
 }
 
-/// Is told of every operation before it is done, and may refuse it: how simulation charges the drive's time, and how tests cut the power
-/// and find out what survives.
+/// Called before every operation, which it may refuse: by this, simulation charges the drive's time, and tests cut the power and find out
+/// what survives.
 pub trait Recorder: Any + Send {
-    /// The store is looked at.
+    /// Called before a read of the store.
     fn look(&self) -> FsResult {
         Ok(())
     }
-    /// The store is changed, by so many bytes of content.
+    /// Called before a change of the store with this many bytes of content.
     fn begin(&mut self, bytes: usize) -> FsResult;
-    /// What is saved of a node has changed.
+    /// Called when the saved part of a node has changed.
     fn save(&mut self, _id: NodeId, _node: &SavedNode) {}
-    /// These effects happen as one. They change the names of the nodes `renamed`, and need `emptied` to be an empty directory.
+    /// Called for effects that happen atomically. They change the names of the nodes `renamed`, and require that `emptied` is an empty
+    /// directory.
     fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
-    /// Something is made durable.
+    /// Called for a sync.
     fn sync(&mut self, what: Synced) -> FsResult;
 }
 
@@ -104,7 +105,7 @@ struct StoreState {
 }
 
 impl MemoryStore {
-    /// An empty one that never loses anything.
+    /// An empty store that never loses anything.
     pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
@@ -116,19 +117,19 @@ impl MemoryStore {
         self.state.lock()
     }
 
-    /// Locks the state to read it, if the recorder lets us.
+    /// Locks the state to read it, if the recorder allows it.
     fn see(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let state = self.lock();
         state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
         Ok(state)
     }
 
-    /// Locks the state to change it, if the recorder lets us.
+    /// Locks the state to change it, if the recorder allows it.
     fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         self.put(0)
     }
 
-    /// The same for a change that has `bytes` of content.
+    /// As `touch`, for a change with `bytes` of content.
     fn put(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
         state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;
@@ -139,6 +140,7 @@ impl MemoryStore {
         self.lock().recorder.as_mut().map_or(Ok(()), |recorder| recorder.sync(what))
     }
 
+    /// Creates a node. In a set-group-ID directory it gets the directory's group.
     fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
         let (now, mut state) = ((self.clock)(), self.touch()?);
         let StoreState { tree, .. } = &mut *state;
@@ -163,7 +165,7 @@ impl MemoryStore {
         Ok(attr)
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     fn part(&self, parent: NodeId, name: &[u8], directory: bool) -> FsResult {
         let (now, mut state) = ((self.clock)(), self.touch()?);
         let StoreState { tree, .. } = &mut *state;
@@ -202,7 +204,7 @@ impl StoreState {
     }
 }
 
-/// Longest value of a user's attribute, as Linux has it.
+/// Longest value of a user's attribute, as on Linux.
 const VALUE_BYTES: usize = 65_536;
 
 impl Names for MemoryStore {
@@ -241,9 +243,11 @@ impl Names for MemoryStore {
         let StoreState { tree, .. } = &mut *state;
         tree.vacant(parent, name)?;
         let node = tree.node(id)?;
+        // Only directories have names in them.
         if node.names.is_some() {
             return Err(Errno::EPERM.into());
         }
+        // Its last name is gone: it lives only as long as it is open.
         if node.links == 0 {
             return Err(Errno::ENOENT.into());
         }
@@ -381,7 +385,7 @@ impl Maps for MemoryStore {
         if map.len() > room {
             return Err(Errno::ENOSPC.into());
         }
-        // A conventional file system notes the change of an attribute as well.
+        // The ctime changes, too, as on a conventional file system that stores the map in an attribute.
         (saved.map, saved.ctime) = (Some(map.into()), now);
         state.save(id);
         Ok(())
@@ -441,7 +445,7 @@ impl Maps for MemoryStore {
             let named = |node: &tree::Node| node.saved.kind == Kind::File && node.links > 0;
             state.tree.nodes.iter().filter(|(_, node)| named(node)).map(|(&id, _)| id).collect()
         };
-        // The store is not locked while it is visited: a visit may read parts.
+        // The store is not locked during `visit`, which may read parts.
         files.into_iter().map(NodeId).try_for_each(|id| match self.load_map(id) {
             Err(FsError::Errno(Errno::ENOENT)) => Ok(()),
             map => visit(id, map?),
@@ -474,7 +478,7 @@ impl Durability for MemoryStore {
     }
 }
 impl MemoryStore {
-    /// Bytes of the map that take up room of the users' attributes.
+    /// Bytes of the map that take space from the users' attributes.
     fn map_beyond(&self, saved: &SavedNode) -> usize {
         saved.map.as_ref().map_or(0, |map| map.len().saturating_sub(self.limits.map_bytes))
     }

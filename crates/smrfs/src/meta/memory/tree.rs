@@ -1,4 +1,4 @@
-//! The tree in memory: nodes, directories with stable places, link counts, and the rules of rename.
+//! The tree in memory: nodes, directories with stable positions of entries, link counts, and the rules of rename.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) const NAME_BYTES: usize = 255;
 /// Most names of one node, as on ext4.
 const LINKS_MAX: u32 = 65_000;
 
-/// Most entries that one call of `list` tells.
+/// Most entries that one call of `list` returns.
 const LISTED: usize = 256;
 
 pub type Name = Arc<[u8]>;
@@ -51,7 +51,7 @@ impl SavedNode {
         }
     }
 
-    /// Bytes of the room for attributes that it takes, without the map.
+    /// Bytes that its attributes take, without the map.
     pub(super) fn attribute_bytes(&self) -> usize {
         self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
@@ -124,7 +124,7 @@ impl Tree {
         Ok(Attr { id, generation: 0, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
     }
 
-    /// An answer that the caller will give back.
+    /// The attributes of a node, counted as a lookup that the caller will give back.
     pub(super) fn answer(&mut self, id: NodeId) -> FsResult<Attr> {
         self.node_mut(id)?.answers += 1;
         self.attr(id)
@@ -151,7 +151,7 @@ impl Tree {
         names.by_name.get(name).map(|found| found.0).ok_or(Errno::ENOENT.into())
     }
 
-    /// The place of a new name: the directory must still have one itself, and the name be free and sound.
+    /// Checks that a new name can be added: the directory still has a name itself, and the name is free and valid.
     pub(super) fn vacant(&self, parent: NodeId, name: &[u8]) -> FsResult {
         sound(name)?;
         match self.find(parent, name) {
@@ -161,7 +161,7 @@ impl Tree {
         }
     }
 
-    /// A node without a name.
+    /// Adds a node without a name.
     pub(super) fn add(&mut self, saved: SavedNode) -> NodeId {
         let id = NodeId(self.next);
         self.next += 1;
@@ -191,7 +191,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a name away; the node stays while somebody holds an answer.
+    /// Removes a name. The node stays while lookups of it have not been given back.
     pub(super) fn detach(&mut self, parent: NodeId, name: &[u8]) -> FsResult<NodeId> {
         let id = self.find(parent, name)?;
         let node = self.node_mut(id)?;
@@ -205,21 +205,21 @@ impl Tree {
         Ok(id)
     }
 
-    /// The names of a directory were modified: its mtime and ctime.
+    /// Updates mtime and ctime of a directory whose names were changed.
     pub(super) fn modified(&mut self, id: NodeId, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id.0) {
             (node.saved.mtime, node.saved.ctime) = (now, now);
         }
     }
 
-    /// The attributes of a node were changed: its ctime alone.
+    /// Updates the ctime of a node whose attributes were changed.
     pub(super) fn changed(&mut self, id: NodeId, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id.0) {
             node.saved.ctime = now;
         }
     }
 
-    /// After a name is gone: the time of the change, and the end of a node that nobody holds.
+    /// Updates the ctime of a node that lost a name, and drops the node if it has no names and no lookups.
     pub(super) fn parted(&mut self, id: NodeId, now: Time) {
         self.changed(id, now);
         self.drop_unused(id);
@@ -228,7 +228,7 @@ impl Tree {
     pub(super) fn set(&mut self, id: NodeId, set: &SetAttr, now: Time) -> FsResult {
         let saved = &mut self.node_mut(id)?.saved;
         if (set.uid.is_some() || set.gid.is_some()) && set.mode.is_none() && saved.kind != Kind::Directory {
-            // As chown(2): set-user-id goes, and set-group-id where the group may execute.
+            // As chown(2): clears set-user-id, and set-group-id if the group may execute.
             let set_gid = if saved.mode & 0o010 != 0 { 0o2000 } else { 0 };
             saved.mode &= !(0o4000 | set_gid);
         }
@@ -263,7 +263,7 @@ impl Tree {
         Ok(self.names(id)?.by_name.is_empty())
     }
 
-    /// True if `id` is `above` or lies below it.
+    /// True if `id` is `above` or below it.
     fn lies_in(&self, mut id: NodeId, above: NodeId) -> bool {
         while id != above {
             if id == ROOT {
@@ -277,7 +277,7 @@ impl Tree {
         true
     }
 
-    /// Plan of a rename: the node and what it replaces or is swapped with; none if both names are one node's.
+    /// Checks a rename; returns the node, and the one that it replaces or is swapped with. `None` if both names are of one node.
     pub(super) fn renamed(
         &self,
         from: (NodeId, &[u8]),

@@ -1,56 +1,56 @@
 //! When to clean, how much at a time, and when to stop.
 //!
-//! A cleaning event examines some bands and chooses by Rosenblum and Ousterhout (1992): the most age × (1 − u) / (1 + u), u
-//! being the live share. Ages count what hosts have written since, so that they need no clock. The order within an event: move
-//! what is live in all its bands, settle once, reset those that nothing readable is left in.
+//! A cleaning event examines some bands, and chooses by Rosenblum and Ousterhout (1992): the largest age × (1 − u) / (1 + u), where u is
+//! the live share. Ages count granules written by hosts since, so they need no clock. An event first moves the live data of all its bands,
+//! then settles once, then resets the bands without readable data.
 
 use super::table::{Band, BandTable, Streams};
 use super::{BandSpace, CleaningQuota, IDLE_PERCENT, LOW_PERCENT, RESERVE_BANDS, Reset};
 use crate::space::{CleaningStep, Live, Trigger};
 use crate::units::{Granule, Owner, Span};
 
-/// Events in the foreground that may gain nothing before a write is told that there is no space (assumption).
+/// Foreground events without gain before a write fails for lack of space (assumption).
 const MOST_WITHOUT_GAIN: u32 = 3;
 
 /// State of the cleaner beyond the bands themselves.
 #[derive(Debug, Default)]
 pub(super) struct BandCleaner {
     event: Option<CleaningEvent>,
-    /// Granules that may still be moved for what the host has written.
+    /// Budget: granules that may still be moved for the host's writes.
     allowed: u64,
-    /// Nothing was found to clean, and nothing has changed since.
+    /// True if nothing was found to clean, and nothing has changed since.
     fruitless: bool,
-    /// Room that could be written when the last event in the foreground began.
+    /// Writable room when the last foreground event began.
     stuck_room: Option<u64>,
-    /// Events in the foreground that gained nothing, such as one in which a write failed.
+    /// Foreground events that gained nothing, such as one in which a write failed.
     stuck_without_gain: u32,
     stuck_settled: bool,
-    /// True if refused resets have been tried again since a host wrote last.
+    /// True if refused resets have been tried again since the last host write.
     stuck_retried: bool,
-    /// Bands that the disk did not reset, and when.
+    /// Bands that the disk did not reset, with the times.
     pub(super) refused: Vec<(u64, u64)>,
 }
 
 impl BandCleaner {
-    /// Bands have changed: what could not be cleaned may be now.
+    /// Notes that bands have changed, so that there may be something to clean now.
     pub fn changed(&mut self) {
         self.fruitless = false;
     }
 
-    /// Ends an event whose data can't be moved: it has not been in vain, for it won't be tried again.
+    /// Ends an event whose data can't be moved. It counts as a gain, because that data won't be tried again.
     pub fn left_behind(&mut self) {
         self.stuck_room = None;
     }
 
-    /// When what is being moved now was written.
+    /// When the data that is being moved was written.
     pub fn source(&self) -> Option<u64> {
         self.event.as_ref().and_then(CleaningEvent::source)
     }
 }
 
 impl BandSpace {
-    /// Fewer empty bands than this, and cleaning is due at once: the share asked for, but no more than half of what is
-    /// not live (the rest could not be cleaned but at great cost), and enough above the reserve to clean ahead of need.
+    /// Cleaning is due at once below this many empty bands: the configured share, but at most half of the space that is not live (cleaning
+    /// more would be very expensive), and enough above the reserve to clean ahead of need.
     fn low_bands(&self) -> u64 {
         let layout = &self.table.layout;
         let share = (layout.count * LOW_PERCENT).div_ceil(100);
@@ -58,7 +58,7 @@ impl BandSpace {
         share.min(slack / 2).max(RESERVE_BANDS + 1)
     }
 
-    /// True if space is short, or bands given up in the midst take up the last of those that may be open.
+    /// True if space is short, or partly written bands that were given up use up the limit of open bands.
     fn is_urgent(&self) -> bool {
         (self.table.empty.len() as u64) < self.low_bands() || self.is_held_up()
     }
@@ -75,8 +75,8 @@ impl BandSpace {
         (self.table.layout.granules * self.options.idle_dead_percent / 100).max(1)
     }
 
-    /// Raises the cleaning budget in proportion to what hosts wrote. Where space is low, by as much as winning the same room
-    /// takes in the bands at hand, and by up to twice that as the reserve comes near.
+    /// Raises the cleaning budget in proportion to the hosts' writes. If space is low, by as much as it takes to gain the same space from
+    /// the available bands, and by up to twice that as the reserve comes near.
     pub(super) fn allow(&mut self, placed: u64) {
         self.cleaner.stuck_room = None;
         self.cleaner.stuck_without_gain = 0;
@@ -132,14 +132,14 @@ impl BandSpace {
         }
     }
 
-    /// Until it has been reset, nobody writes to it.
+    /// Asks for a reset. Until it is done, nobody writes to the band.
     fn reset(&mut self, number: u64) -> CleaningStep {
         self.give_up(number);
         self.table.change(number, |band| band.asked = true);
         CleaningStep::Reset(number)
     }
 
-    /// Nothing more is written to a band until it has been reset.
+    /// Gives a band up: nothing more is written to it until it has been reset.
     fn give_up(&mut self, number: u64) {
         let size = self.table.layout.granules;
         self.table.change(number, |band| {
@@ -150,17 +150,14 @@ impl BandSpace {
         self.streams.forget(number);
     }
 
+    /// A step of cleaning in idle time or alongside writes. Begins an event if none is under way and cleaning is due.
     fn step_in_background(&mut self, why: Trigger) -> Option<CleaningStep> {
-        if self.cleaner.event.is_none() && (self.due(why == Trigger::Idle).is_none() || !self.begin(why)) {
-            return None;
-        }
-        if why == Trigger::Low && !self.may_go_on() {
-            return None;
-        }
-        self.go_on()
+        let has_event = self.cleaner.event.is_some() || self.due(why == Trigger::Idle).is_some() && self.begin(why);
+        let may_go_on = why != Trigger::Low || self.may_go_on();
+        if has_event && may_go_on { self.go_on() } else { None }
     }
 
-    /// The next step of the event; it is over where there is none.
+    /// The next step of the event; `None` ends it.
     fn go_on(&mut self) -> Option<CleaningStep> {
         let room = self.room();
         let event = self.cleaner.event.as_mut()?;
@@ -179,6 +176,8 @@ impl BandSpace {
         }
     }
 
+    /// A step of cleaning for a host that has no room: by events as long as they gain room, then settling, then the bands whose reset was
+    /// refused. `None` if hosts can write, or if nothing helps.
     fn step_stuck(&mut self) -> Option<CleaningStep> {
         if self.streams.can_place(&self.table) {
             return None;
@@ -213,7 +212,7 @@ impl BandSpace {
         None
     }
 
-    /// Granules that the cleaner can write and leave one band empty.
+    /// Granules that the cleaner can write while one band stays empty.
     fn room(&self) -> u64 {
         let own = self.streams.moved.map_or(0, |band| self.table.rest(band));
         own + (self.table.empty.len() as u64).saturating_sub(1) * self.table.layout.granules
@@ -247,24 +246,24 @@ impl BandSpace {
     }
 }
 
-/// Bands that an event may take.
+/// Which bands an event may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     /// At most this many.
     pub bands: usize,
-    /// At least this many granules dead in each, and at least one.
+    /// At least this many granules are dead in each, and at least one.
     pub least_dead: u64,
-    /// True if the least live ones are taken, however young.
+    /// True to take the least live ones, however young.
     pub greedy: bool,
-    /// True if a dead band is taken from whoever writes to it.
+    /// True if a dead band may be taken from the stream that writes to it.
     pub open: bool,
-    /// True if a band begun that nobody writes to may be given up: what is moved has another one to go to.
+    /// True if a partly written band without a writer may be given up, because moved data has another band to go to.
     pub begun: bool,
-    /// True if bands given up go first: they take up the last of the open ones.
+    /// True if bands that were given up go first, because they use up the limit of open bands.
     pub held_first: bool,
-    /// Granules that there is room to move.
+    /// How many granules there is room to move.
     pub room: u64,
-    /// Granules that there are if the first band asks for them.
+    /// The same for the first band, if it needs more.
     pub most_room: u64,
     /// Granules that hosts have written until now.
     pub clock: u64,
@@ -317,10 +316,10 @@ impl Choice {
 /// An event under way.
 #[derive(Clone, Debug)]
 pub(super) struct CleaningEvent {
-    /// Its bands; those behind `moving` have not been looked at.
+    /// Its bands; those after index `moving` have not been visited.
     bands: Vec<u64>,
     moving: usize,
-    /// Place from which to look for the next live piece in the band that is being emptied.
+    /// Where to look for the next live piece in the band that is being emptied.
     at: Granule,
     settled: bool,
     resetting: usize,
@@ -341,8 +340,7 @@ impl CleaningEvent {
         self.bands.get(self.moving).copied()
     }
 
-    /// The next live piece to be moved, of at most `block` granules, if the next band is no more
-    /// than `room`; stays where it is.
+    /// The next live piece to move, of at most `block` granules, without passing it. `None` if the next band needs more than `room`.
     pub fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
         loop {
             self.cut_short(table, room);
@@ -366,17 +364,17 @@ impl CleaningEvent {
         self.at = Granule(0);
     }
 
-    /// The piece is on its way; whether or not it arrives, this event does not come back to it.
+    /// Passes a piece that is being moved. Even if that fails, this event does not come back to it.
     pub fn passed(&mut self, piece: Span) {
         self.at = piece.end();
     }
 
-    /// A host waits: the event ends with the band that is being emptied.
+    /// Ends the event with the current band, because a host waits.
     pub fn hurry(&mut self) {
         self.bands.truncate(self.moving + 1);
     }
 
-    /// Ends the event before the next band if that has not been begun and is more than there is room for.
+    /// Ends the event before the next band, if that has not been begun and needs more than `room`.
     fn cut_short(&mut self, table: &BandTable, room: u64) {
         let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
         if next.is_some_and(|band| table.get(band).live > room) {
@@ -384,7 +382,7 @@ impl CleaningEvent {
         }
     }
 
-    /// The step that follows the last piece; none at the event's end.
+    /// The step after the last piece; `None` at the end of the event.
     pub fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
         if !self.settled && self.bands.iter().any(retired) {

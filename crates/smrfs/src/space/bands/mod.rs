@@ -1,7 +1,7 @@
-//! Strict-append: a log in bands, cleaned by cost and benefit (Kadekodi et al. 2015, section 4.1).
+//! Strict-append: a log in bands, cleaned by cost-benefit (Kadekodi et al. 2015, section 4.1).
 //!
-//! Data goes to the cursors of a few open bands; what is replaced or deleted stays behind as garbage until cleaning has
-//! moved the rest of its band elsewhere and the band has been reset. Left out: wear, and the disk's own spare bands.
+//! Data goes to the cursors of a few open bands. Replaced or deleted data stays as garbage until cleaning has moved the rest of its band
+//! elsewhere, and the band has been reset. Left out: wear, and the disk's own spare bands.
 
 mod clean;
 mod table;
@@ -36,7 +36,7 @@ pub struct BandSpace {
 }
 
 impl BandSpace {
-    /// For a disk of that shape, with nothing on it.
+    /// The space of an empty disk of that shape.
     pub fn new(shape: &Shape, options: BandsOptions) -> Result<BandSpace, Error> {
         BandsOptions::fit(shape)?;
         Ok(BandSpace {
@@ -52,7 +52,7 @@ impl BandSpace {
         })
     }
 
-    /// Does something to every band in which `span` lies, piece by piece.
+    /// Calls `how` for every band in which `span` lies, with the number of granules there.
     fn each(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
         let pieces = self.table.pieces(span);
         for (band, piece) in pieces.unwrap_or_else(|| panic!("{span} is not in the bands {:?}", self.shape.bands)) {
@@ -72,7 +72,7 @@ impl BandSpace {
     }
 }
 
-/// Retired granules have no owner; neighbours are to be one extent.
+/// The owner of retired granules: nobody, with offsets by which neighbours join to one extent.
 fn nobody(span: Span) -> Owner {
     Owner { file: NodeId(0), granule: span.at.0 }
 }
@@ -104,7 +104,7 @@ impl Space for BandSpace {
             let live_end = self.live_end(number);
             self.table.change(number, |band| {
                 band.lost = state.is_lost();
-                // A map that reads behind the cursor is damaged; what it names must not be written over all the same.
+                // A map that names granules behind the cursor is damaged, but they must not be overwritten all the same.
                 let given_up = live_end > cursor;
                 band.held = given_up && cursor > 0;
                 let whole = band.lost || given_up || state == BandState::Full;
@@ -145,7 +145,7 @@ impl Space for BandSpace {
         let size = self.shape.bands.granules;
         self.each(span, |band, count| {
             band.pending -= count;
-            // Nobody knows where the cursor is now.
+            // Where the cursor is now is unknown.
             band.cursor = size;
             band.held = true;
         });
@@ -159,7 +159,7 @@ impl Space for BandSpace {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
         assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
-        self.need_not_move(span);
+        self.forget_unmovable(span);
         self.each(span, |band, count| {
             band.live -= count;
             band.retired += count;
@@ -210,7 +210,7 @@ impl Space for BandSpace {
     fn counts(&self) -> Counts {
         let sums = self.table.sums;
         let readable = sums.live + sums.retired + sums.pending;
-        // What was given up is left alone by choice; the disk would take it.
+        // Granules that were given up count, because the disk would still take writes there.
         let writable = sums.rest + sums.unused;
         Counts {
             readable,
@@ -232,7 +232,7 @@ impl Space for BandSpace {
     }
 }
 
-/// When a band with nothing readable in it is reset.
+/// When a band without readable data is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reset {
@@ -242,21 +242,21 @@ pub enum Reset {
     Eager,
 }
 
-/// Amount that is cleaned at a time while space is short and the host goes on.
+/// How much is cleaned at a time while space is short and the host goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningQuota {
     /// A whole event at once, as in the paper.
     Event,
-    /// A share with each write of the host, as much as keeps the free bands where they are.
+    /// A share with each write of the host, as much as keeps the number of free bands.
     Steady,
 }
 
-/// Treatment of a block that is larger than the rest of its band.
+/// How a block that is larger than the rest of its band is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocks {
-    /// Blocks are split: nothing is wasted.
+    /// Blocks are split, so nothing is wasted.
     Split,
     /// A block goes whole to another band as long as one more may be opened; a smaller one may fill the rest.
     Whole,
@@ -266,17 +266,17 @@ pub enum Blocks {
 const LOW_PERCENT: u64 = 5;
 /// Cleaning is done in idle time when less than this share of the bands is empty (section 4.1).
 const IDLE_PERCENT: u64 = 35;
-/// Room for this many bands only the cleaner may use: two power cuts in the midst of cleaning may cost one each until cleaning has
-/// made it good again.
+/// Only the cleaner may use the room of this many bands: each of two power cuts in the middle of cleaning may cost one, until cleaning has
+/// regained it.
 pub const RESERVE_BANDS: u64 = 3;
-/// Share of the bands that files cannot fill, more where the reserve asks for it (assumption: between room for files and
+/// Share of the bands that files can't fill, or more if the reserve needs it (assumption: a compromise between room for files and
 /// amplification).
 const SPARE_PERCENT: u64 = 8;
-/// Bands that are kept from files at least: the reserve, the cleaner's open band, one that cleaning gains, and one of garbage,
-/// without which cleaning a full disk costs a hundred times what it gains.
+/// At least this many bands are kept from files: the reserve, the cleaner's open band, one that cleaning gains, and one of garbage, without
+/// which cleaning a full disk costs a hundred times its gain.
 const LEAST_SPARE_BANDS: u64 = RESERVE_BANDS + 3;
 
-/// Behaviour of the allocator and the cleaner of strict-append; nothing of it is on the disk.
+/// Options of the allocator and the cleaner of strict-append; none of them is stored on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandsOptions {
     /// When dead bands are reset.
@@ -328,12 +328,13 @@ impl BandsOptions {
         (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
     }
 
-    /// Files with an open band of their own on a disk of that shape: bands half written are room that nobody cleans.
+    /// How many files have an open band of their own on a disk of that shape. Few, because partly written bands are space that is not
+    /// cleaned.
     fn writers_of(&self, shape: &Shape) -> u64 {
         self.writers.min(shape.bands.count / 32).max(1)
     }
 
-    /// Refuses a disk that is too small. Its size is its user's choice; its model and where its bands lie are not.
+    /// Refuses a disk that is too small.
     fn fit(shape: &Shape) -> Result<(), Error> {
         let Shape { model, bands: Bands { count, granules, max_open, .. }, .. } = *shape;
         let end = count.checked_sub(1).map_or(0, |last| shape.bands.span(last).end().0);

@@ -1,10 +1,10 @@
 //! The state of each band, sums over all of them that are kept step by step, and the streams that fill open bands.
 //!
-//! A band's cursor counts from its start. All changes go through `change`, so that no sum can be forgotten.
+//! A band's cursor counts from its start. All changes go through `change`, so that all sums are updated.
 //!
-//! There is a stream for each of a few writers and one for what the cleaner moves. Data written together tends to die
-//! together, and what survived cleaning is colder than what hosts write; so they lie in bands of their own as long as room and
-//! the limit of open bands allow. When they don't, any open band serves anyone.
+//! There is a stream for each of a few writers, and one for data that the cleaner moves. Data written together tends to die together, and
+//! survivors of cleaning are colder than new data; so each stream has bands of its own as long as space and the limit of open bands allow.
+//! If they don't, any open band takes any data.
 
 use std::collections::BTreeSet;
 
@@ -22,20 +22,19 @@ pub(super) struct Band {
     pub live: u64,
     /// Granules that a durable map may still name.
     pub retired: u64,
-    /// Granules placed, of which it is not known yet whether they have been written.
+    /// Granules placed, whose write has not been completed.
     pub pending: u64,
-    /// When its youngest data was written, in granules written by hosts until then; copies keep their age.
+    /// When its youngest data was written, in granules written by hosts until then. Moved data keeps its age.
     pub youngest: u64,
-    /// Given up in the midst, after a failed write or to be cleaned: for the disk it is open until it is reset.
+    /// True if it was given up while partly written, after a failed write or to be cleaned: for the disk it is open until it is reset.
     pub held: bool,
-    /// Granules before `cursor` that were never written: the disk's own cursor is before them, since the band was given up
-    /// to be cleaned.
+    /// Granules before `cursor` that were never written, because the band was given up to be cleaned: the disk's own cursor is before them.
     pub unused: u64,
-    /// The disk can't write it any more.
+    /// True if the disk can no longer write it.
     pub lost: bool,
-    /// A reset was asked for and has not come.
+    /// True if a reset was asked for and has not been done.
     pub asked: bool,
-    /// Granules in maps that can't be moved away: while there are any, cleaning wins nothing here.
+    /// Granules in maps that can't be moved: while there are any, cleaning gains nothing here.
     pub unmovable: u64,
 }
 
@@ -55,17 +54,17 @@ impl Band {
         self.cursor - self.live - self.pending
     }
 
-    /// Dead granules that cleaning would win, retired ones included.
+    /// Dead granules that cleaning would free, retired ones included.
     pub fn gain(&self) -> u64 {
         if self.unmovable == 0 { self.dead() } else { 0 }
     }
 
-    /// Dead granules that were written, and that cleaning would win.
+    /// Dead granules that were written, and that cleaning would free.
     fn garbage(&self) -> u64 {
         if self.unmovable == 0 { self.cursor - self.readable() - self.unused } else { 0 }
     }
 
-    /// The share of this band, of `size` granules, in the sums.
+    /// The contribution of this band, of `size` granules, to the sums.
     fn share(&self, size: u64) -> Sums {
         let all = Sums { live: self.live, retired: self.retired, pending: self.pending, ..Sums::default() };
         if self.lost {
@@ -92,21 +91,21 @@ pub(super) struct Sums {
     pub live: u64,
     /// Granules that a durable map may still name.
     pub retired: u64,
-    /// Granules placed and neither written nor failed.
+    /// Granules placed, whose write has neither completed nor failed.
     pub pending: u64,
     /// Granules behind the cursors of bands that can be written.
     pub rest: u64,
-    /// Of them in bands begun.
+    /// The same in partly written bands.
     pub open_rest: u64,
     /// Dead granules that were written, of bands that can be written and emptied.
     pub garbage: u64,
-    /// Granules that were left unwritten where bands were given up to be cleaned.
+    /// Unwritten granules of bands that were given up to be cleaned.
     pub unused: u64,
-    /// Granules of full bands that cleaning would win, retired ones included.
+    /// Granules of full bands that cleaning would free, retired ones included.
     pub to_win: u64,
-    /// Bands given up in the midst.
+    /// Bands given up while partly written.
     pub held: u64,
-    /// Of them those that cleaning could empty.
+    /// Those of them that cleaning could empty.
     pub held_to_win: u64,
     /// Bands that the disk can't write.
     pub lost: u64,
@@ -135,9 +134,9 @@ pub(super) struct BandTable {
     pub bands: Vec<Band>,
     /// Bands to be opened.
     pub empty: BTreeSet<u64>,
-    /// Bands begun and not full.
+    /// Partly written bands.
     pub open: BTreeSet<u64>,
-    /// Full bands with nothing readable, whose reset has not been asked for.
+    /// Full bands without readable data, whose reset has not been asked for.
     pub dead: BTreeSet<u64>,
     pub sums: Sums,
 }
@@ -193,7 +192,7 @@ impl BandTable {
         self.enter(number, &band);
     }
 
-    /// The pieces of a span by band, with the band's number; none at all if some of it lies outside the bands.
+    /// The pieces of a span by band, with the band's number; `None` if some of it lies outside the bands.
     pub fn pieces(&self, span: Span) -> Option<Vec<(u64, Span)>> {
         let mut pieces = Vec::with_capacity(1);
         let mut left = span;
@@ -232,7 +231,7 @@ impl BandTable {
 }
 
 impl BandSpace {
-    /// Leaves the live data of `span` where they are. A band that was given up to be cleaned is gone on with.
+    /// Marks the live data of `span` as unmovable. A band that was given up to be cleaned can be written again.
     pub(super) fn leave(&mut self, span: Span) {
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
             for span in self.live.within(piece).map(|(span, _)| span).collect::<Vec<_>>() {
@@ -257,8 +256,8 @@ impl BandSpace {
         });
     }
 
-    /// Removes retired data from what can't be moved: nobody needs it to be.
-    pub(super) fn need_not_move(&mut self, span: Span) {
+    /// Takes retired data off the list of unmovable data, because the cleaner need not move it any more.
+    pub(super) fn forget_unmovable(&mut self, span: Span) {
         if self.unmovable.is_empty() {
             return;
         }
@@ -270,17 +269,17 @@ impl BandSpace {
         }
     }
 
-    /// The disk did not reset the band.
+    /// Notes that the disk did not reset the band.
     pub(super) fn refuse(&mut self, band: u64) {
         self.cleaner.refused.push((band, self.clock));
     }
 
-    /// Bands whose reset failed may be reset again; `false` if there are none.
+    /// Lets bands whose reset failed be reset again; returns `false` if there are none.
     pub(super) fn offer_refused(&mut self) -> bool {
         self.offer_refused_since(self.clock)
     }
 
-    /// Offers again those whose reset failed long ago (assumption: a band's worth of writes).
+    /// Lets bands be reset again whose reset failed long ago (assumption: a band's worth of writes).
     pub(super) fn offer_refused_later(&mut self) {
         if let Some(then) = self.clock.checked_sub(self.shape.bands.granules) {
             self.offer_refused_since(then);
@@ -307,15 +306,15 @@ pub(super) struct Stream {
     used: u64,
 }
 
-/// The open bands and who writes to them.
+/// The open bands and their writers.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub writers: Vec<Stream>,
-    /// The open band that takes what the cleaner moves.
+    /// The open band that takes data moved by the cleaner.
     pub moved: Option<u64>,
     blocks: Blocks,
     max_open: u64,
-    /// The band opened last; the next one is looked for behind it.
+    /// The band opened last. The search for the next one begins after it.
     last_opened: u64,
     /// Counts placements.
     used: u64,
@@ -323,7 +322,7 @@ pub(super) struct Streams {
 
 impl Streams {
     pub fn new(writers: u64, blocks: Blocks, max_open: u64) -> Streams {
-        // One band is left to the cleaner, and one to a write that fails.
+        // One open band is left to the cleaner, and one for a write that fails.
         let writers = writers.min(max_open.saturating_sub(2)).max(1);
         Streams {
             writers: vec![Stream::default(); writers as usize],
@@ -335,14 +334,14 @@ impl Streams {
         }
     }
 
-    /// Nobody writes to that file any more.
+    /// Notes that nobody writes to that file any more.
     pub fn closed(&mut self, file: NodeId) {
         for stream in self.writers.iter_mut().filter(|stream| stream.writer == Some(file)) {
             stream.writer = None;
         }
     }
 
-    /// A band is not written any more.
+    /// Forgets a band that is not written any more.
     pub fn forget(&mut self, band: u64) {
         for stream in self.writers.iter_mut().filter(|stream| stream.band == Some(band)) {
             stream.band = None;
@@ -366,8 +365,8 @@ impl Streams {
         own > 0 || (spare > 0 && !table.open.is_empty()) || (spare >= table.layout.granules && self.may_open(table))
     }
 
-    /// Granules that hosts may take of what they have no band of their own for. The cleaner must keep room for as many
-    /// bands as are in reserve, empty or open: in the midst of a band, or after a power cut there, it could not go on.
+    /// Granules that hosts may take beyond their own bands. The cleaner must keep room for the bands of the reserve, empty or open, or it
+    /// could not continue in the middle of a band, or after a power cut there.
     fn spare(&self, table: &BandTable) -> u64 {
         let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.rest(band)).sum();
         let size = table.layout.granules;
@@ -383,6 +382,8 @@ impl Streams {
         Some(Span { at: table.cursor(band), count: table.rest(band).min(most) })
     }
 
+    /// A band with room for `count` granules of moved data, in order of preference: the one used last, an open one that fits, a new one,
+    /// any open one.
     fn band_for_cleaner(&mut self, table: &BandTable, count: u64) -> Option<u64> {
         if let Some(band) = self.moved.filter(|&band| self.takes(table, band, count)) {
             return Some(band);
@@ -398,7 +399,7 @@ impl Streams {
         Some(band)
     }
 
-    /// A band and how many granules at most.
+    /// A band for `want`, and how many granules it may take.
     fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
         let number = self.stream_for(table, want);
         self.used += 1;
@@ -413,7 +414,7 @@ impl Streams {
             self.writers[number].band = Some(band);
             return Some((band, want.count));
         }
-        // Short of space or of open bands: any that is open, the cleaner's last.
+        // If space or open bands are short, any open band will do; the cleaner's comes last.
         if let Some(band) = self.any(table, Streams::is_writers) {
             return Some((band, want.count));
         }
@@ -428,7 +429,7 @@ impl Streams {
         }
     }
 
-    /// A band for a stream to go on with: one that nobody has, or an empty one.
+    /// A new band for a stream: an open one without a writer, or an empty one.
     fn new_band(&mut self, table: &BandTable, count: u64, stream: usize, spare: u64) -> Option<u64> {
         let nobodys = match self.blocks {
             Blocks::Split => self.any(table, |streams, band| !streams.taken(band)),
@@ -444,7 +445,7 @@ impl Streams {
         self.open(table)
     }
 
-    /// The stream whose cursor continues the file, or that the file has, or the last one that nobody has, or the oldest.
+    /// The stream whose cursor continues the file; else the file's own; else the last one without a file; else the oldest.
     fn stream_for(&self, table: &BandTable, want: &AllocationRequest) -> usize {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
@@ -458,7 +459,7 @@ impl Streams {
         (0..self.writers.len()).max_by_key(|&number| best(&self.writers[number])).unwrap_or(0)
     }
 
-    /// True if a band of one's own is gone on with.
+    /// True if a stream continues its own band.
     fn takes(&self, table: &BandTable, band: u64, count: u64) -> bool {
         match self.blocks {
             Blocks::Split => table.rest(band) > 0,
@@ -466,7 +467,7 @@ impl Streams {
         }
     }
 
-    /// Band for a whole block: the fullest that nobody else has and that holds `count`.
+    /// Band for a whole block: the fullest with room for `count` granules that no other writer has.
     fn fitting(&self, table: &BandTable, count: u64, stream: Option<usize>) -> Option<u64> {
         if self.blocks == Blocks::Split {
             return None;
@@ -481,7 +482,7 @@ impl Streams {
         !table.empty.is_empty() && table.open_for_disk() < self.max_open
     }
 
-    /// The next empty band behind the one opened last.
+    /// The next empty band after the one opened last.
     fn open(&mut self, table: &BandTable) -> Option<u64> {
         let band = table.empty.range(self.last_opened..).next().or_else(|| table.empty.first()).copied()?;
         self.last_opened = band;

@@ -1,7 +1,7 @@
-//! The defragmenter: it empties windows of the disk, a little at a time, where that wins more than it takes.
+//! The defragmenter: empties windows of the disk, a little at a time, if that gains more space than it uses.
 //!
-//! Kadekodi et al. 2015 leave it open. Of some sampled windows the one is emptied that wins the most room for each granule
-//! moved. Nothing keeps a host out of the window: if it writes there, the window is given up.
+//! Kadekodi et al. 2015 leave it open. Of some sampled windows, it empties the one that gains the most space for each granule moved. Hosts
+//! may write in the window, which is then given up.
 
 use rand::RngExt;
 
@@ -9,9 +9,9 @@ use super::{Caveat, MOVED_PER_BLOCK, SAMPLES, SLACK_BLOCKS};
 use crate::space::{AllocationRequest, CleaningStep, Trigger};
 use crate::units::{Granule, Span};
 
-/// Cleaning while idle wins at least one granule for this many that it moves (assumption).
+/// Idle cleaning has to gain at least one granule for this many that it moves (assumption).
 const IDLE_MOVES_FOR_ONE: u64 = 4;
-/// A write that waits is given up after this many moves of the whole disk: far more than any way to room takes (assumption).
+/// A waiting write fails after moves of this many times the whole disk: far more than it takes to make room (assumption).
 const MOST_ROUNDS: u64 = 4;
 
 /// After this many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
@@ -20,7 +20,7 @@ const MOST_LOOKED: u64 = 16_384;
 /// At least this many windows are sampled (assumption).
 const FEWEST_SAMPLES: u32 = 16;
 
-/// A stretch of the disk, and what emptying it does.
+/// A stretch of the disk, with the cost and the gain of emptying it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     span: (u64, u64),
@@ -30,7 +30,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The better of two windows: the one that wins more for each granule moved.
+    /// The better of two windows: the one that gains more for each granule moved.
     fn better(best: Option<Window>, other: Option<Window>) -> Option<Window> {
         let (Some(a), Some(b)) = (best, other) else { return best.or(other) };
         let wins = u128::from(b.won) * u128::from(a.moved) > u128::from(a.won) * u128::from(b.moved);
@@ -38,36 +38,36 @@ impl Window {
     }
 }
 
-/// The window that is being emptied, and what has been moved since hosts wrote, or since the last settling.
+/// The window that is being emptied, the budget, and the granules moved since the last settling.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CleaningProgress {
     window: Option<Window>,
-    /// Granules that may still be moved on account of what hosts have written.
+    /// Budget: granules that may still be moved for the hosts' writes.
     budget: u64,
     moved_while_stuck: u64,
-    /// Granules moved since the last settling: their old places are about to be free.
+    /// Granules moved since the last settling, which will free their old places.
     moved_out: u64,
     settled: bool,
     idle_is_useless: bool,
 }
 
 impl CleaningProgress {
-    /// The window, if it has something in common with `at..end`.
+    /// The window, if it overlaps `at..end`.
     pub fn window_in(&self, at: u64, end: u64) -> Option<(u64, u64)> {
         self.window.map(|window| window.span).filter(|span| at < span.1 && span.0 < end)
     }
 
-    /// Gives up the window if anything of `at..end` lies in it.
+    /// Gives up the window if it overlaps `at..end`.
     pub fn give_up_in(&mut self, at: u64, end: u64) {
         self.window = self.window.filter(|_| self.window_in(at, end).is_none());
     }
 
-    /// Room that the window still needs next to data in `at..end`; none if these are in it, since it is given up then.
+    /// Room that the window still needs besides data in `at..end`; 0 if that is in the window, which is given up then.
     pub fn needed_beside(&self, at: u64, end: u64) -> u64 {
         self.window.filter(|_| self.window_in(at, end).is_none()).map_or(0, |window| window.moved)
     }
 
-    /// So much is moved out of the window.
+    /// Notes that `count` granules are moved out of the window.
     pub fn moved(&mut self, count: u64) {
         self.budget = self.budget.saturating_sub(count);
         self.moved_while_stuck += count;
@@ -77,12 +77,12 @@ impl CleaningProgress {
         }
     }
 
-    /// No more than this is retired: what else was moved is free, or was not moved after all.
+    /// Limits `moved_out` to the retired granules: others are free already, or were not moved after all.
     pub fn released(&mut self, retired: u64) {
         self.moved_out = self.moved_out.min(retired);
     }
 
-    /// A host has written: so much more may be moved, and at most `kept` of what might have been before.
+    /// Notes a host's write: adds `more` to the budget, of which at most `kept` is carried over.
     fn pay(&mut self, kept: u64, more: u64) {
         self.budget = self.budget.min(kept) + more;
         (self.moved_while_stuck, self.settled, self.idle_is_useless) = (0, false, false);
@@ -117,20 +117,20 @@ impl Caveat {
         }
     }
 
-    /// A host has written: it pays for some cleaning.
+    /// Notes a host's write, which pays for some cleaning.
     pub(super) fn pay(&mut self, count: u64) {
         let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
-        // Little where little is missing: so hosts wait rarely, and pay evenly.
+        // Less if less is missing, so that hosts wait rarely and pay evenly.
         let more = MOVED_PER_BLOCK * count * short / slack * short / slack;
         self.progress.pay(if short == 0 { 0 } else { self.options.block_granules }, more);
     }
 
-    /// Room that is missing until hosts can write without cleaning.
+    /// The space that is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
         (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules + self.progress.moved_out)
     }
 
-    /// The reserve next to what is readable now.
+    /// The reserve that is needed besides the readable data.
     fn needed(&self) -> u64 {
         self.reserve.beside(self.live.granules()).unwrap_or(self.ledger.granules)
     }
@@ -144,7 +144,7 @@ impl Caveat {
         (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 
-    /// The next step of emptying a window. When a window is empty, its granules are released, and the next is looked for.
+    /// The next step of emptying a window. When it is empty, its granules are released, and the next window is chosen.
     fn move_on(&mut self, why: Trigger) -> Option<CleaningStep> {
         for _ in 0..2 {
             let Some(window) = self.progress.window.or_else(|| self.find_window(why)) else { break };
@@ -175,7 +175,7 @@ impl Caveat {
         Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
-    /// Leaves the live data of `span` where they are: no window with them can be emptied.
+    /// Marks the live data of `span` as unmovable: no window with it can be emptied.
     pub(super) fn leave(&mut self, span: Span) {
         for (live, _) in self.live.within(span) {
             self.unmovable.cover(live.range(), ());
@@ -188,8 +188,9 @@ impl Caveat {
         self.unmovable.is_empty() || self.unmovable.count_within(span.range()) == 0
     }
 
+    /// Chooses the window to empty next. In idle time, none that needs too many moves for its gain.
     fn find_window(&mut self, why: Trigger) -> Option<Window> {
-        // Windows as large as the reserve are sure to win something; hosts would wait for larger ones.
+        // Windows as large as the reserve always gain something; hosts would have to wait for larger ones.
         let (best, _) = self.sample(self.needed() + self.slack() / 4);
         match (best, why) {
             (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
@@ -199,7 +200,7 @@ impl Caveat {
         }
     }
 
-    /// The best of some windows of at most `most` granules each; and how many extents were looked at.
+    /// The best of some sampled windows of at most `most` granules each, and how many extents were visited.
     pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
         let (mut best, mut looked) = (None, 0);
         for sample in 0..SAMPLES {
@@ -212,7 +213,7 @@ impl Caveat {
         (best, looked)
     }
 
-    /// Window for when sampling finds none: as large as the room there is, from everywhere on the disk if need be.
+    /// A window for when sampling finds none: as large as the free space, from anywhere on the disk.
     fn any_window(&mut self) -> Option<Window> {
         let from = self.random.random_range(0..self.ledger.granules);
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
@@ -226,13 +227,12 @@ impl Caveat {
         best
     }
 
-    /// The best window that begins at the first run at or behind `at` and holds at most `most` granules; `looked` counts the
-    /// extents on the way.
+    /// The best window that begins at the first run at or after `at`, and has at most `most` granules. `looked` counts the visited extents.
     fn window_from(&self, at: u64, most: u64, looked: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
         let mut above = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
-        // In the middle of a run: on to its end.
+        // If `at` is in the middle of a run, skips to its end.
         while let Some(span) = extents.next_if(|span| Some(span.at.0) == above) {
             above = Some(span.end().0);
         }
@@ -244,7 +244,7 @@ impl Caveat {
         while let Some(span) = extents.next() {
             *looked += 1;
             moved += span.count;
-            // What is moved goes elsewhere: the room in the window does not count.
+            // Data is moved out of the window, so free space inside does not count.
             if moved > most || moved + now > room || !self.can_be_moved(span) {
                 break;
             }
@@ -255,7 +255,7 @@ impl Caveat {
             let to = next.unwrap_or(ledger.granules);
             now += ledger.runs.worth_within(span.end().0, to);
             let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
-            // Where it goes may become a new run, with its own DPID behind it.
+            // The moved data may become a new run elsewhere, with its own DPID after it.
             let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved + ledger.dpid);
             if won > 0 && moved + now <= room {
                 best = Window::better(best, Some(Window { span: (from, to), moved, won }));

@@ -1,11 +1,11 @@
-//! Labels of a disk, kept step by step: readable extents and scars, each with its place in the order of writes, and the
-//! writable runs that follow, found by address and by length.
+//! The labels of a disk, updated incrementally: readable extents and scars, each with its place in the order of writes, and the resulting
+//! writable runs, indexed by address and by length.
 //!
-//! The safety policy of Kadekodi et al. 2015, section 4.2, granule by granule. A scar is a dead extent that was
-//! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
+//! The safety policy of Kadekodi et al. 2015, section 4.2, granule by granule. A scar is a dead extent that was written after a readable
+//! one within DPID above it; once there is no such extent, it is forgotten. Other past writes don't matter.
 //!
-//! The begin of a run may lie within DPID below readable data; the rest is solid: it stays writable when the history is lost
-//! in a mount. What must be counted on is counted in solid granules.
+//! The beginning of a run may be within DPID below readable data. The rest is solid: it stays writable when the history is lost in a mount.
+//! Space that must be relied on is counted in solid granules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
@@ -29,7 +29,7 @@ pub(super) enum WriteLabel {
     Free,
 }
 
-/// Granules by what may be done with them.
+/// Granules by label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub before: u64,
@@ -89,12 +89,12 @@ impl CaveatLedger {
         }
     }
 
-    /// At mount: this is readable; nobody knows since when.
+    /// Adds `span`, found readable at mount. The time of its write is not known.
     pub fn adopt(&mut self, span: Span) {
         self.readable.insert(span.range(), Order(self.order));
     }
 
-    /// At mount, after the last `adopt`: what is not readable may have been written after all that is.
+    /// Ends a mount, after the last `adopt`. Unreadable granules may have been written after the readable ones, so they are scars.
     pub fn start(&mut self) {
         let following = self.readable.iter().skip(1).map(|(next, _)| next.start).chain([self.granules]);
         for ((extent, &order), next) in self.readable.iter().zip(following) {
@@ -114,7 +114,7 @@ impl CaveatLedger {
         });
     }
 
-    /// A write of this failed: it counts as written, and holds nothing.
+    /// Notes a failed write of `span`: it counts as written, but holds no data.
     pub fn fail(&mut self, span: Span) {
         self.order += 1;
         let order = Order(self.order);
@@ -134,8 +134,9 @@ impl CaveatLedger {
         });
     }
 
-    /// Calls `emit` with each stretch of `lo..hi` that is not readable and its label.
+    /// Walks the gaps between readable extents in `lo..hi`, and calls `emit` with each stretch and its label.
     pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
+        // `above` is the end of the readable extent above the gap, and `at` the first granule that has no label yet.
         let mut above = self.readable.before(lo + 1).next().map(|(extent, _)| extent.end);
         let mut at = above.unwrap_or(lo).max(lo);
         let mut scars = self.scars.overlapping(at..hi).map(|(scar, _)| scar).peekable();
@@ -152,8 +153,8 @@ impl CaveatLedger {
         }
     }
 
-    /// The labels of a part of the gap between what is readable up to `above` and from `next` on. `scars` are those that lie in it
-    /// or behind.
+    /// Emits the labels of a part of the gap between the readable extent that ends at `above` and the one that starts at `next`. `scars` are
+    /// those in the gap and behind it.
     fn gap(
         &self,
         above: Option<u64>,
@@ -172,7 +173,7 @@ impl CaveatLedger {
         emit(before, hi, WriteLabel::Before);
     }
 
-    /// Forgets scars and parts of scars in `range` that have no older readable granule within DPID above them.
+    /// Forgets scars, and parts of them, in `range` that have no older readable granule within DPID above them: they forbid no write.
     fn forget(&mut self, range: Range<u64>) {
         let reach = self.dpid;
         let readable = &self.readable;
@@ -187,11 +188,11 @@ impl CaveatLedger {
         }
     }
 
-    /// Does `apply`, which changes only what is in `range` (and scars), and keeps count of what may be written.
+    /// Calls `apply`, which may change readable granules in `range` only (and scars), and updates the tally and the writable runs.
     fn change(&mut self, range: Range<u64>, apply: impl FnOnce(&mut CaveatLedger)) {
         let (mut lo, hi) = (range.start.saturating_sub(self.did), (range.end + self.dpid).min(self.granules));
         if let Some((extent, _)) = self.readable.before(range.start).next() {
-            // Before the end of that extent nothing changes.
+            // Labels before the end of that extent do not change.
             lo = lo.max(extent.end.min(range.start));
         }
         let mut tally = self.tally;
@@ -226,7 +227,7 @@ fn label_below(
 ) {
     let mut at = lo;
     while let Some(Range { start: from, end: to }) = scars.next_if(|scar| scar.start < hi) {
-        // One before `lo` lies in an earlier gap, behind what scars can mark there.
+        // A `to` before `lo` lies in an earlier gap, out of the scars' reach.
         if to > lo {
             emit(at, from.max(lo), WriteLabel::Once);
             at = to.min(hi);
@@ -266,17 +267,17 @@ impl WritableRuns {
         WritableRuns { unit, ..WritableRuns::default() }
     }
 
-    /// The worth of a run with this many solid granules: all of them or, if too few to count on, nothing.
+    /// Room that a run with `solid` solid granules counts for: all of them, or nothing if they are fewer than a unit.
     pub fn worth(&self, solid: u64) -> u64 {
         if solid >= self.unit { solid } else { 0 }
     }
 
-    /// Worth of the runs that begin in `from..to`.
+    /// Sum of the worths of the runs that begin in `from..to`.
     pub fn worth_within(&self, from: u64, to: u64) -> u64 {
         if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, solid)| solid).sum() }
     }
 
-    /// The writable runs of `lo..hi` are these now, in ascending order; those that touch are joined, outside of it too.
+    /// Replaces the writable runs of `lo..hi` by `runs`, in ascending order. Runs that touch are joined, also with those outside.
     pub fn replace(&mut self, lo: u64, hi: u64, runs: &[WritableRun]) {
         let before = self.before(lo).filter(|run| run.to >= lo);
         let old: Vec<WritableRun> = before.into_iter().chain(self.within(lo, hi + 1)).collect();
@@ -288,7 +289,7 @@ impl WritableRuns {
         if let Some(&WritableRun { from, to, solid }) = old.last() {
             join(&mut new, WritableRun { from: from.max(hi), to, solid: solid.max(hi) });
         }
-        // Mostly one run ends elsewhere, and others are as they were.
+        // Usually only one run has another end, so only the difference is applied.
         old.iter().filter(|run| new.binary_search(run).is_err()).for_each(|run| self.take(*run));
         new.iter().filter(|run| old.binary_search(run).is_err()).for_each(|run| self.put(*run));
     }
@@ -341,7 +342,7 @@ impl WritableRuns {
     }
 }
 
-/// Adds a run behind others, to the last of them where they touch.
+/// Appends a run to `runs`; if it touches the last one, extends that.
 fn join(runs: &mut Vec<WritableRun>, run: WritableRun) {
     match runs.last_mut() {
         _ if run.from >= run.to => {}

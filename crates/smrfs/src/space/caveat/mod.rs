@@ -1,7 +1,7 @@
 //! The allocator and the defragmenter of Caveat-Scriptor (Kadekodi et al. 2015, section 4.2).
 //!
-//! The ledger knows what may be written; a placement policy chooses where; the defragmenter makes room where gaps have
-//! eaten it up. After a power cut nothing of it is missed: all follows from the maps. Figures: docs/design/performance.md.
+//! The ledger knows which granules may be written, a placement policy chooses among them, and the defragmenter wins back room that gaps
+//! have taken. None of it is stored: after a power cut, it is rebuilt from the maps. Figures: docs/design/performance.md.
 //!
 //! A block goes to the begin of a writable run: there it costs the least new gap. Next-fit is that of Kadekodi et al. 2015;
 //! the others are compared in docs/papers/caveat.md. Room next to the last block of a file that is being written is reserved,
@@ -31,9 +31,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 use clean::CleaningProgress;
 use ledger::{CaveatLedger, WritableRun};
 
-/// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
+/// The least number of units on a disk. A unit is the run that cleaning makes: a block, or less on a tiny disk (assumption).
 const UNITS: u64 = 64;
-/// Failed stretches that are kept out of; the oldest is tried again when there are more (assumption).
+/// The most failed stretches that placing avoids; beyond that, the oldest is tried again (assumption).
 const MOST_FAILED: usize = 64;
 
 /// The allocator and cleaner of a Caveat-Scriptor disk.
@@ -46,13 +46,13 @@ pub struct Caveat {
     retired: Ranges,
     reservations: Reservations,
     reserve: Reserve,
-    /// End of a host's last block.
+    /// End of the block that a host wrote last.
     cursor: u64,
     /// Places where writes failed.
     failed: Vec<(u64, u64)>,
     /// Part of `live` that can't be moved.
     unmovable: Ranges,
-    /// True if what was placed last is being moved.
+    /// True if the last placement was for a move.
     moving: bool,
     progress: CleaningProgress,
     random: Pcg64Mcg,
@@ -244,7 +244,7 @@ const RESERVED_BLOCKS: u64 = 8;
 const SAMPLES: u32 = 200;
 /// Blocks of room above the reserve below which each write of a host is followed by some cleaning.
 const SLACK_BLOCKS: u64 = 32;
-/// The most blocks moved for each block that a host writes, before room has run out.
+/// The most blocks moved for each block that a host writes, while there is room.
 const MOVED_PER_BLOCK: u64 = 24;
 
 /// Behaviour of the allocator; nothing of it is on the disk.
@@ -256,7 +256,7 @@ pub struct CaveatOptions {
     pub split: bool,
     /// The largest block, in granules.
     pub block_granules: u64,
-    /// True if to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
+    /// True if the defragmenter runs, and keeps a reserve for that. Otherwise files may fill the disk until their gaps use the rest.
     pub defragment: bool,
 }
 
@@ -266,10 +266,10 @@ impl Default for CaveatOptions {
     }
 }
 
-/// No more blocks than this are expected because that many came before. (Assumption: longer runs read no faster.)
+/// The most blocks expected to follow in a file because as many were written before (assumption: longer runs read no faster).
 const STREAK_BLOCKS_MAX: u64 = 64;
 
-/// Places that a search keeps away from; the first search from most.
+/// Places that a search avoids. The first search avoids the most.
 #[derive(Clone, Copy)]
 struct Care {
     /// Room kept for other files.
@@ -299,10 +299,10 @@ impl Caveat {
         Some(Span::new(placed.0, count))
     }
 
-    /// Room for what is being moved, outside the window that it is moved from; less than wanted where no run holds it.
+    /// Finds room for data being moved, outside its window; less than wanted if no run holds it all.
     fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
-        // At the begin of a run: anywhere else it costs new gaps, and emptying the window might win nothing.
+        // Only at the begin of a run: elsewhere the data costs new gaps, and emptying the window might win nothing.
         let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
         let beside = want.after.and_then(|after| self.beside(after.0, count, want, CARE[0]));
         let smallest = |care| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, care));
@@ -313,6 +313,7 @@ impl Caveat {
         Some(Span::new(from, count.min(to - from)))
     }
 
+    /// Finds room for `count` granules by the placement policy, avoiding fewer places in each round.
     fn search(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
         CARE.iter().find_map(|&care| {
@@ -332,7 +333,7 @@ impl Caveat {
         })
     }
 
-    /// The longest run, for a block that can't stay in one piece.
+    /// Takes the longest run, for a block that has to be split.
     fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let care = CARE[2];
         let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit);
@@ -344,7 +345,7 @@ impl Caveat {
         })
     }
 
-    /// The part that begins at `at`, if that is in a run and `count` granules from there on need not be kept away from.
+    /// The part that begins at `at`, if it lies in a run and none of its first `count` granules must be avoided.
     fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let run = self.ledger.runs.around(at)?;
         self.part((at, run.to), count, want, care).filter(|&(from, _)| from == at)
@@ -357,7 +358,7 @@ impl Caveat {
         let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
         let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
         let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
-        // What room there is next to the reserve may be too little; runs too short to be room cost none.
+        // The room above the reserve may be too little for long runs; runs shorter than a unit take nothing from it.
         let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit);
         found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
     }
@@ -370,7 +371,7 @@ impl Caveat {
         here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
 
-    /// The first part of a run of at least `count` that nobody has to be kept away from.
+    /// The first part of a run that has at least `count` granules and none that must be avoided.
     fn part(&self, run: (u64, u64), count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let (mut at, end) = run;
         while at < end && end - at >= count {
@@ -383,18 +384,18 @@ impl Caveat {
         None
     }
 
-    /// The first stretch that begins in `at..end`, or lies over `at`, and must be left alone.
+    /// The first stretch that overlaps `at..end` and must be avoided: by `care`, or because a write failed there.
     fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let window = self.progress.window_in(at, end).filter(|_| care.window);
         let others = if care.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
-        // A block right behind what is reserved would make the end of it not writable.
+        // A block right behind reserved room would make the end of that room unwritable, so the damage distance is kept too.
         let others = others.map(|(from, to)| (from, to + self.ledger.did));
         let failed = self.failed.iter().copied().filter(|failed| failed.0 < end && at < failed.1).min();
         [window, others, failed].into_iter().flatten().min()
     }
 
-    /// True if the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
-    /// to be room: what falls short where data moves is for the next moves, or cleaning would lose room from window to window.
+    /// True if a host may write here and the defragmenter still has its reserve. While it has less, hosts get nothing, not even runs
+    /// shorter than a unit: moves need those, or cleaning would lose room from window to window.
     fn affordable(&self, at: u64, count: u64) -> bool {
         if !self.options.defragment {
             return true;
@@ -404,14 +405,14 @@ impl Caveat {
         let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
             + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
-        // What is retired is free at the next settling. An overwritten block is live twice for a moment.
+        // Retired granules do not count: the next settling frees them. An overwritten block is live twice for a moment.
         let live = self.live.granules() + count;
         let to_move = self.progress.needed_beside(at, at + count);
         self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules - lost >= reserve.max(to_move))
     }
 
-    /// Room that other runs lose if data is put into `at..end` of the run `own`: a run upstream must stay DID away from the data, one
-    /// downstream DPID, and only runs with nothing but scars between are near enough.
+    /// Room that other runs lose if `at..end` of the run `own` is written. A run upstream must stay DID away from the data, one downstream
+    /// DPID. Only runs separated from it by nothing but scars are near enough.
     fn lost_beside(&self, own: WritableRun, at: u64, end: u64) -> u64 {
         let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
         let lost = |run: WritableRun| {
@@ -429,7 +430,7 @@ impl Caveat {
         upstream.chain(runs.within(own.to, hi.max(own.to))).map(lost).sum()
     }
 
-    /// Keeps room behind what was placed for the rest of the file, where the policy does that.
+    /// Reserves room behind `placed` for the rest of the file, if the policy does that.
     fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
         self.cursor = placed.0 + count;
         if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
@@ -440,17 +441,17 @@ impl Caveat {
         }
     }
 
-    /// Part of the file still to be expected: what is known to follow, or as much again as came one after another.
+    /// Granules expected to follow in the file: those known to, or as many as were written one after another so far.
     fn to_come(&self, want: &AllocationRequest) -> u64 {
         let streak = self.reservations.streak(want.owner.file, want.after);
         want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
     }
 }
 
-/// Places that a move avoids where no other run holds it: its window alone.
+/// What a move avoids if no other run holds it: its window only.
 const CARE_OF_MOVING: Care = Care { reserved: false, window: true };
 
-/// More files than this are rarely written at once (assumption); the longest unused reservation gives way.
+/// The most reservations, one for each open file (assumption: rarely more are written at once). The longest unused one is dropped.
 const MOST: usize = 64;
 
 /// Room that is kept for a file.
@@ -471,17 +472,17 @@ struct Reservations {
 }
 
 impl Reservations {
-    /// Start of a file's room, if it has some.
+    /// Start of a file's reserved room.
     pub fn start_for(&self, file: NodeId) -> Option<u64> {
         self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
     }
 
-    /// Amount that was written to the file one after another, if that ends at `after`.
+    /// Granules written to the file one after another, if the last ends at `after`; else 0.
     pub fn streak(&self, file: NodeId, after: Option<Granule>) -> u64 {
         self.of.get(&file).filter(|kept| after == Some(Granule(kept.from))).map_or(0, |kept| kept.streak)
     }
 
-    /// Gives a file this room instead of what it had. What others have of it stays theirs.
+    /// Replaces a file's reservation by `from..to`. Parts that other files have reserved stay theirs.
     pub fn renew(&mut self, file: NodeId, from: u64, to: u64, streak: u64) {
         self.end(file);
         let to = to.min(self.others(file, from, to).map_or(to, |(begin, _)| begin)).max(from);
@@ -504,7 +505,7 @@ impl Reservations {
         }
     }
 
-    /// The first room of another file that has something in common with `from..to`.
+    /// The first reservation of another file that overlaps `from..to`.
     pub fn others(&self, file: NodeId, from: u64, to: u64) -> Option<(u64, u64)> {
         let first =
             self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
@@ -513,19 +514,19 @@ impl Reservations {
     }
 }
 
-/// The numbers that the reserve follows from.
+/// The terms of the reserve.
 #[derive(Clone, Copy, Debug)]
 struct Reserve {
     pub granules: u64,
     pub loss: u64,
-    /// Room that may be lost beyond that before a disk that is as full as files can make it has no reserve any more.
+    /// Room that may be lost beyond that on a full disk before the reserve is used up.
     margin: u64,
     /// The most granules that files may fill with room left for the reserve.
     pub usable: u64,
 }
 
 impl Reserve {
-    /// For a disk of `granules` with these distances on which runs of `unit` are room.
+    /// The reserve of a disk of `granules` with these distances, where a run of `unit` granules counts as room.
     pub fn new(granules: u64, did: u64, dpid: u64, unit: u64) -> Reserve {
         let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
         let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
@@ -539,8 +540,7 @@ impl Reserve {
         reserve
     }
 
-    /// The room that must be left next to so much readable data, of which what is more than usable does not count; `None`
-    /// where nothing is usable.
+    /// The room that must be left beside `readable` granules; at most the usable ones count. `None` if nothing is usable.
     pub fn beside(self, readable: u64) -> Option<u64> {
         self.room(readable.min(self.usable), self.loss + self.loss.div_ceil(20).min(self.margin))
     }
