@@ -1,4 +1,4 @@
-//! Exit codes, and the words on the way out.
+//! Exit codes, and the last message of a command.
 
 use std::io;
 
@@ -14,13 +14,13 @@ use crate::remedy::{self, ChildError};
 pub enum Done {
     /// All of it.
     All,
-    /// Interrupted; what there was has been written.
+    /// Interrupted; the results so far have been written.
     Interrupted,
-    /// All of it, and the exit code tells what came out.
+    /// Complete, with an exit code that depends on the result.
     Code(u8),
 }
 
-/// The exit code of a command's result. A reader of our output who has had enough is no error.
+/// The exit code of a command's result. A closed pipe of our output is no error.
 pub fn code(result: anyhow::Result<Done>) -> u8 {
     let error = match result {
         Ok(Done::All) => return 0,

@@ -1,7 +1,7 @@
-//! Ctrl-C: the first ends the run with what there is, the second ends the process.
+//! Ctrl-C: the first ends the run with the results so far, the second ends the process.
 //!
-//! A command that has not come to writing its results shortly after the first is ended too: planning, or a long step of a
-//! run, must not keep the user waiting. What it had begun to write is removed.
+//! A command that does not begin to write its results shortly after the first is ended too: planning, or a long step of a run, must not
+//! keep the user waiting. Its unfinished files are removed.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -20,10 +20,10 @@ use crate::style;
 
 /// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
-/// Time between the handler's looks whether it has.
+/// Time between the handler's checks for that.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Columns of a terminal that does not say.
+/// Columns of a terminal of unknown width.
 const WIDTH: u16 = 80;
 
 /// A flag that a signal sets.
@@ -61,23 +61,23 @@ impl Interrupt {
         self.0.is_set.load(Ordering::Relaxed)
     }
 
-    /// All was done, if no interrupt came.
+    /// `Done::All`, or `Done::Interrupted` after an interrupt.
     pub fn done(&self) -> Done {
         if self.is_set() { Done::Interrupted } else { Done::All }
     }
 
-    /// Results are being written: from now on only a second signal ends the process.
+    /// Notes that results are being written: from now on only a second signal ends the process.
     pub fn writing(&self) {
         let _partial = self.opening();
         self.0.is_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Lets files and folders under construction be named before they are opened; nothing ends the process while the guard is held.
+    /// The list of unfinished files and folders, to be extended before they are opened. Nothing ends the process while the guard is held.
     pub fn opening(&self) -> MutexGuard<'_, Vec<PathBuf>> {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names the outputs that are about to be opened; nothing ends the process while the guard is held.
+    /// Adds the outputs that are about to be opened to that list. Nothing ends the process while the guard is held.
     pub fn opening_outputs(&self, paths: &Paths) -> MutexGuard<'_, Vec<PathBuf>> {
         let mut partial = self.opening();
         partial.extend(paths.temporaries());
@@ -91,7 +91,7 @@ impl Interrupt {
         while is_first && !is_writing() && begin.elapsed() < PATIENCE {
             std::thread::sleep(LOOK_EVERY);
         }
-        // Results that are not being written by now wait for this, and so are not begun.
+        // Holding this, no results can be begun any more.
         let partial = self.opening();
         if is_first {
             if is_writing() {
@@ -100,7 +100,7 @@ impl Interrupt {
             eprintln!("smrkit: interrupted before there was a result: no answer, and nothing is written");
         }
         for path in partial.iter() {
-            // One that was not made yet, or is no longer there, is as it should be.
+            // Errors are ignored: the path may not exist yet, or no longer.
             let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
         }
         std::process::exit(130);

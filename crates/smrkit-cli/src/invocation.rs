@@ -1,5 +1,4 @@
-//! How the command was called. The process need not be its own: where the Python package brings the command, the words and the
-//! executable of the process are Python's.
+//! How the command was called. The process's own arguments and executable can't be used: from the Python package, they are Python's.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +12,7 @@ use crate::remedy::ChildError;
 
 static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 
-/// Keeps how the command was called, once.
+/// Stores how the command was called, once.
 pub fn set(words: Vec<OsString>, program: io::Result<PathBuf>) {
     let _ = INVOCATION.set((words, program.ok()));
 }
@@ -23,12 +22,12 @@ pub fn words() -> &'static [OsString] {
     INVOCATION.get().map(|(words, _)| words.as_slice()).unwrap_or_default()
 }
 
-/// What starts this command anew.
+/// The program that starts this command again.
 pub fn program() -> anyhow::Result<&'static Path> {
     INVOCATION.get().and_then(|(_, program)| program.as_deref()).context("the path of this command is not known")
 }
 
-/// The arguments behind the command's name.
+/// The arguments after the command's name.
 pub fn arguments(command: &str) -> &'static [OsString] {
     words().iter().position(|word| word == command).map_or(&[], |at| &words()[at + 1..])
 }

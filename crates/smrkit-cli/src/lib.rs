@@ -44,8 +44,8 @@ fn parsed_words() -> Vec<OsString> {
     words
 }
 
-/// Executes the command that `words` are, of which the first is the name that it was called by; its exit code. `program` is the path
-/// that starts the command anew. Once a process.
+/// Executes the command line `words`, whose first is the name that it was called by; returns the exit code. `program` is the path to start
+/// the command again. To be called once per process.
 pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
     signals::survive_file_limit();
     invocation::set(words, program);
@@ -53,7 +53,7 @@ pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
     if let Some(helper) = called.next().and_then(|name| Helper::called(name)) {
         return commands::help(helper, called.cloned());
     }
-    // Before anything else, so that an interrupt finds a handler from the beginning.
+    // Before anything else, so that an interrupt is handled from the beginning.
     if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {
         interrupt::Interrupt::watch();
     }

@@ -34,7 +34,7 @@ pub fn print_as<R: Serialize>(
     if json { print_json(&record()) } else { print(text()) }
 }
 
-/// Says on standard error which drives stand for models that have none of their own.
+/// Prints on standard error which drives are simulated for models that have no drive file.
 pub fn note_stand_ins(sentences: impl Iterator<Item = String>) {
     sentences.for_each(|sentence| eprintln!("smrkit: note: {sentence}"));
 }
@@ -93,7 +93,7 @@ pub struct Outputs {
 }
 
 impl OutputOptions {
-    /// Adds what it names to the outputs of a command.
+    /// Adds its paths to the outputs of a command.
     pub fn name(&self, paths: &mut Paths) {
         paths.outputs.extend([&self.json, &self.report].into_iter().flatten().cloned());
     }
@@ -108,7 +108,7 @@ impl OutputOptions {
 }
 
 impl Outputs {
-    /// Writes all of it, the most precious first; what fails does not keep the rest from being written.
+    /// Writes all outputs, the most valuable first. A failure does not stop the others.
     pub fn write(
         self,
         text: impl FnOnce() -> String,

@@ -61,7 +61,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// None for standard streams, and for pipes and devices, which keep nothing.
+    /// `None` for standard streams, pipes and devices, which can't be overwritten.
     fn for_path(path: &Path) -> Option<Identity> {
         if is_stream(path) {
             return None;

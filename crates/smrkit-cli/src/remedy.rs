@@ -1,4 +1,4 @@
-//! Errors of the libraries in the words of the command line: each field by its option.
+//! Errors of the libraries in the words of the command line: each field is replaced by its option.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -9,7 +9,7 @@ use smrkit::message::plain;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
-/// Option that sets a field.
+/// The option that sets a field.
 pub fn option(field: &str) -> Cow<'static, str> {
     match field {
         "sort" => "smrkit trace convert --sort".into(),
@@ -29,7 +29,7 @@ pub fn chain(error: &anyhow::Error) -> String {
     error.chain().map(cause).collect::<Vec<_>>().join(": ")
 }
 
-/// An error that another process of ours told, and its exit code there.
+/// An error reported by another process of this program, and its exit code there.
 #[derive(Debug)]
 pub struct ChildError {
     /// The command's message.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use clap::{Args, ValueEnum};
 use smrkit_report::Terminal;
 
-/// Columns that tables get on any terminal.
+/// The least columns of a table, on any terminal.
 const NARROWEST: usize = 40;
 
 /// When the terminal's colours are used.
@@ -39,7 +39,7 @@ pub struct Style {
 
 static CHOSEN: OnceLock<Style> = OnceLock::new();
 
-/// Takes note of what was chosen, before a command begins.
+/// Stores the options, before a command begins.
 pub fn choose(style: Style) {
     CHOSEN.get_or_init(|| style);
 }
@@ -62,7 +62,7 @@ pub fn is_coloured() -> bool {
     }
 }
 
-/// Terminal that standard output is.
+/// The terminal of standard output.
 pub fn terminal() -> Terminal {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     // A line of full width makes some terminals begin another one.

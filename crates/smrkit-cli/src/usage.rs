@@ -1,5 +1,5 @@
-//! Help, and errors of the command line, as clap words them. On a terminal headings and names are set off: clap would do
-//! so too, with eight more crates.
+//! Help, and errors of the command line, in clap's words. On a terminal, headings and names are highlighted: clap could do so too, with
+//! eight more crates.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ const ERROR: &str = "\x1b[1;31m";
 const HEADING: &str = "\x1b[1;4m";
 const NAME: &str = "\x1b[1m";
 const END: &str = "\x1b[0m";
-/// Columns that names of commands and options are indented by; what they mean stands further right.
+/// Indents of commands' and options' names; their descriptions are further right.
 const OF_NAMES: std::ops::RangeInclusive<usize> = 2..=6;
 
 /// Shows help, the version or an error, and ends the process.
 pub fn exit(told: &clap::Error) -> ! {
     let text = told.to_string();
-    // A reader that has gone away needs no help.
+    // Errors are ignored: the reader may have closed the pipe.
     let _ = match told.use_stderr() {
         true => show(io::stderr().lock(), &text, style::takes_colours(&io::stderr())),
         false => show(io::stdout().lock(), &text, style::takes_colours(&io::stdout())),
@@ -31,7 +31,7 @@ fn show(mut to: impl Write, text: &str, is_coloured: bool) -> io::Result<()> {
     to.flush()
 }
 
-/// A line of help, its heading or name set off.
+/// A line of help with its heading or name highlighted.
 fn set_off(line: &str) -> String {
     let text = line.trim_end();
     let indent = text.len() - text.trim_start().len();
@@ -45,7 +45,7 @@ fn set_off(line: &str) -> String {
     format!("{}{code}{}{END}{}", &line[..from], &line[from..to], &line[to..])
 }
 
-/// The bytes of the name that an entry begins with: an option without its value, or what stands in the first of two columns.
+/// The bytes of the name at the start of an entry: an option without its value, or the first of two columns.
 fn name_length(entry: &str) -> usize {
     let ends = ["  ", " <", "[="].iter().filter_map(|end| entry.find(end));
     ends.min().unwrap_or(if entry.starts_with('-') { entry.len() } else { 0 })

@@ -1,4 +1,4 @@
-//! Options that ask for a run, and the experiment that they make: one parser for the command line, Python and sweeps.
+//! Options of a run, and the experiment that follows from them: one parser for the command line, Python and sweeps.
 //!
 //! `run` has the options, `value` reads single values, and `pairs` reads options that are given as names and values instead of words
 //! of a command line.

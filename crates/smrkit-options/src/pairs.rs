@@ -15,7 +15,7 @@ use smrkit_trace::VolumeChoice;
 /// An option by its name, with `_` or `-` between its words, and its value; `on` and `off` turn a switch.
 pub type Pair = (String, String);
 
-/// Reads options from pairs; `word` says what the front calls the option of a name.
+/// Reads options from pairs. `word` is the front end's name for an option, for errors.
 pub fn read<T: Args + FromArgMatches>(pairs: &[Pair], word: &dyn Fn(&str) -> String) -> Result<T, Error> {
     let command = T::augment_args(Command::new("smrkit").no_binary_name(true).disable_help_flag(true));
     let mut words = Vec::with_capacity(pairs.len());
@@ -26,8 +26,8 @@ pub fn read<T: Args + FromArgMatches>(pairs: &[Pair], word: &dyn Fn(&str) -> Str
     parsed.map_err(|error| refused(&error, word))
 }
 
-/// An option: its name, the kind of its value, true if there may be several, the words that it may be (none where it is none), and what it
-/// is for.
+/// An option: its name, the kind of its value, true if it may be repeated, its possible words (empty if it is no choice), and its help
+/// text.
 pub type Described = (String, &'static str, bool, Vec<String>, String);
 
 /// The options of `T`, in the order of the command's help.
@@ -63,7 +63,7 @@ fn id<T: 'static>() -> TypeId {
     TypeId::of::<T>()
 }
 
-/// The word of a command line that gives `name` this value; none for a switch that is off.
+/// The command line argument that gives `name` this value; `None` for a switch that is off.
 fn as_word(command: &Command, name: &str, value: &str, word: &dyn Fn(&str) -> String) -> Result<Option<String>, Error> {
     let id = name.replace('-', "_");
     let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == id.as_str()) else {
@@ -86,7 +86,7 @@ fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// The parser's refusal, in the words of the front.
+/// The parser's error, with options in the front end's words.
 fn refused(error: &clap::Error, word: &dyn Fn(&str) -> String) -> Error {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -77,7 +77,7 @@ pub struct RunOptions {
     pub used_sectors: Option<Vec<u64>>,
 }
 
-/// A run that was asked for, its names looked up and nothing read yet.
+/// The requested runs, with names looked up, and no file read yet.
 pub struct AskedRuns<'a> {
     options: &'a RunOptions,
     demand: DemandOptions,
@@ -88,7 +88,7 @@ pub struct AskedRuns<'a> {
 }
 
 impl RunOptions {
-    /// Looks up what was asked for. Errors: options that make no sense, alone or together.
+    /// Looks up the requested runs. Errors: options that are invalid, alone or together.
     pub fn ask(&self) -> Result<AskedRuns<'_>, Error> {
         let mut demand = self.demand.clone();
         if let (Some(log), 0) = (&self.like, demand.count()) {
@@ -104,7 +104,7 @@ impl RunOptions {
         let mut system = System {
             set: self.set.clone(),
             default_layers: self.default_layers(),
-            // It knows nothing of shingling: a check would end with its first overwrite.
+            // The conventional disk ignores shingling, so in check mode it would end with its first overwrite.
             no_baseline: self.is_checked(),
             rebuild: self.rebuild,
             window: self.window,
@@ -121,7 +121,7 @@ impl RunOptions {
         Ok(AskedRuns { options: self, demand, settings, system, systems })
     }
 
-    /// Takes what is not asked for from a served drive.
+    /// Takes settings that were not given from a served drive.
     fn make_like(&self, served: ServedDrive, settings: Settings, system: &mut System) -> Result<Settings, Error> {
         let queue = self.conditions.queue.unwrap_or(served.queue);
         let is_same = system.array.is_none() && system.drives.is_empty() && system.layers.is_empty();
@@ -129,7 +129,7 @@ impl RunOptions {
             system.from_state = Some(Arc::new(served.state));
             return Ok(Settings { queue, prefill: Prefill::Saved, ..settings });
         }
-        // Another drive or layer knows nothing of the state: it begins new where that one did.
+        // Another drive or layer can't use the state: it begins empty if the served one did.
         let prefill = if served.is_new { Prefill::None } else { settings.prefill };
         if let (SystemSpec::Drive(own), None) = (SystemSpec::parse(&served.run.system)?, &system.array) {
             if system.layers.is_empty() {
@@ -172,7 +172,7 @@ impl RunOptions {
         })
     }
 
-    /// With nothing said of drives and demand, what layers do is compared; else what the drive does.
+    /// All layers if neither a drive nor a demand is given; else the drive's own, next to a conventional disk.
     fn default_layers(&self) -> DefaultLayers {
         match self.system.drive.is_none() && self.system.array.is_none() && self.demand.count() == 0 {
             true => DefaultLayers::Every,
@@ -182,7 +182,7 @@ impl RunOptions {
 }
 
 impl AskedRuns<'_> {
-    /// Files that are read for it.
+    /// Files that the run reads.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let state = self.options.from_state.iter().chain(&self.options.like).cloned();
         let system = self.systems.files().chain(self.options.system.files()).chain(state);
@@ -245,7 +245,7 @@ impl SystemOptions {
         self.drive.iter().map(PathBuf::from).filter(|path| path.is_file())
     }
 
-    /// The system that they ask for, without parameters.
+    /// The system of these options, without parameters.
     pub fn asked(&self, capacity: Option<AskedCapacity>) -> Result<System, Error> {
         let array = self.array.as_deref().map(ArraySpec::parse).transpose()?;
         let (drives, layers) = (self.drive.iter().cloned().collect(), self.layer.clone());
@@ -329,7 +329,7 @@ impl DemandOptions {
         }
     }
 
-    /// Refuses sources that a dedicated array has no members or no places for; where they lie, unless said.
+    /// Refuses sources for which a dedicated array has no members or no room. Returns their placement, with the default for the array.
     pub fn check_array(&self, array: Option<&ArraySpec>) -> Result<SourcePlacement, Error> {
         let Some(spec) = array else { return Ok(SourcePlacement::default()) };
         let is_dedicated = spec.level == Level::Dedicated;
@@ -341,11 +341,11 @@ impl DemandOptions {
             ));
         }
         check_sources(spec, self.count())?;
-        // Where each source has a member, each begins at its member's first sector.
+        // If each source has its own member, each begins at its member's first sector.
         Ok(if is_dedicated { SourcePlacement::Zero } else { SourcePlacement::default() })
     }
 
-    /// Traces come first, then workloads.
+    /// Opens the sources, traces first and then workloads.
     pub fn open(&self, how: &Conditions, placement: SourcePlacement) -> Result<Box<dyn Demand>, Error> {
         let traces = self.trace.iter().map(|path| trace(path, how));
         let workloads = self.workload.iter().map(|text| self.generated(text));
@@ -419,13 +419,13 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The arrival of requests, of a served drive's log or others.
+    /// The arrival of requests; its default differs for a served drive's log.
     pub fn arrival(&self, is_log: bool) -> Arrival {
         self.arrival.unwrap_or(if is_log { Arrival::Closed } else { Arrival::FlatOut })
     }
 
-    /// The settings of a run of a served drive's log, or others, with this many commands outstanding, unchecked; they have still to be
-    /// validated.
+    /// The settings of a run with `depth` commands outstanding, without check mode. They are not validated yet. `is_log`: the demand is a
+    /// served drive's log.
     pub fn settings(&self, depth: u32, is_log: bool) -> Settings {
         Settings {
             arrival: self.arrival(is_log),

@@ -24,7 +24,7 @@ use crate::rows::{Parts, Rows, TRACED};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
 
-/// All layers, one's own too.
+/// All layers, with those of the user.
 #[pyfunction]
 pub fn layers() -> String {
     serde_json::Value::from_iter(layer::named().into_iter().map(catalogue::layer)).to_string()
@@ -83,7 +83,7 @@ pub fn trace_info(
     Ok(watched(py, progress.as_ref(), read)?.raised(py)?.to_string())
 }
 
-/// The requests of a trace, its volumes laid end to end or one of them taken, as a run would see them.
+/// The requests of a trace as a run would get them, of all volumes end to end or of one.
 #[pyfunction]
 pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Rows> {
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
@@ -114,7 +114,7 @@ pub fn trace_write(py: Python, requests: &Requests, path: PathBuf) -> PyResult<(
     py.detach(write).raised(py)
 }
 
-/// The requests of a workload on a disk of so many bytes.
+/// The requests of a workload on a disk of `bytes` bytes.
 #[pyfunction]
 pub fn trace_generate(py: Python, workload: &str, bytes: u64, seed: u64) -> PyResult<Rows> {
     let generate = || -> Result<Rows, Error> {

@@ -1,13 +1,13 @@
-//! The command `smrkit`, where the package brings it.
+//! The command `smrkit`, as a part of the Python package.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// Executes the command and ends the process. The first word is the name that it was called by; `program` starts it anew.
+/// Executes the command and ends the process. The first word is the name that it was called by; `program` is the path to start it again.
 #[pyfunction]
 pub fn command(py: Python, words: Vec<OsString>, program: PathBuf) {
-    // Not by way of Python, which flushes nothing that was printed here.
+    // Ends the process here: Python's exit would not flush Rust's standard output.
     py.detach(|| std::process::exit(smrkit_cli::main(words, Ok(program)).into()))
 }

@@ -1,4 +1,4 @@
-//! Errors of the library as Python's exceptions, in the words of its arguments.
+//! Converts errors of the library to Python's exceptions, with fields named as Python's arguments.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::message::worded;
 
-/// Argument that sets a field in Python.
+/// The Python argument that sets a field.
 fn argument(field: &str) -> Cow<'static, str> {
     match field {
         "sort" => "`smrkit trace convert --sort`, or by sorting the table by its times".into(),

@@ -1,7 +1,7 @@
-//! Layers written in Python: on the simulator's own disk, checked and charged like every other, on the thread that called.
+//! Layers written in Python. They use the simulator's own disk, are checked and charged like all others, and run on the calling thread.
 //!
-//! A disk or buffer is lent to its Python object for one call and taken back; an object that is kept refuses afterwards. What
-//! Python raises is set aside, and raised again where the run was asked for.
+//! A disk or buffer is lent to a Python object for one call; an object that is kept longer refuses to work. Exceptions of the layer are set
+//! aside, and raised again by the call that asked for the run.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ impl Geometry {
         self.of.zones.iter().map(zone).collect()
     }
 
-    /// The law by which a write destroys others, with its values in tracks or sectors.
+    /// The law of shingling, with its values in tracks or sectors.
     #[getter]
     fn interference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let told = PyDict::new(py);
@@ -141,7 +141,7 @@ impl Geometry {
         Ok(told)
     }
 
-    /// Tracks to leave unwritten between two regions so that neither endangers the other; zero where the law counts sectors.
+    /// Tracks to leave unwritten between two regions so that neither endangers the other; 0 if the law counts sectors.
     #[getter]
     fn guard_tracks(&self) -> u64 {
         match self.law.guard(&self.of) {
@@ -150,7 +150,7 @@ impl Geometry {
         }
     }
 
-    /// The same in sectors; zero where the law counts tracks.
+    /// The same in sectors; 0 if the law counts tracks.
     #[getter]
     fn guard_sectors(&self) -> u64 {
         match self.law.guard(&self.of) {
@@ -159,7 +159,7 @@ impl Geometry {
         }
     }
 
-    /// What a write of sectors destroys behind it, as pairs of PBA and sectors.
+    /// The extents that a write of sectors destroys, as pairs of PBA and sectors.
     fn destroyed(&self, pba: u64, sectors: u64) -> PyResult<Vec<(u64, u64)>> {
         if pba.checked_add(sectors).is_none_or(|end| end > self.of.sectors) {
             let message = format!("{sectors} sectors from {pba} on are past the disk of {} sectors", self.of.sectors);
@@ -180,11 +180,11 @@ impl Geometry {
     }
 }
 
-/// Sectors on their way.
+/// Sectors being read or written.
 #[pyclass(frozen)]
 pub struct Buffer(Mutex<Sectors>);
 
-/// Data of `sectors` sectors, whether or not the medium holds any.
+/// Data of `sectors` sectors, also if the medium stores none.
 struct Sectors {
     data: Buf,
     count: u64,
@@ -210,7 +210,7 @@ impl Sectors {
 
 #[pymethods]
 impl Buffer {
-    /// Puts `count` sectors of another, from `first` on, at `at`.
+    /// Copies `count` sectors of another buffer, from `first` on, to `at`.
     fn put(&self, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
         let from = {
             let source = lock(&source.get().0);
@@ -229,7 +229,7 @@ impl Buffer {
 pub struct LentDisk(Mutex<Lent>);
 
 struct Lent {
-    /// Stand-in for the disk while there is none.
+    /// An empty disk that stands in while none is lent.
     disk: Disk,
     is_here: bool,
     fault: Option<Box<Fault>>,
@@ -258,7 +258,7 @@ impl LentDisk {
         self.access(py, |disk| Ok(Buffer::new(disk.buf(sectors), sectors)))
     }
 
-    /// Makes all that was written durable: what the drive's write cache holds goes to the platters.
+    /// Makes all writes durable, by emptying the drive's write cache to the platters.
     fn flush(&self, py: Python) -> PyResult<()> {
         self.access(py, Disk::flush)
     }
@@ -337,7 +337,7 @@ impl PythonLayer {
         })
     }
 
-    /// Calls a method while the disk is lent.
+    /// Calls a method of the Python layer, and lends `disk` for the call.
     fn call<T>(
         &self,
         disk: &mut Disk,
@@ -350,7 +350,7 @@ impl PythonLayer {
             lent.get().swap(disk);
             let fault = lock(&lent.get().0).fault.take();
             match (result, fault) {
-                // A fault counts even where the layer caught it: the disk does not forget.
+                // The disk's fault counts even if the layer caught the exception.
                 (_, Some(fault)) => Err(fault),
                 (Ok(value), None) => Ok(value),
                 (Err(error), None) => Err(raised(error)),
@@ -359,7 +359,7 @@ impl PythonLayer {
     }
 }
 
-/// The error of a Python layer that could not be built; the exception is kept, to be raised again with its traceback.
+/// The error of a Python layer that could not be built. The exception is set aside, to be raised again with its traceback.
 fn refused(error: PyErr) -> Error {
     let told = Error::Usage(error.to_string());
     set_aside(error);
@@ -377,12 +377,12 @@ struct Made {
     object: Py<PyAny>,
 }
 
-/// Objects that were made to learn what they offer, until they are run: making one may take long on a large drive. Comparisons ask for all
-/// capacities before the first run.
+/// Objects that were made to learn their capacity, kept for the run: making one may take long on a large drive. A comparison asks for all
+/// capacities before its first run.
 #[derive(Default)]
 struct Spares(Mutex<Vec<Made>>);
 
-/// Objects that are kept at most: where only capacities are asked for, none would go.
+/// The most objects kept: if only capacities are asked for, none is ever taken out.
 const SPARES_MAX: usize = 64;
 
 impl Made {
@@ -465,7 +465,7 @@ fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
     Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors })
 }
 
-/// A method that saves or restores a layer's state, which a layer need not have.
+/// An optional method that saves or restores a layer's state.
 fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<'py, PyAny>> {
     let found = object.getattr_opt(method)?;
     found.ok_or_else(|| {
@@ -478,8 +478,8 @@ fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Boun
 }
 
 impl PythonLayer {
-    /// Raises where `home` does not ascend: contents are found by bisection, and would later be missed at a place that is right.
-    /// At most this many LBAs are asked for, since each is a call into Python.
+    /// Raises if `home` does not ascend: contents are found by bisection, which would miss data at its right place. Only some LBAs are
+    /// checked, because each is a call into Python.
     fn check_homes(&self) {
         const ASKED: usize = 10_000;
         let sectors = self.capacity.host_sectors;
@@ -497,7 +497,7 @@ impl PythonLayer {
     }
 }
 
-/// Place of an LBA by a layer of Python.
+/// The PBA of an LBA by a Python layer's `method`.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
     Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
         Ok(pba) => Pba(pba),
@@ -523,7 +523,7 @@ impl Layer for PythonLayer {
         let done = self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "read"), (disk, lba.0, n, &self.buffer)).map(drop)
         });
-        // Who keeps the buffer finds nothing in it.
+        // Takes the data back: a layer that keeps the buffer finds it empty.
         swap(out, 0);
         done
     }
@@ -572,7 +572,7 @@ impl Layer for PythonLayer {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
     }
 
-    /// A layer that says nothing promises nothing.
+    /// `false` unless the layer says otherwise.
     fn keeps_acknowledged(&self) -> bool {
         let says = |py: Python| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
             Some(value) => value.is_truthy(),
@@ -592,7 +592,7 @@ impl Layer for PythonLayer {
         Python::attach(cut).unwrap_or_else(set_aside);
     }
 
-    /// What fails here is raised where the run was asked for.
+    /// An exception here is set aside, as this method has no error.
     fn state(&self) -> Vec<u8> {
         let saved = |py: Python| offered_state(self.object.bind(py), "state")?.call0()?.extract();
         Python::attach(saved).unwrap_or_else(|error| {
@@ -655,7 +655,7 @@ impl Layer for PythonLayer {
     }
 }
 
-/// Gauges of a dict: `cache_fill`, and others by their names. Fractions are shares, whole numbers counts, or bytes where the name says so.
+/// Reads gauges from a dict: `cache_fill`, and others by their names. Floats are shares, integers are counts, or bytes if the name says so.
 fn gauges(told: &Bound<PyAny>) -> PyResult<Gauges> {
     /// Names of gauges last as long as the process; a layer has few.
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -678,7 +678,7 @@ fn gauges(told: &Bound<PyAny>) -> PyResult<Gauges> {
     Ok(gauges)
 }
 
-/// A parameter: its name, its default, and the words that it may be, where it is one.
+/// A parameter: its name, its default, and its possible words if it is a choice.
 type Told<'py> = (String, Bound<'py, PyAny>, Vec<String>);
 
 /// The key of a parameter. Like the layer's name, it lives as long as the process.
@@ -703,7 +703,7 @@ fn key((name, default, words): Told) -> PyResult<Key> {
     Ok(Key::new(name.leak(), text.leak(), "An argument of the layer's class.", kind))
 }
 
-/// Makes a layer written in Python known by its name; `code` tells it from other versions of it.
+/// Registers a layer written in Python under its name; `code` distinguishes its versions.
 #[pyfunction]
 pub fn register(
     py: Python,
@@ -713,7 +713,7 @@ pub fn register(
     code: Option<&str>,
     parameters: Vec<Told>,
 ) -> PyResult<()> {
-    // A name is a word of the command line.
+    // The name must be usable as a word of the command line.
     if name.is_empty() || name.contains([',', '.', ' ', ':', '=']) {
         return Err(exception(py, &Error::Usage(format!("'{name}' is no name of a layer: use letters and dashes"))));
     }

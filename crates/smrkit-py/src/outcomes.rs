@@ -41,18 +41,18 @@ impl Outcomes {
         self.0.runs.len()
     }
 
-    /// The one at `at`, alone.
+    /// The outcome at `at`, alone.
     fn only(&self, at: usize) -> PyResult<Outcomes> {
         Ok(Outcomes::from_runs(vec![self.run(at)?.clone()]))
     }
 
-    /// All of them behind one another.
+    /// All outcomes of `parts`, in order.
     #[staticmethod]
     fn joined(parts: Vec<Py<Outcomes>>) -> Outcomes {
         Outcomes::from_runs(parts.iter().flat_map(|part| part.get().0.runs.clone()).collect())
     }
 
-    /// Outcome that one run over the requests of all would have given.
+    /// The outcome that a single run over all requests would have given.
     fn merged(&self, py: Python) -> PyResult<Outcomes> {
         Ok(Outcomes::from_runs(vec![Outcome::merge(&self.0.runs).raised(py)?]))
     }

@@ -93,7 +93,7 @@ fn of_dict(columns: &Bound<PyDict>) -> PyResult<RecordBatch> {
     RecordBatch::try_from_iter(named).map_err(|error| wrong(columns.py(), &error.to_string()))
 }
 
-/// One column: what has an Arrow array, a buffer, or is a list.
+/// One column: a buffer, or a list of words or whole numbers.
 fn of_values(name: &str, values: &Bound<PyAny>) -> PyResult<ArrayRef> {
     let py = values.py();
     if values.hasattr("__arrow_c_stream__")? || values.hasattr("__arrow_c_array__")? {
@@ -120,20 +120,21 @@ struct Kept(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer);
 
 impl std::panic::RefUnwindSafe for Kept {}
 
+/// A column over a buffer, such as a numpy array, without a copy of its numbers.
 fn of_buffer(buffer: PyUntypedBuffer) -> Result<ArrayRef, String> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    // Integers have 1, 2, 4 or 8 bytes, so the logarithm is the index.
+    let of_width = |types: [DataType; 4], bytes: usize| types[bytes.trailing_zeros() as usize].clone();
     let kind = match ElementType::from_format(buffer.format()) {
-        ElementType::UnsignedInteger { bytes } => {
-            [UInt8, UInt16, UInt32, UInt64][bytes.trailing_zeros() as usize].clone()
-        }
-        ElementType::SignedInteger { bytes } => [Int8, Int16, Int32, Int64][bytes.trailing_zeros() as usize].clone(),
+        ElementType::UnsignedInteger { bytes } => of_width([UInt8, UInt16, UInt32, UInt64], bytes),
+        ElementType::SignedInteger { bytes } => of_width([Int8, Int16, Int32, Int64], bytes),
         _ => return Err("holds no whole numbers: give integers, such as numpy.uint64".into()),
     };
     if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
         return Err("does not lie in one piece: use numpy.ascontiguousarray".into());
     }
     let (at, bytes, items) = (buffer.buf_ptr() as usize, buffer.len_bytes(), buffer.item_count());
-    // That of no items may lie anywhere.
+    // The pointer of an empty buffer is arbitrary.
     if bytes > 0 && at % buffer.item_size() != 0 {
         return Err("is not aligned: copy it first".into());
     }
@@ -152,7 +153,7 @@ fn wrong(py: Python, message: &str) -> PyErr {
     crate::error::exception(py, &Error::input(NAME, message.to_string()))
 }
 
-/// The requests of all batches. Errors: what no request can be, with its row.
+/// The requests of all batches. Errors: an invalid value, with its row.
 fn requests(batches: &[RecordBatch], schema: &Schema) -> Result<Vec<Request>, Error> {
     let times: Vec<_> = TIMES.iter().filter(|(name, _)| schema.column_with_name(name).is_some()).collect();
     if times.len() > 1 {

@@ -26,7 +26,7 @@ impl Rows {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Whoever asks for other types casts: the interface allows it.
+        // A requested schema may be ignored by the interface: the consumer then casts.
         let _ = requested_schema;
         let batches = RecordBatchIterator::new(self.0.clone().into_iter().map(Ok), self.0[0].schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")

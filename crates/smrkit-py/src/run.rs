@@ -1,4 +1,4 @@
-//! Runs that Python asks for: the options of the command by name and value, or a table of requests.
+//! Runs for Python: by the options of the command as names and values, or on a table of requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::watch::watched;
 /// Result of one call: outcomes, latencies, accesses.
 type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
-/// Runs what is asked for; `single` refuses more than one run. With a `baseline`, outcomes are judged next to conventional disks.
+/// Executes the requested runs; `single` refuses more than one. With a `baseline`, outcomes are judged next to conventional disks.
 #[pyfunction]
 #[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, used_sectors,
     save_state, progress))]
@@ -95,19 +95,18 @@ fn check_count(runs: usize, single: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// True if a layer written in Python may take part, as one that is named or where all are tried: it has to stay on the thread
-/// that called.
+/// True if a layer written in Python may be run, because it is named or all layers are tried. Such a run has to stay on the calling thread.
 pub fn is_in_python(options: &[pairs::Pair], tries_all: bool) -> bool {
     let own = layer::names();
     let is_named = |(name, value): &pairs::Pair| {
         ["layer", "array"].contains(&name.as_str()) && own.iter().any(|layer| value.contains(layer.as_str()))
     };
-    // A saved state names its layer in the file.
+    // A saved state may name such a layer in its file.
     let begins_with_state = options.iter().any(|(name, _)| name.replace('-', "_") == "from_state");
     (tries_all || begins_with_state) && !own.is_empty() || options.iter().any(is_named)
 }
 
-/// Does `work` on the calling thread, which keeps the interpreter's lock: what a layer raises, and Ctrl-C, ends it.
+/// Does `work` on the calling thread, which keeps the interpreter's lock. An exception of a layer ends it, and so does Ctrl-C.
 pub fn on_this_thread<T>(work: impl FnOnce(&Here) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
     let made = work(&Here);
     layer::take_aside().map_or(Ok(made), Err)

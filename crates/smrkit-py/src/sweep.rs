@@ -47,7 +47,7 @@ pub fn sweep(
     Err(first.clone_ref(py))
 }
 
-/// A sweep whose tasks are computed elsewhere.
+/// A sweep whose tasks are computed by other processes.
 #[pyclass(frozen)]
 pub struct SweepPlan {
     tasks: Vec<Task>,
@@ -85,7 +85,7 @@ impl SweepPlan {
         texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
     }
 
-    /// Completes the store, once the tasks were computed.
+    /// Completes the store, after the tasks were computed.
     fn end(&self, py: Python) -> PyResult<()> {
         self.store.tidy().raised(py)
     }
@@ -122,8 +122,8 @@ pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
     Ok(table::table(&rows, &table::shown(&rows)).raised(py)?.text())
 }
 
-/// For runs that differ in their seed alone n, mean and 95 % confidence interval of some keys, or of those that the table shows, as JSON;
-/// with `compare`, a key and two values of it, their paired comparison.
+/// For runs that differ only in their seed: n, mean and 95 % confidence interval of some keys, or of the table's, as JSON. With `compare`,
+/// a key and two values of it: their paired comparison.
 #[pyfunction]
 pub fn statistics(
     py: Python,

@@ -1,6 +1,6 @@
-//! Work on a thread of its own, while the calling thread looks for Ctrl-C and says how far it is.
+//! Work on a separate thread, while the calling thread checks for Ctrl-C and reports the progress.
 //!
-//! The simulator never calls Python this way: the calling thread asks every 50 ms, without the interpreter's lock in between.
+//! So the simulator never calls Python: the calling thread checks every 50 ms, and releases the interpreter's lock in between.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit_options::COMMIT;
 
-/// Time between looks of the calling thread.
+/// Time between checks of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time that the work has to notice that it should end; after that nobody waits for it.
+/// Time that the work has to notice that it should end; after that, it is left behind.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Watches work, and ends it.
@@ -40,7 +40,7 @@ impl Watcher {
         self.0.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says how far the work is, where that has changed since `said`.
+    /// Reports the progress, if it has changed since `said`.
     fn say(&self, progress: &Bound<PyAny>, said: &mut Option<At>) -> PyResult<()> {
         let at = self.at().clone();
         if said.as_ref() == Some(&at) {
@@ -84,8 +84,8 @@ impl Stage for Watcher {
     }
 }
 
-/// Does `work`; `progress` is called with the share that is done and what is being done. What it raises ends the work, and
-/// so does Ctrl-C.
+/// Does `work`, and calls `progress` with the share that is done and the current stage. An exception of that ends the work, and so does
+/// Ctrl-C.
 pub fn watched<T: Send + 'static>(
     py: Python,
     progress: Option<&Bound<PyAny>>,
@@ -94,7 +94,7 @@ pub fn watched<T: Send + 'static>(
     let watcher = Watcher::default();
     let (sender, result) = mpsc::sync_channel(1);
     let (own, result) = (watcher.clone(), Mutex::new(result));
-    // Nobody listens where it was left behind.
+    // Sending fails if the work was left behind; nobody needs the result then.
     std::thread::spawn(move || drop(sender.send(work(&own))));
     let wait = |time| py.detach(|| result.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time));
     let mut said = None;

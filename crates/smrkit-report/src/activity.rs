@@ -1,6 +1,6 @@
-//! A mount's or a served drive's activity as text: what `smrkit top` shows.
+//! The activity of a mount or a served drive as text, for `smrkit top`.
 //!
-//! Rates are those between two reports; without a first one, since the mount.
+//! Rates are those between two reports; with one report, those since the mount.
 
 use serde_json::Value;
 use smrkit::quantity::Bytes;
@@ -10,12 +10,12 @@ use crate::format::{bytes, count, counted, nanos, rate, seconds as duration};
 /// Width of the bar that shows the disk.
 const BAR: usize = 60;
 
-/// The page of `report`, with rates since `last`.
+/// The text for `report`, with rates since `last`.
 pub fn page(report: &Value, last: Option<&Value>) -> String {
     if report["kind"] == "drive" { drive(report, last) } else { mount(report, last) }
 }
 
-/// Page on the work of a served drive.
+/// The text on a served drive.
 fn drive(report: &Value, last: Option<&Value>) -> String {
     let number = |key: &str| number(report, key);
     let since = |key: &str| number(key) - last.map_or(0, |last| last[key].as_u64().unwrap_or_default());
@@ -85,11 +85,11 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     )
 }
 
-/// The page of a mount.
+/// The text on a mount.
 fn mount(report: &Value, last: Option<&Value>) -> String {
     let mounted_s = |report: &Value| report["mounted_s"].as_f64().unwrap_or(0.0);
     let seconds = (mounted_s(report) - last.map_or(0.0, mounted_s)).max(1e-3);
-    // Since the last report, and since the mount.
+    // Both: since the last report, and since the mount.
     let both = |key: &str| {
         let of = |report: &Value| number(&report["statistics"], key) as f64;
         (of(report) - last.map_or(0.0, of), of(report))
@@ -170,7 +170,7 @@ fn space(report: &Value) -> String {
     )
 }
 
-/// The disk by what may be done with it, as a bar.
+/// The disk's granules by state, as a bar.
 fn surface(report: &Value) -> String {
     let counts = &report["usage"]["counts"];
     let parts = [("readable", 'R'), ("not_writable", 'x'), ("write_once", 'o'), ("writable", '.')];
@@ -191,7 +191,7 @@ fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or(0)
 }
 
-/// A text, or a path that is none and comes as bytes.
+/// The text at `key`. A path that is no UTF-8 is in the report as bytes.
 pub(crate) fn text_of(of: &Value, key: &str) -> String {
     match &of[key] {
         Value::Array(bytes) => {

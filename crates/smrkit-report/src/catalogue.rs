@@ -1,4 +1,4 @@
-//! Layers and drives as JSON: what `--json` of their lists gives, and Python's lists.
+//! Layers and drives as JSON, for `--json` of their lists and for Python's lists.
 
 use serde_json::{Value, json};
 use smrkit::drive::catalogue::{Identified, Model, nearest_model, recording_in_words};
@@ -53,7 +53,7 @@ pub fn drive(drive: &Drive) -> Value {
     })
 }
 
-/// What is known of a disk by its model: how it records, by whose word, and which drive is simulated in its place.
+/// The sentence on a disk that its model string identifies: how it records, the source, and the drive that is simulated in its place.
 pub fn identified(disk: &Identified) -> String {
     match disk {
         Identified::Known(_, model) => {
@@ -75,7 +75,8 @@ pub fn identified(disk: &Identified) -> String {
     }
 }
 
-/// True of numbers that Seagate (STEL8000100), Western Digital (WDBBGB0040HBK) and Toshiba (HDTB410EK3AA) print on boxes with a disk in them.
+/// True for model numbers of external disks, as Seagate (STEL8000100), Western Digital (WDBBGB0040HBK) and Toshiba (HDTB410EK3AA) print
+/// them.
 fn is_box(name: &str) -> bool {
     let name = name.trim().to_ascii_uppercase();
     let is_then_digits = |rest: &str, letters: usize| {

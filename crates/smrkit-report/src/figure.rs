@@ -12,16 +12,16 @@ pub struct Figure {
     pub name: String,
     /// The title.
     pub title: String,
-    /// A sentence that says how to read it, or why it is empty.
+    /// A sentence on how to read the figure, or why it is empty.
     pub note: String,
-    /// The panels; none where there is nothing to show.
+    /// The panels; none if there is nothing to show.
     pub panels: Vec<Panel>,
 }
 
 /// A pair of axes and what is drawn between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// A heading of its own, where a figure has several panels.
+    /// Its heading, if the figure has several panels.
     pub title: Option<String>,
     /// The horizontal axis.
     pub x: Axis,
@@ -49,20 +49,20 @@ pub enum Body {
         /// The parts, from the left.
         parts: Vec<BarPart>,
     },
-    /// Horizontal bars, one a row, each with what is not known of it, and what was measured.
+    /// Horizontal bars, one a row, each with its range of uncertainty and a measured value.
     Estimates(Vec<Estimate>),
 }
 
-/// A bar of which something is not known.
+/// A bar whose length is uncertain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The row's name.
     pub name: String,
     /// Its length.
     pub value: f64,
-    /// From where to where the true value may lie.
+    /// The range of the true value.
     pub range: Option<(f64, f64)>,
-    /// What somebody has measured.
+    /// A measured value, if there is one.
     pub measured: Option<f64>,
     /// The text after it.
     pub text: String,
@@ -71,7 +71,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The rightmost of all that is drawn of it.
+    /// The right end of everything drawn for it.
     fn end(&self) -> f64 {
         self.value.max(self.range.map_or(0.0, |range| range.1)).max(self.measured.unwrap_or(0.0))
     }
@@ -145,14 +145,14 @@ impl Figure {
         Figure::new(name, title, "", [Panel::lines(None, x, y, series)])
     }
 
-    /// Gives the panels one horizontal range, so that they can be compared from top to bottom.
+    /// Sets one horizontal range for all panels, so that they can be compared from top to bottom.
     pub fn share_x(&mut self) {
         let Some(first) = self.panels.first() else { return };
         let range = first.x.range(self.panels.iter().flat_map(|p| p.points().map(|(x, _)| x)));
         self.panels.iter_mut().for_each(|p| p.x.fixed = Some(range));
     }
 
-    /// Gives the panels of lines one vertical range, so that they can be compared side by side.
+    /// Sets one vertical range for all panels of lines, so that they can be compared side by side.
     pub fn share_y(&mut self) {
         let Some(first) = self.panels.first() else { return };
         let guides = self.panels.iter().flat_map(|p| p.guides.iter().map(|guide| guide.0));
@@ -170,7 +170,7 @@ impl Figure {
 impl Figure {
     /// The legend: the named series and parts that some panel draws, each name once.
     pub(crate) fn legend(&self) -> Vec<Key> {
-        // A name keeps the place of the first panel that knows it, even if only a later one draws it.
+        // A name keeps the place of the first panel that has it, even if only a later one draws it.
         let mut keys: Vec<(Key, bool)> = Vec::new();
         for (key, drawn) in self.panels.iter().flat_map(Panel::keys) {
             match keys.iter_mut().find(|(old, _)| old.name == key.name) {
@@ -219,13 +219,13 @@ impl Panel {
         }
     }
 
-    /// The points of its lines that its axes can show.
+    /// The points of its lines that lie on its axes.
     pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         let series = if let Body::Lines(series) = &self.body { series.as_slice() } else { &[] };
         series.iter().flat_map(|s| self.stretches(s)).flatten()
     }
 
-    /// The points of a series that the axes can show, taken apart at its gaps.
+    /// The points of a series that lie on the axes, split at its gaps.
     pub(crate) fn stretches(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
         let shown = |p: &&(f64, f64)| self.x.takes(p.0) && self.y.takes(p.1);
         let stretches = series.points.split(|point| point.1.is_nan());
@@ -301,7 +301,7 @@ pub struct Axis {
     pub from_zero: bool,
     /// The form of its numbers.
     pub numbers: Numbers,
-    /// The range to draw, where the data of this panel alone shall not decide.
+    /// The range to draw, if it does not follow from this panel's data alone.
     pub fixed: Option<(f64, f64)>,
 }
 
@@ -384,7 +384,7 @@ impl Colour {
     pub const PINK: Colour = Colour(0xCC, 0x79, 0xA7);
     /// The last of the palette, too dark for dark ground.
     const WINE: Colour = Colour(0x88, 0x22, 0x55);
-    /// The colour that can't be seen on dark ground, and the one that stands for it there.
+    /// A colour that can't be seen on a dark background, and its replacement there.
     pub const ON_DARK: (Colour, Colour) = (Colour::WINE, Colour(0xF0, 0xE4, 0x42));
     /// The palette of runs and series; `GREY` is kept for the conventional disk.
     pub const PALETTE: [Colour; 7] = [
@@ -402,18 +402,18 @@ impl Colour {
         Colour::PALETTE[n % Colour::PALETTE.len()]
     }
 
-    /// As CSS writes it.
+    /// The colour as CSS writes it.
     pub fn hex(self) -> String {
         format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
     }
 }
 
-/// The colours of what is no data: text, axes, grid.
+/// The colours of text, axes and grid.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     /// Text.
     pub ink: Colour,
-    /// Text that steps back.
+    /// Less important text.
     pub pale: Colour,
     /// Axes.
     pub rule: Colour,

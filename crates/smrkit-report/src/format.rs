@@ -1,9 +1,9 @@
 //! Numbers as people read them: three or four digits and a unit.
 
-/// Stands for a value that does not exist.
+/// The text for a value that does not exist.
 pub const NONE: &str = "-";
 
-/// A number with about three digits that count: `0.0123`, `3.49`, `5,980`, `1.2 M`.
+/// A number with about three significant digits: `0.0123`, `3.49`, `5,980`, `1.2 M`.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -21,10 +21,10 @@ pub fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A number with so many digits behind the point, or rounded to tens (-1), hundreds (-2) and so on: `1,178.30`, `1,200`.
+/// A number with `digits` decimals, or rounded to tens (-1), hundreds (-2) and so on: `1,178.30`, `1,200`.
 pub fn fixed(value: f64, digits: i32) -> String {
     let unit = 10_f64.powi(digits.min(0).abs());
-    // The formatter rounds behind the point alone, and halves to even.
+    // The formatter rounds decimals only, and halves to even.
     let rounded = if digits <= 0 { (value / unit).round() * unit } else { value };
     let text = format!("{:.*}", digits.max(0) as usize, rounded.abs());
     let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |point| text.split_at(point));
@@ -50,7 +50,7 @@ pub fn seconds(value: f64) -> String {
     format!("{} {unit}", short(value / unit_s))
 }
 
-/// From one time in seconds to a longer one, in the unit of that unless it is too coarse.
+/// A range of times in seconds, in the unit of the longer one unless that is too coarse.
 pub fn seconds_between(low: f64, high: f64) -> String {
     let (unit_s, _) = unit_of(high);
     let first = if low < unit_s { seconds(low) } else { short(low / unit_s) };
@@ -92,7 +92,7 @@ pub fn byte_unit(size: f64) -> (f64, &'static str) {
 /// A unit that fits times up to `longest_s` on a linear axis: seconds in it, and its name.
 pub fn time_unit(longest_s: f64) -> (f64, &'static str) {
     match longest_s {
-        // What would be rounded up to the next unit is told in that.
+        // A time that would be rounded up to the next unit is written in that unit.
         s if s < 0.9995e-3 => (1e-6, "µs"),
         s if s < 0.9995 => (1e-3, "ms"),
         s if s < 600.0 => (1.0, "s"),
@@ -112,17 +112,17 @@ pub fn ratio(value: Option<f64>) -> String {
     value.map_or(NONE.into(), short)
 }
 
-/// Text from a file or a path without the characters that steer a terminal.
+/// Text from a file or a path, without terminal control characters.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// `part` of `whole` in percent; `-` where there is no whole.
+/// `part` of `whole` in percent; `-` if `whole` is 0.
 pub fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{} %", short(100.0 * part / whole)) } else { NONE.into() }
 }
 
-/// Text with the characters that HTML gives a meaning written out.
+/// Text with HTML's special characters escaped.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -138,7 +138,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A command of smrkit as shells take it: the words after the program's name, quoted where a shell would take them apart.
+/// A smrkit command for a shell, from the words after the program's name. Words that a shell would split are quoted.
 pub fn command(words: impl Iterator<Item = String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/@%+".contains(c);
     let quoted = |word: String| match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,11 +1,11 @@
-//! A table as text, and how it looks on a terminal.
+//! A table of text, and its layout on a terminal.
 
 use comfy_table::Width::Fixed;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::format::{NONE, WIDTH};
 
-/// Columns that the longest word of a run's name gets at most.
+/// The most columns that are kept free for the longest word of a run's name.
 const NAME_WIDTH: u16 = 24;
 
 /// Lines above the first row: the header, and a rule.
@@ -28,12 +28,12 @@ impl Grid {
         Grid { header: header.map(str::to_string).into(), ..Grid::default() }
     }
 
-    /// For a terminal: the first column to the left, numbers to the right.
+    /// The table for a terminal, with the first column to the left and numbers to the right.
     pub fn text(&self) -> String {
         self.text_within(WIDTH)
     }
 
-    /// For a terminal with this many columns: cells are broken where the table would be wider.
+    /// The table for a terminal with `width` columns. Cells are broken if the table would be wider.
     pub fn text_within(&self, width: usize) -> String {
         let mut table = Table::new();
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
@@ -47,10 +47,10 @@ impl Grid {
                 column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
             }
         }
-        // A word of a run's name is not broken, as far as there is room.
+        // Words of a run's name are not broken if there is room.
         let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
         let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
-        // What the other columns leave is its own.
+        // The first column gets all room that the others leave.
         let left = (width + self.widest(0) + 2).saturating_sub(self.width()).min(self.widest(0) + 2);
         let longest = if width < WIDTH { longest.max(left) } else { longest };
         if let Some(column) = table.column_mut(0) {
@@ -70,7 +70,7 @@ impl Grid {
         text.lines().enumerate().map(paint).collect::<Vec<_>>().join("\n")
     }
 
-    /// Itself where it fits a terminal with this many columns, or several grids that do: each begins with the first column.
+    /// The table itself if it fits `width` columns, or several that do, each beginning with the first column.
     pub fn stacked(&self, width: usize) -> Vec<Grid> {
         let (mut parts, mut part) = (Vec::new(), vec![0]);
         for column in 1..self.header.len() {
@@ -90,7 +90,7 @@ impl Grid {
         parts.into_iter().map(of).collect()
     }
 
-    /// Columns of a terminal that it takes with no cell broken.
+    /// Its width in columns of a terminal, with no cell broken.
     fn width(&self) -> usize {
         (0..self.header.len()).map(|i| self.widest(i) + 2).sum()
     }

@@ -1,4 +1,4 @@
-//! Name and colour of each run of a comparison, which table, page and figures share.
+//! The name and colour of each run of a comparison, used by tables, pages and figures.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use smrkit::stats::outcome::{Outcome, Scalar};
 use crate::figure::{Colour, Style};
 use crate::format;
 
-/// The runs, and behind them the drive that was measured, where there is one: what the host saw of each.
+/// The runs, and after them the measured drive, if there is one, as an outcome with the host's view only.
 pub fn beside(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Outcome> {
     runs.iter().chain(measured.map(|measured| &measured.run)).cloned().collect()
 }
 
-/// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
+/// The name of each run: its array's level, its layer, and the settings that differ from other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
     let plain: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
     let numbered = |(i, name): (usize, &String)| match plain[..i].iter().filter(|before| *before == name).count() {
@@ -25,7 +25,7 @@ pub fn names(runs: &[Outcome]) -> Vec<String> {
 }
 
 fn name(run: &Outcome, runs: &[Outcome]) -> String {
-    // Of an array its level leads: `raid5 rmw`.
+    // The name of an array's run begins with its level: `raid5 rmw`.
     let level = run.array.as_deref().and_then(|array| array.split(':').next());
     let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([layer(&run.layer).into()]).collect();
     let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
@@ -53,14 +53,14 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     words.join(" ")
 }
 
-/// A layer's name for people: what has no shingling is known by another word than the key.
+/// A layer's name for people: a layer without shingling is called otherwise than by its key.
 fn layer(name: &str) -> &str {
     if name == BASELINE { "conventional (CMR)" } else { name }
 }
 
 /// The layers and parameters of a run's drives that differ from those in the same places of the runs `alike`.
 fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
-    // Where no array's members differ, each has its parameters itself.
+    // If the members of an array do not differ, the array's outcome has the parameters.
     let is_mixed = alike.iter().any(|run| run.parameters.is_empty());
     let of: fn(&Outcome) -> &[Outcome] = if is_mixed { Outcome::drives } else { std::slice::from_ref };
     let (mut layers, mut parameters) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
@@ -70,7 +70,7 @@ fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
             layers.push(layer(&drive.layer).to_string());
         }
         for (key, value) in &drive.parameters {
-            // What was asked for, not what `auto` made of it, tells runs apart.
+            // Compares the values asked for, as `auto` may give each run another one.
             let differs = |other: &Outcome| other.layer == drive.layer && asked(other, key) != asked(drive, key);
             if others().any(differs) {
                 parameters.entry(key).or_default().push(scalar(value));

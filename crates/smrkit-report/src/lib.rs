@@ -1,4 +1,4 @@
-//! Results for people: tables for a terminal, and pages that open offline, whose charts a browser draws and saves.
+//! Presents results: tables for a terminal, and pages that open offline, with charts that a browser draws and saves.
 //!
 //! Everything is a pure function of outcomes (or of a trace's statistics, or of a mount's report) and returns text; files
 //! are their caller's. [`text`] and [`report`] show runs next to each other; what else wants a table or a page makes it of

@@ -1,4 +1,4 @@
-//! The members of arrays: a line each, or a summary of each array where there are many.
+//! Tables of the members of arrays: a line for each, or a summary of each array if there are many.
 
 use smrkit::stats::outcome::{LISTED_MAX, Outcome};
 
@@ -22,7 +22,7 @@ pub fn member_names(run: &Outcome) -> Vec<String> {
     members.iter().enumerate().map(name).collect()
 }
 
-/// The table of the members; `None` where no run is of an array.
+/// The table of the members; `None` if no run is of an array.
 pub fn members(runs: &[Outcome]) -> Option<Grid> {
     match runs.iter().map(|run| run.members.len()).sum() {
         0 => None,
@@ -31,7 +31,7 @@ pub fn members(runs: &[Outcome]) -> Option<Grid> {
     }
 }
 
-/// A row a member.
+/// A table with a row for each member.
 fn lines(runs: &[Outcome]) -> Grid {
     let header = ["run", "member", "busy", "cleaning", "commands", "amplification", "mean", "longest", "over 7 s"];
     let mut grid = Grid::new(header);
@@ -53,7 +53,7 @@ fn lines(runs: &[Outcome]) -> Grid {
     grid
 }
 
-/// A row a run.
+/// A table with a row for each run.
 fn summary(runs: &[Outcome]) -> Grid {
     let header = ["run", "members", "least busy", "median", "busiest", "most amplified", "longest command", "over 7 s"];
     let mut grid = Grid::new(header);
@@ -76,7 +76,7 @@ fn summary(runs: &[Outcome]) -> Grid {
     grid
 }
 
-/// The numbers of the least busy member, the one in the middle, and the busiest, of an array.
+/// The numbers of an array's least busy member, the median one, and the busiest.
 pub fn by_busy(run: &Outcome) -> [usize; 3] {
     let mut order: Vec<usize> = (0..run.members.len()).collect();
     order.sort_by_key(|&at| run.members[at].working_ns());
@@ -89,15 +89,15 @@ pub fn share(part_ns: u64, run: &Outcome) -> String {
     format::percent(part_ns as f64, span_ns(run) as f64)
 }
 
-/// From the beginning of counting to the last completion, or until what was rebuilt was whole. A member that worked for longer still
-/// (a write cache may, or a rebuild that was cut short) makes it longer: nothing is busy for more than all of the time.
+/// Time from the beginning of counting to the last completion, or to the end of a rebuild. At least the time of the busiest member, which
+/// may work longer (a write cache, or a rebuild that was cut short), so that no share exceeds 1.
 fn span_ns(run: &Outcome) -> u64 {
     let whole = run.rebuild.as_ref().map_or(0, |rebuild| rebuild.begin_ns + rebuild.elapsed_ns);
     let worked = run.members.iter().map(|member| member.working_ns().max(member.cleaning.ns)).max();
     run.elapsed_ns.max(whole).max(worked.unwrap_or(0))
 }
 
-/// A latency; `-` where no request was counted.
+/// A latency; `-` if no request was counted.
 pub fn some_latency(member: &Outcome, ns: u64) -> String {
     if member.latency_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() }
 }

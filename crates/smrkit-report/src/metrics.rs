@@ -1,13 +1,13 @@
-//! The report of a mount or a served drive as text for Prometheus: one table says which numbers, under which names.
+//! The report of a mount or a served drive as text for Prometheus, by a table of numbers and their names.
 
 use serde_json::Value;
 use smrkit::stats::latency::step_end;
 
 use crate::activity::text_of;
 
-/// A number of a report, or an object of them, whose keys become values of a label.
+/// A number of a report, or an object of numbers, whose keys become values of a label.
 struct Metric {
-    /// Its name, less what all have in common.
+    /// Its name, without the common prefix.
     name: &'static str,
     kind: Kind,
     /// Place in the report, as a JSON pointer.
@@ -20,7 +20,7 @@ struct Metric {
 enum Kind {
     Counter,
     Gauge,
-    /// Pairs of a number of nanoseconds at most and a count; their sum is beside them.
+    /// Pairs of an upper end in nanoseconds and a count; their sum is in the report beside them.
     Histogram,
 }
 
@@ -30,7 +30,7 @@ const fn metric(kind: Kind, name: &'static str, at: &'static str, help: &'static
 
 use Kind::{Counter, Gauge, Histogram};
 
-/// What a served drive tells. Seconds are the drive's.
+/// Metrics of a served drive. Seconds are by the drive's clock.
 const DRIVE: [Metric; 18] = [
     metric(Counter, "served_seconds_total", "/served_ns", "Time that has passed since the server began."),
     metric(Counter, "cleaning_seconds_total", "/cleaning_ns", "Time that drives spent on work of their own."),
@@ -52,7 +52,7 @@ const DRIVE: [Metric; 18] = [
     metric(Gauge, "map_bytes", "/map_bytes", "Memory of the layers' maps."),
 ];
 
-/// What a mount tells.
+/// Metrics of a mount.
 const MOUNT: [Metric; 17] = [
     metric(Counter, "mounted_seconds_total", "/mounted_s", "Time since the mount."),
     metric(Counter, "requests_total", "/requests", "Requests of the kernel."),
@@ -73,7 +73,8 @@ const MOUNT: [Metric; 17] = [
     metric(Gauge, "read_only", "/read_only", "1 if nothing can be written."),
 ];
 
-/// Upper ends of the buckets, with those at which stalls are counted. A latency may be in the next bucket if it is less than 3 % shorter.
+/// Upper ends of the buckets, with those at which stalls are counted. A latency less than 3 % below an end may be counted in the next
+/// bucket.
 const BOUNDS_S: [f64; 15] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 7.0, 30.0];
 
@@ -101,7 +102,7 @@ fn label(key: &str, value: &str) -> String {
 fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Value) {
     let at = if metric.kind == Histogram { format!("{}_histogram_ns", metric.at) } else { metric.at.to_string() };
     let kind = ["counter", "gauge", "histogram"][metric.kind as usize];
-    // A drive without a persistent cache has none to fill.
+    // A report may lack a number: a drive without a persistent cache has no fill.
     let Some(found) = report.pointer(&at).filter(|found| !found.is_null()) else { return };
     *text += &format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
     let scale = if at.ends_with("_ns") { 1e-9 } else { 1.0 };
@@ -123,7 +124,7 @@ fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Val
 }
 
 fn add_histogram(text: &mut String, name: &str, labels: &str, steps: &Value, sum_s: f64) {
-    // The last step ends at the longest latency so far. Here it ends where it always will, so that no bucket's count falls.
+    // The report's last step ends at the longest latency so far. Its fixed end is used instead, so that no bucket's count ever falls.
     let steps = steps.as_array().into_iter().flatten();
     let steps = steps.filter_map(|step| Some((step_end(step[0].as_u64()?) as f64, step[1].as_u64()?)));
     let steps: Vec<(f64, u64)> = steps.collect();

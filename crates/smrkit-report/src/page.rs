@@ -19,7 +19,7 @@ use crate::table::{about, cost, headline, optional, pause_table, pauses_told, po
 pub struct Section {
     /// Its heading.
     pub heading: String,
-    /// What it belongs to: sections of one topic that follow each other are folded together. Without one it is shown.
+    /// Its topic: consecutive sections of one topic are folded together. A section without a topic is always shown.
     pub topic: Option<&'static str>,
     /// Paragraphs.
     pub text: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Section {
     pub cards: Vec<Card>,
     /// A table below them.
     pub table: Option<Grid>,
-    /// Texts to copy, with what each is, at the end.
+    /// Texts to copy, each with its description, at the end.
     pub copied: Vec<(&'static str, String)>,
 }
 
@@ -62,8 +62,8 @@ impl Section {
     }
 }
 
-/// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic, with the command that made the runs
-/// where there was one.
+/// The page of `smrkit run --report`: the most telling figure, the comparison, the rest by topic and, if there is one, the command of the
+/// runs.
 pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<String>) -> String {
     let seen = beside(runs, measured);
     let (mut first, verdicts) = (series::telling(&seen), verdict_table(runs));
@@ -96,7 +96,7 @@ pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<Str
     page(&title(runs), &sections)
 }
 
-/// What was asked of which disk.
+/// The title: the demand and the disk.
 fn title(runs: &[Outcome]) -> String {
     let what = runs.first().and_then(|run| run.replayed.trace.as_deref().or(run.replayed.workload.as_deref()));
     let disks: Vec<&str> = distinct(runs.iter().map(|run| run.array.as_deref().unwrap_or(&run.drive)));
@@ -126,7 +126,7 @@ pub fn facts(runs: &[Outcome]) -> Grid {
     facts
 }
 
-/// A page of sections; the first paragraph describes it where links to it are shown.
+/// A page of sections. Its first paragraph is the description in previews of links to it.
 pub fn page(title: &str, sections: &[Section]) -> String {
     let mut body = String::new();
     let mut charts = Vec::new();
@@ -157,7 +157,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
     )
 }
 
-/// A picture of the title, for where a link to the page is shown.
+/// A picture of the title, for previews of links to the page.
 fn preview(title: &str) -> String {
     let lines = crate::format::wrapped("", title, 44);
     let text = |(nth, line): (usize, &str)| format!("<text x='60' y='{}'>{}</text>", 140 + 70 * nth, escape(line));
@@ -207,13 +207,13 @@ fn part(number: usize, section: &Section, charts: &mut Vec<Value>) -> String {
     body + "</section>\n"
 }
 
-/// Links to the sections, below the first of them, where there are more than a screen shows.
+/// Links to the sections, shown below the first one if there are many.
 fn contents(sections: &[Section]) -> String {
     let headed = sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
     let links: Vec<String> = headed
         .map(|(number, section)| format!("<li><a href=\"#section{number}\">{}</a></li>\n", escape(&section.heading)))
         .collect();
-    // Topics that are folded are contents themselves.
+    // Folded topics already serve as contents.
     if links.len() < CONTENTS_FROM || sections.iter().any(|section| section.topic.is_some()) {
         return String::new();
     }
@@ -269,7 +269,7 @@ fn css(colour: Colour) -> String {
     if colour == Colour::ON_DARK.0 { format!("var(--swapped,{})", colour.hex()) } else { colour.hex() }
 }
 
-/// The charts and their script, with what draws them where there is a chart.
+/// The data of the charts and the scripts; the one that draws charts only if there are any.
 fn scripts(mut charts: Vec<Value>) -> String {
     let times = share_times(&mut charts);
     let drawing = if charts.is_empty() { "" } else { CHART };
@@ -279,13 +279,13 @@ fn scripts(mut charts: Vec<Value>) -> String {
         "themes": {"light": theme(Theme::LIGHT, "#fff"), "dark": theme(Theme::DARK, "#181818")},
         "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
     });
-    // `<` can only stand in a JSON string; written so, no text can end the script.
+    // `<` occurs in JSON only within strings; escaped, no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
     format!("<script>\nconst page = {data};\n{drawing}{SCRIPT}</script>\n")
 }
 
-/// Takes the values of x out of the lines, which have their place among the returned ones in its stead: a run's windows of time
-/// are the same in most of its charts.
+/// Moves the x values of lines to a shared list, which is returned, and leaves their index: most charts of a run have the same windows of
+/// time.
 fn share_times(charts: &mut [Value]) -> Vec<Value> {
     let mut times: Vec<Value> = Vec::new();
     for line in charts.iter_mut().filter_map(|chart| chart.get_mut("series")?.as_array_mut()).flatten() {
@@ -298,7 +298,7 @@ fn share_times(charts: &mut [Value]) -> Vec<Value> {
     times
 }
 
-/// A panel as data for `chart.js`; what can be hidden carries the number of its key in `legend`.
+/// A panel as data for `chart.js`. A series that can be hidden has the number of its key in `legend`.
 pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
     let key = |name: &str| legend.iter().position(|key| key.name == name);
     let (x_range, y_range) = panel.ranges();
@@ -327,7 +327,7 @@ pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
     data
 }
 
-/// The colours of what is no data, on a page of this theme.
+/// The colours of text, axes and grid, on a page of this theme.
 fn theme(theme: Theme, page: &str) -> Value {
     json!({
         "ink": theme.ink.hex(), "pale": theme.pale.hex(), "rule": theme.rule.hex(), "grid": theme.grid.hex(), "page": page,
@@ -358,13 +358,13 @@ fn axis(axis: &Axis, range: (f64, f64)) -> Value {
     json!({"label": axis.label, "log": axis.log, "form": form, "range": range})
 }
 
-/// A number with five digits that count: more can't be seen, and pages stay small.
+/// A number with five significant digits: more can't be seen, and pages stay small.
 fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// Draws all charts, in the page's theme, again when that changes; hides and shows what a legend's key names; joins zooming and hovering
-/// of charts over the same quantity; saves charts; sorts tables; hands out the data.
+/// Draws all charts in the page's theme, and again when that changes; hides and shows series by the legend; links zooming and hovering of
+/// charts over the same quantity; saves charts; sorts tables; saves the data.
 const SCRIPT: &str = include_str!("page.js");
 
 /// Draws one chart.
@@ -374,7 +374,7 @@ const CHART: &str = include_str!("chart.js");
 const SAVE: &str =
     "<figcaption><button data-format=\"svg\">SVG</button><button data-format=\"png\">PNG</button></figcaption>";
 
-/// A table whose header sorts it; the best row is marked. It scrolls by itself where it is wider than the page.
+/// A table that its header sorts, with the best row marked. It scrolls by itself if it is wider than the page.
 fn table(grid: &Grid, heading: &str) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };
     let cell = |(i, cell): (usize, &String)| match cell.as_str() {
@@ -399,7 +399,7 @@ fn table(grid: &Grid, heading: &str) -> String {
     )
 }
 
-/// Sections from which on a page has links to them.
+/// The least number of sections for which a page has links to them.
 const CONTENTS_FROM: usize = 4;
 
 /// Buttons that hand out the page's data as files.

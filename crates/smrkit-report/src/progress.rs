@@ -1,5 +1,5 @@
-//! A progress bar with rate and time left, on a terminal only. By hand: it adds up runs of several threads, and indicatif would bring
-//! crates that nothing else needs.
+//! A progress bar with rate and time left, on a terminal only. Written by hand: it adds up runs of several threads, and indicatif would
+//! bring crates that nothing else needs.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -12,15 +12,15 @@ use smrkit::request::Progress;
 
 use crate::format;
 
-/// Time between two looks of the bar.
+/// Time between two updates of the bar.
 const REDRAW_EVERY: Duration = Duration::from_millis(200);
-/// Ends a line that is written over, and clears what stood there.
+/// Returns to the start of the line, and clears it.
 const CLEAR: &str = "\r\x1b[2K";
 
 /// A bar over several runs, on standard error.
 pub struct ProgressBar {
     state: Arc<Mutex<RunsProgress>>,
-    /// The thread that draws, and what ends it.
+    /// The thread that draws, and the channel that ends it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -29,13 +29,13 @@ struct RunsProgress {
     what: String,
     /// Share of each run that is done.
     runs: Vec<f64>,
-    /// Work of the run that was heard of last.
+    /// Stage of the run that reported last.
     note: String,
     begin: Instant,
 }
 
 impl ProgressBar {
-    /// A bar over `runs` runs, `what` for short, as wide as `columns` tells; it shows nothing without that.
+    /// A bar over `runs` runs, labelled `what`, with the width that `columns` returns. Without `columns`, it shows nothing.
     pub fn new(runs: usize, what: &str, columns: Option<fn() -> usize>) -> ProgressBar {
         let state =
             RunsProgress { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
@@ -60,7 +60,7 @@ fn lock(state: &Mutex<RunsProgress>) -> MutexGuard<'_, RunsProgress> {
     state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Writes over the line that stands there. A terminal that has gone away loses nothing.
+/// Overwrites the current line. Errors are ignored: the terminal may have been closed.
 fn draw(line: &str) {
     let mut to = std::io::stderr().lock();
     let _ = write!(to, "{CLEAR}{line}").and_then(|()| to.flush());
@@ -74,7 +74,7 @@ impl RunsProgress {
         which + &self.note
     }
 
-    /// All of it after so many seconds, in one line of a terminal so wide.
+    /// The whole bar after `elapsed` seconds, as one line of `width` columns.
     fn line(&self, width: usize, elapsed: f64) -> String {
         let share = self.runs.iter().sum::<f64>() / self.runs.len().max(1) as f64;
         let left = if share > 0.0 { whole_seconds(elapsed * (1.0 - share) / share) } else { format::NONE.into() };
@@ -125,7 +125,7 @@ impl Drop for ProgressBar {
     fn drop(&mut self) {
         if let Some((end, drawn)) = self.drawing.take() {
             drop(end);
-            // A panic there has been told.
+            // A panic of the thread has been printed already.
             let _ = drawn.join();
         }
     }

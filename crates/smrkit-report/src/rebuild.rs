@@ -1,4 +1,4 @@
-//! A rebuild or a scrub: its table, and its figures: its course and the host's latency, and what the new member was busy with.
+//! The table of a rebuild or a scrub, and its figures: the progress, the host's latency, and the new member's work.
 
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
@@ -24,7 +24,7 @@ pub const WORK: [BusyWork; 6] = [
 /// A run that rebuilt, its name and its style.
 type Named<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
 
-/// The table of rebuilds and scrubs; `None` where no run had one.
+/// The table of rebuilds and scrubs; `None` if no run had one.
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
     let header = [
         "run",
@@ -62,7 +62,7 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// The figures of all runs that rebuilt or scrubbed; none where none did.
+/// The figures of all runs with a rebuild or a scrub; none if no run had one.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let named = runs.iter().zip(names(runs)).zip(line_styles(runs));
     let all: Vec<Named> =
@@ -114,7 +114,7 @@ fn shares(rebuild: &Rebuild) -> Vec<(f64, f64)> {
     if points.is_empty() { points } else { [(0.0, 0.0)].into_iter().chain(points).collect() }
 }
 
-/// The longest latency of the host's in each window, in seconds since the failure; none where nothing was asked meanwhile.
+/// The host's longest latency in each window, in seconds since the failure; none in a window without requests.
 fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
     if rebuild.foreground_ns.all.count == 0 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! From outcomes to figures: pure functions, one a figure. Nothing is drawn here.
+//! Makes figures from outcomes, by a pure function for each. Nothing is drawn here.
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
@@ -18,39 +18,39 @@ use crate::rebuild;
 /// Colours of the causes, in the order of their numbers.
 const CAUSE_COLOURS: [Colour; 4] = [Colour::SKY, Colour::ORANGE, Colour::VERMILION, Colour::PINK];
 
-/// From this share of it in use on, a cache is called full (assumption).
+/// A cache counts as full from this share in use on (assumption).
 pub const FULL: f64 = 0.9;
 
-/// Runs whose courses share a panel.
+/// The most runs whose courses share a panel.
 const TOGETHER_MAX: usize = 4;
 
-/// Members of one array that get a row each.
+/// The most members of an array that get a row each.
 const MEMBERS_MAX: usize = 16;
 
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
-    let all = All::of(runs);
-    let seen = beside(runs, measured);
-    let seen = All::of(&seen);
-    let members = all.has_arrays().then(|| all.members());
+    // Of a measured drive, only the host's view is known, so it is in the figures of that only.
+    let with_measured = beside(runs, measured);
+    let (outside, inside) = (All::of(&with_measured), All::of(runs));
+    let members = inside.has_arrays().then(|| inside.members());
     let mut figures = vec![
-        seen.latency(),
-        seen.iops(),
-        seen.longest(),
-        seen.throughput(),
-        all.cache_fill(),
-        all.gauges(),
-        all.amplification(),
-        all.busy(),
+        outside.latency(),
+        outside.iops(),
+        outside.longest(),
+        outside.throughput(),
+        inside.cache_fill(),
+        inside.gauges(),
+        inside.amplification(),
+        inside.busy(),
     ];
     figures.extend(members);
     figures.extend(rebuild::figures(runs));
-    figures.push(all.capacity());
+    figures.push(inside.capacity());
     figures
 }
 
-/// The figure that tells most: where somebody waits for single requests how long the longest takes, else the rate. The moment from
-/// which requests wait for cleaning is marked.
+/// The most telling figure: the rate if all requests come flat out, else the longest latency. A mark shows when requests begin to wait for
+/// cleaning.
 pub fn telling(runs: &[Outcome]) -> Figure {
     let all = All::of(runs);
     let is_waited_for = |run: &Outcome| {
@@ -132,7 +132,7 @@ impl All<'_> {
         let points = |run: &Outcome| {
             let bytes: Vec<u64> =
                 run.timeline.read_bytes.iter().zip(&run.timeline.written_bytes).map(|(r, w)| r + w).collect();
-            // A window in which nothing was completed has no place on a logarithmic axis.
+            // A window without completions has no place on a logarithmic axis.
             let rates = self.per_second(run, &bytes).into_iter();
             gapped(&rates.map(|(at, rate)| (at, if rate > 0.0 { rate } else { f64::NAN })).collect::<Vec<_>>())
         };
@@ -146,7 +146,7 @@ impl All<'_> {
     fn throughput(&self) -> Figure {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<u64>| {
             let moved = |run: &Outcome| of(run).iter().any(|&bytes| bytes > 0);
-            // Where nobody reads (or writes) there is nothing to show.
+            // Without reads (or writes) there is nothing to show.
             let any = self.runs.iter().any(moved);
             let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
             let y = Axis::linear(format!("{title} (MB/s)"));
@@ -217,7 +217,7 @@ impl All<'_> {
         figure("busy", "Busy time by cause", note, panels, &format!("The {who} never busy."))
     }
 
-    /// A panel an array, a row a member; of many members three that stand for them.
+    /// A panel for each array, with a row for each member, or for three typical ones if there are many.
     fn members(&self) -> Figure {
         let drives = self.runs.iter().flat_map(|run| &run.members);
         let longest = drives.map(|drive| drive.busy_by_cause_ns.total).max().unwrap_or(0) as f64 / 1e9;
@@ -263,7 +263,7 @@ impl All<'_> {
         figure("capacity", "Capacity", note, panels, "No capacity is known.")
     }
 
-    /// The courses of the runs in one panel, or of many in a panel each; all of them on the same axes.
+    /// The courses of the runs in one panel or, if there are many runs, in a panel each, all with the same axes.
     fn courses(
         &self,
         title: Option<&str>,
@@ -296,7 +296,7 @@ impl All<'_> {
         Body::Lines(self.series(points))
     }
 
-    /// One series a run, in its colour; runs without points are left out.
+    /// A series for each run, in its colour; runs without points are left out.
     fn series(&self, points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>)) -> Vec<Series> {
         let series = self.runs.iter().zip(&self.names).zip(&self.line_styles).map(|((run, name), own)| {
             let (style, points) = points(run, *own);
@@ -324,7 +324,8 @@ impl All<'_> {
         Axis::linear(format!("Time ({})", self.time_unit().1))
     }
 
-    /// A count a window as a rate. The last window is as long as the run lasted; a short one is left out.
+    /// Counts per window as rates per second. The last window ends with the run: its rate is over its actual length, and left out if that
+    /// is less than half a window, since it would jump.
     fn per_second(&self, run: &Outcome, counts: &[u64]) -> Vec<(f64, f64)> {
         let window_s = run.timeline.window_ns as f64 / 1e9;
         let last_s = (run.elapsed_ns as f64 / 1e9 - window_s * counts.len().saturating_sub(1) as f64).min(window_s);
@@ -340,14 +341,14 @@ impl All<'_> {
         self.steps(run, &rates.into_iter().map(finite).collect::<Vec<f64>>())
     }
 
-    /// Where each window of a run begins on the time axis, and the one before it ends.
+    /// Where window `i` of a run begins on the time axis (and window `i - 1` ends).
     fn begin_of_window(&self, run: &Outcome) -> impl Fn(usize) -> f64 {
         let (unit_s, window_s) = (self.time_unit().0, run.timeline.window_ns as f64 / 1e9);
         let elapsed_s = run.elapsed_ns as f64 / 1e9;
         move |i| (window_s * i as f64).min(elapsed_s) / unit_s
     }
 
-    /// A value that holds for a window each (NaN: none), with a last point where the last window ends.
+    /// Values that hold for a window each (NaN: none), with a last point at the end of the last window.
     fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
         let at = self.begin_of_window(run);
         let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), v)).collect();
@@ -383,8 +384,7 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The members that the figure shows, with their names: all, or where they are many the least busy, the one in the middle and
-/// the busiest.
+/// The members in the figure, with their names: all, or if they are many the least busy, the median one and the busiest.
 fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
     let names = member_names(run);
     if names.len() <= MEMBERS_MAX {
@@ -394,13 +394,13 @@ fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
     ["least busy", "median", "busiest"].into_iter().zip(by_busy(run)).map(row).collect()
 }
 
-/// Sectors that an array's members offer and the array does not.
+/// Sectors that an array's members offer in all, less those that the array offers.
 fn redundant_sectors(capacity: &Capacity) -> u64 {
     let Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors } = *capacity;
     raw_sectors.saturating_sub(host_sectors + cache_sectors + guard_sectors + spare_sectors)
 }
 
-/// Stacked bars of quantities by cause, a row each.
+/// Stacked bars of quantities by cause, with a row for each of `rows`.
 fn cause_parts(rows: &[[f64; 4]]) -> Vec<BarPart> {
     let part = |cause: Cause| BarPart {
         name: cause.name().into(),
@@ -422,14 +422,14 @@ fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
-/// A figure of the panels that hold something; `nothing` says why there is none.
+/// A figure of the panels that are not empty. Its note is `nothing` if all are.
 fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = Panel>, nothing: &str) -> Figure {
     let panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
     let note = if panels.is_empty() { nothing } else { note };
     Figure::new(name, title, note, panels)
 }
 
-/// The form of a gauge's numbers; a record from before units were in it tells none.
+/// The form of a gauge's numbers. An old record has no unit.
 fn gauge_numbers(unit: Option<GaugeUnit>) -> Numbers {
     match unit {
         Some(GaugeUnit::Share) => Numbers::Percent,
@@ -438,7 +438,7 @@ fn gauge_numbers(unit: Option<GaugeUnit>) -> Numbers {
     }
 }
 
-/// A gauge's name in words. One of a layer from outside has its key.
+/// A gauge's name in words; its key if the layer is not built in.
 fn gauge_words(key: &str) -> String {
     let words = match key {
         "active_zones" => "Active zones",

@@ -1,6 +1,6 @@
-//! The comparison on the terminal: verdicts first, then one row a run, then what was run.
+//! The comparison for a terminal: verdicts, then tables with a row for each run, then the settings.
 //!
-//! The grids are plain text, so that the HTML page shows the same ones. What does not exist is written `-`.
+//! The grids are plain text, so that the HTML page can show the same ones. A value that does not exist is `-`.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ use crate::rebuild::rebuilds;
 /// The terminal that a text is for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terminal {
-    /// Columns; `None` where lines may have any length, as in a file.
+    /// Columns; `None` if lines may have any length, as in a file.
     pub columns: Option<usize>,
-    /// True if the best run stands out in colour.
+    /// True if the best run is coloured.
     pub coloured: bool,
 }
 
 impl Terminal {
-    /// A paragraph, its lines after the first indented by `mark`.
+    /// A paragraph that begins with `mark`; its other lines are indented by the same width.
     fn lines(self, mark: &str, text: &str) -> String {
         let text = format::printable(text);
         match self.columns {
@@ -51,7 +51,7 @@ pub fn text(runs: &[Outcome]) -> String {
     text_for(runs, None, Terminal::default())
 }
 
-/// [`text`] as it fits a terminal.
+/// [`text`], laid out for a terminal.
 pub fn text_for(runs: &[Outcome], measured: Option<&Measured>, terminal: Terminal) -> String {
     if runs.is_empty() {
         return "No run was made.\n".into();
@@ -78,7 +78,7 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
     names(runs).into_iter().zip(runs).map(line).collect()
 }
 
-/// The verdict on each run as a row; columns in which nothing is said are left out.
+/// The verdict on each run as a row; empty columns are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
     let told: Vec<Told> = runs.iter().map(Told::of).collect();
     let columns: [(&str, Cell<Told>); 4] = [
@@ -92,7 +92,7 @@ pub fn verdict_table(runs: &[Outcome]) -> Grid {
     by_run(runs, &told, &columns)
 }
 
-/// The fate of the host's data in a power cut, one line a run that was to have one.
+/// The fate of the host's data in a power cut: a line for each run that was asked to have one.
 pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| {
         let asked = run.engine.power_cut?;
@@ -128,7 +128,7 @@ fn power_cut(cut: &PowerCut) -> String {
     )
 }
 
-/// What explains the pauses of the drive that was measured, a line for each run on a shingled drive.
+/// The part of the measured drive's pauses that each run on a shingled drive explains, a line for each.
 pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String> {
     let Some(measured) = measured else { return Vec::new() };
     let Some(longest) = measured.pauses.iter().max_by_key(|pause| pause.longest_ns) else {
@@ -169,7 +169,7 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
     std::iter::once(first).chain(shingled.map(line)).collect()
 }
 
-/// The longest pauses of the drive that was measured, with those of the simulated drives at the same time.
+/// The longest pauses of the measured drive, with those of the simulated drives at the same times.
 pub fn pause_table(runs: &[Outcome], measured: &Measured) -> Option<Grid> {
     let mut longest: Vec<&Pause> = measured.pauses.iter().collect();
     longest.sort_by_key(|pause| std::cmp::Reverse(pause.longest_ns));
@@ -217,16 +217,16 @@ pub fn speed(runs: &[Outcome]) -> Grid {
     Grid { best: best(runs).into_iter().collect(), ..by_run(runs, runs, &columns) }
 }
 
-/// How many times as long as on the conventional disk, where there is one to compare with.
+/// A latency as a multiple of the conventional disk's, if there is one to compare with.
 fn latency_times(run: &Outcome, own_ns: u64, baseline_ns: Option<u64>) -> String {
     let compared = baseline_ns.filter(|_| run.latency_ns.all.count > 0 && run.layer != BASELINE);
     format::times(compared.and_then(|baseline_ns| quotient(own_ns, baseline_ns)))
 }
 
-/// The text of a cell of a run, by what is known of it.
+/// The text of a cell, from facts of a run.
 type Cell<T> = fn(&T) -> String;
 
-/// A table with a row for each run: its name, then what each column makes of its facts.
+/// A table with a row for each run: its name, and a cell for each column, from the run's facts.
 fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid {
     let mut grid = Grid::new(["run"]);
     grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
@@ -236,7 +236,7 @@ fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid
     grid
 }
 
-/// The run of a shingled disk with the least time: elapsed where the disk sets the pace, else the mean of its requests.
+/// The fastest run on a shingled disk: by elapsed time if the disk sets the pace, else by mean latency.
 fn best(runs: &[Outcome]) -> Option<usize> {
     let is_shingled = |run: &Outcome| run.layer != BASELINE && run.layer != MEASURED;
     let shingled = runs.iter().enumerate().filter(|(_, run)| is_shingled(run) && run.requests > 0);
@@ -271,7 +271,7 @@ pub fn cost(runs: &[Outcome]) -> Grid {
     by_run(runs, runs, &columns)
 }
 
-/// Sectors written for each one of the host's; nothing where a rebuild writes, which the host's sectors say nothing about.
+/// Sectors written for each sector of the host's. Empty for a rebuild, whose writes do not depend on the host's.
 fn written_share(run: &Outcome, sectors: u64) -> String {
     format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
 }
@@ -283,7 +283,7 @@ pub fn headline(runs: &[Outcome]) -> String {
     facts.map(|(name, value)| format!("{}: {value}", format::capital(&name))).collect::<Vec<_>>().join(". ")
 }
 
-/// Names and values of what was run, for all runs; runs that differ are told apart.
+/// Names and values of the settings of all runs; of different values, all are listed.
 pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut say = |name: &str, of: &dyn Fn(&Outcome) -> String| {
@@ -314,7 +314,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     facts
 }
 
-/// The parameters of each layer; where runs differ, all values with commas.
+/// The parameters of each layer; all values, with commas, if runs differ.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
     let runs: Vec<&Outcome> = runs.iter().flat_map(parameterised).collect();
     let layers = distinct(runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()));
@@ -327,7 +327,7 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
     layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
 }
 
-/// The records that have a run's parameters: its drives', or its own, where a summary leaves out that they are the members' too.
+/// The records with a run's parameters: its drives', or its own if a summary left the members out.
 fn parameterised(run: &Outcome) -> &[Outcome] {
     if run.members.iter().all(|member| member.parameters.is_empty()) { std::slice::from_ref(run) } else { &run.members }
 }
@@ -388,7 +388,7 @@ fn arrival(run: &Outcome) -> String {
     words.join(", ")
 }
 
-/// Text on what was served before counting began, if anything.
+/// Text on the requests that were served before counting began, if any.
 fn warmup(warmup: Warmup, steady: Option<Steady>) -> Option<String> {
     match (warmup, steady) {
         (Warmup::Requests(0), _) => None,
@@ -424,7 +424,7 @@ fn rate(run: &Outcome) -> String {
     format::ratio((run.elapsed_ns > 0).then(|| bytes as f64 * 1e3 / run.elapsed_ns as f64))
 }
 
-/// Headings and tables of what only some runs have.
+/// Headings and tables that only some runs need.
 pub fn optional(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
     let grids = [
         ("Members", members(runs)),
@@ -436,7 +436,7 @@ pub fn optional(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
     grids.into_iter().filter_map(|(heading, grid)| Some((heading, grid?))).collect()
 }
 
-/// The requests and latency of each of several sources; `None` where no run had several.
+/// The requests and latency of each of several sources; `None` if no run had several.
 fn by_source(runs: &[Outcome]) -> Option<Grid> {
     let header = ["run", "source", "requests", "read", "written", "mean", "p99", "max"];
     let mut grid = Grid::new(header);
@@ -460,13 +460,13 @@ fn by_source(runs: &[Outcome]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Its number, and its trace or workload.
+/// A source's number, and its trace or workload.
 fn source_name(number: usize, source: Option<&MergedSource>) -> String {
     let what = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
     format!("#{number} {}", format::printable(what.unwrap_or_default()))
 }
 
-/// Movements of heads from track to track, a row a cause; `None` where nobody asked: arrays count them in any case.
+/// Head movements from track to track, with a row for each cause; `None` if they were not asked for. Arrays always count them.
 fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
     for (name, run) in names(runs).into_iter().zip(runs) {
@@ -495,7 +495,7 @@ fn movement_cells(movement: &Movement, cause: Option<Cause>) -> [String; 4] {
     ]
 }
 
-/// Cleaning as a file system on zones counts it; `None` where there was none.
+/// Cleaning in the terms of a file system on zones; `None` if there was none.
 fn garbage_collection(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "moved", "writers put to sleep", "ENOSPC", "garbage left"]);
     for (name, run) in names(runs).into_iter().zip(runs) {

@@ -14,7 +14,7 @@ use crate::format::{bytes, count, counted, nanos, percent, short};
 use crate::grid::Grid;
 use crate::page::{self, Section};
 
-/// Volumes listed one by one; of more, only the busiest.
+/// The most volumes listed; of more, only the busiest are.
 const VOLUMES_SHOWN: usize = 12;
 
 /// All of it as text.
@@ -31,7 +31,7 @@ pub fn text(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
     text
 }
 
-/// The statistics with what the reader knows.
+/// The statistics, and the facts that the reader knows.
 pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error> {
     let mut value = serde_json::to_value(info).map_err(|error| Error::writing(path, error.into()))?;
     value["trace"] = json!(path.display().to_string());
@@ -64,7 +64,7 @@ pub fn head_json(rows: &[Request], volume: impl Fn(&Request) -> u64) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// Sentences on what a trace made necessary.
+/// Sentences on rows that were mended, skipped or out of order.
 pub fn warnings(notes: TraceNotes) -> Vec<String> {
     let said = [
         (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
@@ -126,7 +126,7 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row("written before (rewrites)", share(info.rewrite_share));
     row("sequential requests", share(info.sequential.share));
     row("longest run", counted(info.sequential.longest_run_requests, "request"));
-    // A time that was recorded wrongly is far from all others.
+    // A wrongly recorded time shows as a gap far longer than all others.
     let gap_ns = arrivals.gap_ns.max;
     let is_apart = info.requests > 2 && gap_ns > DAY_NS && gap_ns >= arrivals.span_ns / 10 * 9;
     let doubt = if is_apart { ", nearly all of it one gap: look for a wrong time" } else { "" };

@@ -1,4 +1,4 @@
-//! Computes what a store lacks of a sweep.
+//! Computes the comparisons of a sweep that a store lacks.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::plan::{Part, Sweep};
 use crate::store::{FileHashes, Store};
 use crate::task::Task;
 
-/// Account of a sweep.
+/// The result of executing a sweep.
 #[derive(Debug, Default)]
 pub struct SweepAccount {
     /// Runs that were computed.
@@ -18,7 +18,7 @@ pub struct SweepAccount {
     pub found: usize,
     /// True if all of the sweep is in the store now.
     pub complete: bool,
-    /// What went wrong in comparisons that the store still lacks. The others were computed all the same.
+    /// Errors of comparisons that the store still lacks. The others were computed.
     pub failures: Vec<Error>,
 }
 
@@ -31,7 +31,7 @@ pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
     Ok(tasks)
 }
 
-/// The tasks of a part of the sweep, each once. What the store has by now is among them: other parts may have started earlier.
+/// The tasks of a part of the sweep, each once. It includes those that the store has by now, because other parts may have started earlier.
 fn tasks(all: &[Task], part: Part) -> impl Iterator<Item = &Task> {
     let mut known = HashSet::new();
     all.iter().filter(move |task| known.insert(&task.key)).skip(part.at - 1).step_by(part.of)
@@ -42,15 +42,15 @@ pub fn missing<'a>(all: &'a [Task], part: Part, store: &Store) -> Vec<&'a Task> 
     tasks(all, part).filter(|task| !store.has(&task.key)).collect()
 }
 
-/// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight. A task that fails
-/// does not stop the others.
+/// Computes the missing tasks, and stores the results of each when it ends. An interrupt loses the tasks under way. A failed task does not
+/// stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
     let planned = begin(sweep, store)?;
     let all: usize = tasks(&planned, sweep.part).map(|task| task.runs).sum();
     let tasks = missing(&planned, sweep.part, store);
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
-    // Many tasks keep all cores busy by themselves; few need their runs next to each other.
+    // With enough tasks, each one's runs are serial; with fewer, the runs of a task use several threads.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
         0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| Ok(task.compute(store, monitor, 0))),

@@ -42,12 +42,12 @@ fn flatten(key: String, value: Value, row: &mut FlatRun) {
 pub struct Frame {
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// Rows of as many values; null for what does not exist.
+    /// Rows of as many values; null for a value that does not exist.
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Frame {
-    /// Comma-separated values, with a header; what does not exist is empty.
+    /// Comma-separated values, with a header; a value that does not exist is empty.
     pub fn csv(&self) -> String {
         let quoted = |cell: String| match cell.contains([',', '"', '\n']) {
             true => format!("\"{}\"", cell.replace('"', "\"\"")),
@@ -65,7 +65,7 @@ impl Frame {
         Frame { rows: rows.iter().map(|row| values(row, &columns)).collect(), columns }
     }
 
-    /// Writes it as Parquet, without columns that have no value in any row. A file of this `format` says so in its metadata.
+    /// Writes it as Parquet, without columns that have no value in any row. `format` is noted in the file's metadata.
     pub fn write(&self, path: &Path, format: &str) -> Result<(), Error> {
         let whole = whole_numbers();
         let mut columns: Vec<(&String, ArrayRef)> = Vec::new();
@@ -102,18 +102,18 @@ pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        // A whole number has no point, whatever holds it.
+        // A whole number is written without a point, even if it is stored as a float.
         Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
         value => value.to_string(),
     }
 }
 
-/// The values of these keys, null for those that a run lacks.
+/// The values of `keys`, null for those that a run lacks.
 pub(crate) fn values(row: &FlatRun, keys: &[String]) -> Vec<Value> {
     keys.iter().map(|key| row.get(key).cloned().unwrap_or_default()).collect()
 }
 
-/// Keys that are whole numbers in every outcome. Other numbers may be missing, or have a part behind the point, in some run.
+/// Keys that are whole numbers in every outcome. Other numbers may have a fraction, or be missing, in some run.
 fn whole_numbers() -> HashSet<String> {
     fn add(keys: &mut HashSet<String>, before: &str, columns: Vec<record::Column>) {
         for column in columns.into_iter().filter(|column| !column.may_be_absent) {

@@ -1,5 +1,5 @@
-//! Two layers, drives or settings compared pair by pair: runs with the same requests under the same seed. What the two have in common by
-//! chance cancels out, so that the interval becomes much narrower than those of either mean.
+//! Compares two layers, drives or settings pair by pair: runs with the same requests under the same seed. Chance effects that both share
+//! cancel out, so that the interval is much narrower than those of either mean.
 
 use serde_json::{Value, json};
 use smrkit::error::Error;
@@ -13,11 +13,11 @@ use crate::table::{
 };
 use crate::words::{self, unit, with_unit};
 
-/// A comparison of two values of a key, the second with the first.
+/// A comparison of the second of two values of a key with the first.
 pub struct Pairs {
     /// The values of the key.
     sides: [String; 2],
-    /// Other keys that tell its lines apart.
+    /// Other keys by which its lines differ.
     names: Vec<String>,
     lines: Vec<Line>,
 }
@@ -30,9 +30,9 @@ struct Line {
     means: [f64; 2],
     /// The second side's value less the first's.
     difference: Spread,
-    /// The logarithm of the second side's value as a multiple of the first's; none if a value is not above 0.
+    /// The logarithm of the ratio of the second side's value to the first's; `None` if a value is not above 0.
     log_ratio: Option<Spread>,
-    /// True if seeds play no part: requests of a trace are the same under every seed.
+    /// True if seeds have no effect: requests of a trace are the same under every seed.
     is_replay: bool,
 }
 
@@ -45,7 +45,7 @@ impl Line {
 }
 
 impl Pairs {
-    /// Compares the runs that have `sides` as their values of `key`, separated by a comma, by the values of `keys`.
+    /// Compares runs by the values of `keys`: those with one value of `key` with those with another. `sides` is both values, with a comma.
     pub fn new(rows: &[FlatRun], key: &str, sides: &str, keys: &[String]) -> Result<Pairs, Error> {
         keys.iter().map(String::as_str).chain([key]).try_for_each(|key| known(rows, key))?;
         if ["seed", "workload", "trace", "trace_reading.volume", "interleave"].contains(&key) {
@@ -54,7 +54,7 @@ impl Pairs {
             )));
         }
         let there: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
-        // The text of an array has commas too.
+        // An array's text has commas itself, so every comma is tried.
         let splits = || sides.match_indices(',').map(|(comma, _)| [&sides[..comma], &sides[comma + 1..]]);
         let Some(split) = splits().find(|split| split.iter().all(|side| there.iter().any(|cell| is_value(cell, side))))
         else {
@@ -72,7 +72,7 @@ impl Pairs {
         names.retain(|name| name != key);
         let is_own = |name: &String| is_own(name, key) && !(varies(&first, name) && varies(&second, name));
         let (own, shared): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_own);
-        // What is one side's own and the same in all of its runs tells none apart.
+        // A key that only one side has, with one value in all of its runs, does not distinguish lines.
         names.retain(|name| !own.contains(name) || varies(&first, name) || varies(&second, name));
         let by = [shared.clone(), own].concat();
         let (firsts, seconds) = (grouped(&first, &by), grouped(&second, &by));
@@ -96,7 +96,7 @@ impl Pairs {
         }
     }
 
-    /// For people: the ratio and its 95 % confidence interval, or the difference where a value may be 0.
+    /// Text for people: the ratio and its 95 % confidence interval, or the difference if a value may be 0.
     pub fn text(&self) -> String {
         let [first, second] = &self.sides;
         let mut header: Vec<String> =
@@ -132,7 +132,7 @@ impl Pairs {
         format!("{}\n{}", grid.text(), notes.collect::<String>())
     }
 
-    /// For programs: a line for each value under each load.
+    /// A frame for programs: a line for each value under each load.
     pub fn frame(&self) -> Frame {
         const NUMBERS: [&str; 9] = [
             "n",
@@ -189,7 +189,7 @@ fn line(names: Vec<Value>, key: &str, first: &[&FlatRun], second: &[&FlatRun]) -
     })
 }
 
-/// A number and the ends of its interval, with the two digits that count: `1.73 (1.52 to 1.97)`.
+/// A number and the ends of its interval, with the interval's first two digits: `1.73 (1.52 to 1.97)`.
 fn with_interval(value: f64, ends: Option<(f64, f64)>) -> String {
     match ends {
         Some((low, high)) if low < high => {

@@ -1,7 +1,7 @@
-//! A sweep as it is asked for: options of a run, of which each may be a list.
+//! The plan of a sweep: options of a run, each of which may be a list.
 //!
-//! Layers and parameters of one comparison are run together, as the command does it: on drives of one size, next to one
-//! conventional disk. Every other list multiplies the comparisons.
+//! Layers and parameters of a comparison are run together, as by the command: on drives of one size, next to one conventional disk. Every
+//! other list multiplies the comparisons.
 
 use std::fmt;
 use std::path::Path;
@@ -14,13 +14,13 @@ use toml::{Table, Value};
 
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
-/// Options whose values may be files; what they hold counts, not what they are called.
+/// Options whose values may be files; comparisons are identified by the files' contents, not their names.
 pub(crate) const FILES: [&str; 4] = ["trace", "drive", "like", "from_state"];
 
-/// Options by which something is drawn beside the requests of a trace.
+/// Options that draw something at random besides the requests of a trace.
 const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];
 
-/// Seeds of repetitions begin here.
+/// Seed of the first repetition.
 const FIRST_SEED: u64 = 1;
 
 /// One of equal parts of a sweep, so that processes that share its store compute nothing twice: the second of eight is `2/8`.
@@ -61,14 +61,14 @@ pub struct Sweep {
     pub name: String,
     /// The options of each comparison.
     pub comparisons: Vec<Vec<Pair>>,
-    /// What is computed of it.
+    /// The part of it that is computed.
     pub part: Part,
-    /// What the reader should know of how it was read.
+    /// A remark on how the file was read.
     pub note: Option<&'static str>,
 }
 
 impl Sweep {
-    /// Reads a sweep's file; it is called as the file is. Paths in it count from its folder.
+    /// Reads a sweep's file, and names the sweep after it. Paths in the file are relative to its folder.
     pub fn read(path: &Path) -> Result<Sweep, Error> {
         let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
@@ -78,7 +78,7 @@ impl Sweep {
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for (option, value) in sweep.comparisons.iter_mut().flatten() {
-            // A name, such as a preset's, stays one.
+            // A name that is no file, such as a preset's, is kept.
             let beside = folder.join(&*value);
             if FILES.contains(&option.replace('-', "_").as_str()) && beside.exists() {
                 *value = beside.display().to_string();
@@ -101,11 +101,12 @@ impl Sweep {
         Sweep::from_table(name, &read.map_err(|error| Error::Usage(format!("options can't be read: {error}")))?)
     }
 
+    /// Plans a comparison for each combination of the options' values.
     fn from_table(name: &str, table: &Table) -> Result<Sweep, Error> {
         if table.contains_key("seed") && table.contains_key(REPEAT) {
             return Err(Error::Usage("seed and repeat both say the seeds: leave one out".into()));
         }
-        // Requests of a trace are what they are; a seed decides about what is drawn beside them.
+        // A seed has no effect on the requests of a trace, only on what is drawn beside them.
         let is_alike = table.contains_key("trace") && !DRAWN.iter().any(|name| table.contains_key(*name));
         let note =
             (is_alike && table.contains_key(REPEAT)).then_some("seeds play no part in a replay, which is run once");
@@ -125,7 +126,7 @@ impl Sweep {
     }
 }
 
-/// Values of an option in each comparison, one way a value.
+/// The alternatives of an option: for each value, the pairs that a comparison gets.
 fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
     let pair = |text: String| (name.to_string(), text);
     match (name, value) {
@@ -143,7 +144,7 @@ fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
         (_, Value::Array(values)) => values
             .iter()
             .map(|value| match value {
-                // Several at once: sources that are merged.
+                // A list within the list: sources that are merged.
                 Value::Array(several) => several.iter().map(|one| Ok(pair(text(name, one)?))).collect(),
                 one => Ok(vec![pair(text(name, one)?)]),
             })

@@ -2,22 +2,22 @@
 
 use smrkit_report::format::{fixed, short};
 
-/// A number of several runs of one kind.
+/// The mean of a number over several runs of one kind, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of runs.
     pub n: usize,
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval about it: 95 of 100 such intervals hold the mean of all seeds. 0 where all are alike.
+    /// Half the width of the interval around it: 95 of 100 such intervals hold the mean of all seeds. 0 if all numbers are equal.
     pub half: f64,
 }
 
 impl Spread {
-    /// The spread of numbers; none without any.
+    /// The spread of `numbers`; `None` without any.
     pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
         let all: Vec<f64> = numbers.collect();
-        // By comparison: the variance of numbers that are alike may be a little more than 0, as the mean is rounded.
+        // Compared directly: the variance of equal numbers may be a little above 0, because the mean is rounded.
         let are_alike = all.iter().all(|value| *value == all[0]);
         let n = all.len();
         let mean = all.iter().sum::<f64>() / n as f64;
@@ -26,19 +26,19 @@ impl Spread {
         (n > 0).then_some(Spread { n, mean, half: if are_alike { 0.0 } else { half } })
     }
 
-    /// The ends of the interval; one run has none.
+    /// The ends of the interval; `None` for a single run.
     pub fn interval(self) -> Option<(f64, f64)> {
         (self.n > 1).then_some((self.mean - self.half, self.mean + self.half))
     }
 
-    /// In numbers of which `factor` makes a unit: `4.13 ± 0.66`, with the two digits of the interval that count; without an interval
-    /// where no seed made a difference.
+    /// Text of the mean and half the interval, multiplied by `factor`: `4.13 ± 0.66`, with the interval's first two digits. Without an
+    /// interval if seeds made no difference.
     pub fn text(&self, factor: f64) -> String {
         let (mean, half) = (self.mean * factor, self.half * factor);
         if half == 0.0 {
             return short(mean);
         }
-        // As `short` does, for both.
+        // The unit that `short` would choose, for both numbers.
         let (unit, prefix) = match mean.abs().max(half) {
             most if most >= 999_500_000.0 => (1e9, " G"),
             most if most >= 999_500.0 => (1e6, " M"),
@@ -49,7 +49,7 @@ impl Spread {
     }
 }
 
-/// Digits behind the point that show two digits of half an interval: 2 for 0.664, -1 for 123.
+/// The decimals that show two digits of half an interval: 2 for 0.664, -1 for 123.
 pub(crate) fn digits_of(half: f64) -> i32 {
     // Rounded first, since 0.0996 is 0.10.
     let rounded = format!("{half:.1e}");
@@ -57,7 +57,7 @@ pub(crate) fn digits_of(half: f64) -> i32 {
     1 - exponent.unwrap_or(0)
 }
 
-/// The number of standard errors that a 95 % confidence interval of the mean of so many values reaches.
+/// Half a 95 % confidence interval of the mean of `values` values, in standard errors.
 fn students_t(values: usize) -> f64 {
     const TO_THIRTY: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

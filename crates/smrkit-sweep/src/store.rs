@@ -1,7 +1,7 @@
-//! A folder of comparisons, each a Parquet file under a hash of all that decides its numbers.
+//! A folder of comparisons, each a Parquet file named by a hash of all inputs of its numbers.
 //!
-//! A row is a run: a column for each key of `outcome.json` that holds no list, dotted, and the whole record as text. A file is there
-//! whole or not at all, and is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
+//! A row is a run, with a column for each key of `outcome.json` that is no list, dotted, and one for the whole record as text. A file is
+//! whole or absent, and never written twice. A further file for each sweep lists its comparisons. Stores can be copied and joined.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ impl Store {
         }
     }
 
-    /// True if a comparison is there.
+    /// True if the store has a comparison.
     pub fn has(&self, key: &str) -> bool {
         self.file(key).is_file()
     }
@@ -56,7 +56,7 @@ impl Store {
         self.0.join(format!("{key}.parquet"))
     }
 
-    /// Path of one try to write what becomes `key`: a scheduler may have given one task to two processes.
+    /// Path of this process's temporary file for `key`: a scheduler may have given one task to two processes.
     fn own(&self, key: &str) -> PathBuf {
         static TRIES: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
@@ -68,17 +68,17 @@ impl Store {
     fn write(&self, key: &str, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
         let own = self.own(key);
         let written = Frame::of(rows).write(&own, format).and_then(|()| rename(&own, &self.file(key)));
-        // A process that was as far may have taken ours for what a killed one left.
+        // Another process may have completed it first, and removed our temporary file as that of a killed one.
         if self.has(key) { Ok(()) } else { written }
     }
 
-    /// Removes what killed processes left of results that are there, and of notes that a later one has replaced.
+    /// Removes files of killed processes: temporary ones whose result is there, and notes that a later one has replaced.
     pub fn tidy(&self) -> Result<(), Error> {
         let time = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
         for path in self.paths()? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_of_no_use = |(key, own): (&str, &str)| {
-                // Names of sweeps are free, and may look like those of files under construction.
+                // The name of a sweep is free, and may look like that of a temporary file.
                 let is_own = own.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
                 is_own && (self.has(key) || time(&self.sweep(key)) > time(&path))
             };
@@ -89,11 +89,12 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps a comparison.
+    /// Stores a comparison.
     pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
         let record = |run: &Outcome| {
             let record = json!(run);
             let text = record.to_string();
+            // The columns are for queries only: an outcome is read back from its whole record.
             let mut row = flat(record);
             row.insert(RECORD.into(), text.into());
             row
@@ -115,7 +116,7 @@ impl Store {
         read_words(&path, RECORD)?.iter().map(read).collect()
     }
 
-    /// Notes which comparisons a sweep has.
+    /// Writes the list of a sweep's comparisons.
     pub fn note(&self, sweep: &Sweep, keys: &[&str]) -> Result<(), Error> {
         let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
         let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
@@ -123,7 +124,7 @@ impl Store {
             File::create(&own).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         let noted = written.and_then(|()| fs::rename(&own, &path)).inspect_err(|_| drop(fs::remove_file(&own)));
         match noted {
-            // A process that noted it later has taken ours for what a killed one left.
+            // A process that wrote the list later has removed our temporary file as that of a killed one.
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_file() => Ok(()),
             _ => noted.map_err(|error| Error::writing(&path, error)),
         }
@@ -133,7 +134,7 @@ impl Store {
         self.0.join(format!("{name}{NOTE}"))
     }
 
-    /// Names of the sweeps that wrote into it, sorted.
+    /// Names of the sweeps in the store, sorted.
     pub fn sweeps(&self) -> Result<Vec<String>, Error> {
         let name = |path: PathBuf| Some(path.file_name()?.to_str()?.strip_suffix(NOTE)?.to_string());
         let mut names: Vec<String> = self.paths()?.filter_map(name).collect();
@@ -146,7 +147,7 @@ impl Store {
         Ok(entries.filter_map(|entry| Some(entry.ok()?.path())))
     }
 
-    /// The outcomes of one sweep, or of all. Errors: a sweep that is not there, and no outcome at all.
+    /// The outcomes of one sweep, or of all. Errors: the sweep is unknown, or there is no outcome.
     pub fn chosen(&self, sweep: Option<&str>) -> Result<Vec<Outcome>, Error> {
         let known = self.sweeps()?;
         let names = match sweep {
@@ -157,7 +158,7 @@ impl Store {
                 return Err(Error::Usage(format!("no sweep is called {name} in {store}: there are {there}")));
             }
         };
-        // Sweeps share what they have in common.
+        // Sweeps may share comparisons, so each key is taken once.
         let mut keys: Vec<String> = Vec::new();
         for key in names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat() {
             if !keys.contains(&key) {
@@ -171,7 +172,7 @@ impl Store {
         }
     }
 
-    /// The outcomes of a sweep, as far as they are there.
+    /// The outcomes of a sweep that the store has.
     pub fn of_sweep(&self, name: &str) -> Result<Vec<Outcome>, Error> {
         self.of_keys(&self.keys_of(name)?)
     }
@@ -181,7 +182,7 @@ impl Store {
         Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
     }
 
-    /// Removes results that no sweep names any more, such as those of older files, layers and programs; returns how many files.
+    /// Removes results that no sweep lists any more, such as those of older files, layers and programs. Returns the number of files.
     pub fn prune(&self) -> Result<usize, Error> {
         let mut named = HashSet::new();
         for sweep in self.sweeps()? {
@@ -190,7 +191,7 @@ impl Store {
         let mut removed = 0;
         for path in self.paths()? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // Other people's tables have other names than hashes.
+            // Only files named by a hash: others are not the store's.
             let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
             if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
                 removed += usize::from(remove(&path)?);
@@ -223,12 +224,12 @@ fn rename(own: &Path, path: &Path) -> Result<(), Error> {
     fs::rename(own, path).map_err(|error| Error::writing(path, error))
 }
 
-/// What computes a comparison: this program, and the code of layers that are not its own.
+/// Identifies the code that computes a comparison: this program, and the layers that are not built in.
 pub fn program(options: &[Pair]) -> Result<String, Error> {
     let mut words = vec![VERSION.to_string(), COMMIT.unwrap_or_default().to_string()];
     let layers = options.iter().filter(|(name, _)| name == "layer").flat_map(|(_, layers)| layers.split(','));
     for name in layers.map(str::trim).filter(|name| !layer::is_built_in(name)) {
-        // An unknown name is told with the options.
+        // An unknown name is reported with the other errors of the options.
         let Ok(spec) = layer::find(name) else { continue };
         let code = spec.code.ok_or_else(|| {
             Error::Usage(format!(
@@ -251,11 +252,11 @@ pub fn is_of_here(planned: &str, options: &[Pair]) -> Result<(), Error> {
     }
 }
 
-/// The hash of all that decides the numbers of a comparison: the program and its layers, the options, and what the files in them hold.
+/// The hash of all inputs of a comparison's numbers: the program and its layers, the options, and the contents of files.
 pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error> {
     let mut parts: Vec<Vec<u8>> = vec![program(options)?.into()];
     let mut sorted: Vec<&Pair> = options.iter().collect();
-    // Merged sources keep their order.
+    // Stable, because merged sources must keep their order.
     sorted.sort_by_key(|(name, _)| name.replace('-', "_"));
     for (name, value) in sorted {
         let name = name.replace('-', "_");
@@ -264,7 +265,7 @@ pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error>
             continue;
         }
         if name == "array" {
-            // The drives of its members may be files.
+            // The drives of an array's members may be files.
             for path in value.split([',', '(', ')', '=']).map(Path::new).filter(|path| path.is_file()) {
                 parts.push(contents.of_file(path)?);
             }
@@ -274,7 +275,7 @@ pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error>
     Ok(hash_of(parts.iter().map(Vec::as_slice)))
 }
 
-/// The hash of parts, each preceded by its length, so that no two lists of parts are alike.
+/// The hash of parts, each preceded by its length, so that different lists never hash the same bytes.
 pub fn hash_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -284,7 +285,7 @@ pub fn hash_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Hashes of what files hold, each read once.
+/// Hashes of files' contents. Each file is read once.
 #[derive(Default)]
 pub struct FileHashes(HashMap<PathBuf, Vec<u8>>);
 

@@ -1,6 +1,5 @@
-//! Runs as flat rows, and tables of them: the settings that varied, and the values asked for, over seeds their mean and its confidence
-//! interval, the best marked. `frame` has the same for programs. What neither shows, a library of data frames makes of the store's
-//! Parquet files.
+//! Tables of a sweep's runs: the settings that varied, and the mean over seeds and confidence interval of each requested value, with the
+//! best marked. `frame` has the same for programs. For other tables, a library of data frames can read the store's Parquet files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +16,7 @@ use crate::frame::{FlatRun, Frame, rows, text, values};
 use crate::spread::Spread;
 use crate::words::{self, unit, with_unit};
 
-/// Keys that tell runs apart, besides parameters and settings.
+/// Keys by which runs are distinguished, besides parameters and settings.
 const IDENTITY: [&str; 10] = [
     "layer",
     "drive",
@@ -30,21 +29,21 @@ const IDENTITY: [&str; 10] = [
     "interleave",
     "run.rebuild",
 ];
-/// The size that a disk was given.
+/// The requested size of a disk.
 pub(crate) const RAW_SECTORS: &str = "capacity.raw_sectors";
-/// Prefixes of keys that tell runs apart.
+/// Prefixes of other keys by which runs are distinguished.
 const SETTINGS: [&str; 2] = ["parameters.", "engine."];
-/// Values shown where none are asked for.
+/// Values shown by default.
 const VALUES: [&str; 5] =
     ["slowdown", "write_amplification", "latency_ns.all.mean", "latency_ns.all.p99", "latency_ns.all.max"];
 
-/// Stands after the best number of its kind.
+/// The mark after the best number of its kind.
 const BEST: &str = " *";
 
-/// Values that an error lists at most.
+/// The most values that an error lists.
 const LISTED: usize = 20;
 
-/// Keeps the outcomes where each key has this value, as tables show it. Errors: a key or a value that no outcome has.
+/// Keeps the outcomes in which each key has the wanted value, in the form of tables. Errors: a key or a value that no outcome has.
 pub fn filter(outcomes: Vec<Outcome>, wanted: &[(String, String)]) -> Result<Vec<Outcome>, Error> {
     let mut left = outcomes;
     for (number, (key, value)) in wanted.iter().enumerate() {
@@ -69,7 +68,7 @@ pub(crate) fn is_value(cell: &str, wanted: &str) -> bool {
 /// A cell as people read it: a duration in the unit that suits it.
 pub(crate) fn readable(cell: String) -> String {
     match cell.parse() {
-        // 0 alone may be anything.
+        // 0 has no unit, and may be no duration.
         Ok(Nanos(time)) if time > 0 => {
             let (unit_s, unit) = time_unit(time as f64 / 1e9);
             format!("{} {unit}", time as f64 / (unit_s * 1e9))
@@ -78,7 +77,7 @@ pub(crate) fn readable(cell: String) -> String {
     }
 }
 
-/// The error of a value that no run has, with those that there are.
+/// The error that no run has a value, with a list of the existing ones.
 pub(crate) fn no_run_has(wanted: &str, cells: Vec<String>) -> Error {
     let there = BTreeSet::from_iter(cells);
     let more = if there.len() > LISTED { ", …" } else { "" };
@@ -86,11 +85,12 @@ pub(crate) fn no_run_has(wanted: &str, cells: Vec<String>) -> Error {
     Error::Usage(format!("no run has {wanted}: there are {there}{more}"))
 }
 
+/// Refuses a key that no outcome has, and suggests a similar one.
 pub(crate) fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
     if rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
         return Ok(());
     }
-    // Tables head columns by the last word alone, and p99_9 is easily called p999.
+    // Tables show the last word of a key only, and p99_9 is easily called p999, so similar keys are suggested.
     let bare = |key: &str| key.replace('_', "");
     let is_meant = |known: &&String| {
         [known.as_str(), known.rsplit('.').next().unwrap_or(known)].iter().any(|known| bare(known) == bare(key))
@@ -109,12 +109,12 @@ pub(crate) fn cell(row: &FlatRun, key: &str) -> String {
     row.get(key).filter(|value| !value.is_null()).map_or(NONE.into(), text)
 }
 
-/// True for a key of the disks, not of what is asked of them.
+/// True for a key of the disks, not of the demand.
 pub(crate) fn is_system(key: &str) -> bool {
     ["layer", "drive", "drive_file", RAW_SECTORS, "array"].contains(&key) || key.starts_with("parameters.")
 }
 
-/// Keys that tell these rows apart, seeds left out.
+/// Keys by which `rows` differ, without the seed.
 pub(crate) fn varying(rows: &[FlatRun]) -> Vec<String> {
     let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
     let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
@@ -151,7 +151,7 @@ pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<Stri
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
         match groups.iter_mut().find(|(known, _)| *known == own) {
-            // A store has a run twice where two sweeps have it beside other layers.
+            // A store has a run twice if two sweeps have it with other layers: it counts once.
             Some((_, rows)) if rows.iter().any(|other| cell(other, "seed") == cell(row, "seed")) => {}
             Some((_, rows)) => rows.push(row),
             None => groups.push((own, vec![row])),
@@ -160,7 +160,7 @@ pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<Stri
     groups
 }
 
-/// The unit of a choice, which is shown as it was made.
+/// The unit of a setting, which is shown as it was given.
 pub(crate) fn raw_unit(key: &str) -> &'static str {
     match key {
         _ if key.ends_with("_percent") => "%",
@@ -171,8 +171,8 @@ pub(crate) fn raw_unit(key: &str) -> &'static str {
     }
 }
 
-/// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line. The best of the
-/// first value is marked among the lines of each demand.
+/// The table of the settings that varied and the values of `keys`. Runs that differ only in their seed share a line. Among the lines of
+/// each demand, the best by the first value is marked.
 pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = varying(rows);
@@ -205,15 +205,14 @@ pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
     Ok(Grid { header, rows: lines, best })
 }
 
-/// The number whose unit suits a column: between the least and the greatest by their ratio.
+/// The number that decides on a column's unit: the geometric mean of the least and the greatest.
 fn middle(values: &[Option<Spread>]) -> f64 {
     let means = values.iter().flatten().map(|value| value.mean).filter(|&mean| mean > 0.0);
     let (least, most) = means.fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
     if most > 0.0 { (least * most).sqrt() } else { 0.0 }
 }
 
-/// The values that runs are shown with, first the one that they are judged by: of requests at their own times the mean latency, else the
-/// time for all of them.
+/// The values shown for runs. The first one is decisive: the mean latency for requests at their own times, else the slowdown.
 pub fn shown(rows: &[FlatRun]) -> Vec<String> {
     let measure = match rows.iter().any(|row| cell(row, "engine.arrival") == "trace") {
         true => "latency_ns.all.mean",
@@ -223,8 +222,8 @@ pub fn shown(rows: &[FlatRun]) -> Vec<String> {
     std::iter::once(measure).chain(others).map(str::to_string).collect()
 }
 
-/// The page of a sweep called `name`: the table of its runs, and what was run. Figures are for a library of data frames, as
-/// `docs/how-to/sweep.md` shows.
+/// The page of the sweep `name`: the table of its runs, and their settings. It has no figures; `docs/how-to/sweep.md` shows how to draw
+/// them.
 pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     let rows = rows(outcomes);
     let runs =
@@ -236,15 +235,15 @@ pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))
 }
 
-/// For programs: what varied, the seed and the values of `keys` of each run.
+/// A frame for programs: the settings that varied, the seed and the values of `keys` of each run.
 pub fn runs(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let columns = [varying(rows), vec!["seed".into()], keys.to_vec()].concat();
     Ok(Frame { rows: rows.iter().map(|row| values(row, &columns)).collect(), columns })
 }
 
-/// For programs: a line for runs that differ in their seed alone, with their number `n`, and of each value that is a number the mean and
-/// the ends of its 95 % confidence interval. One run has no interval.
+/// A frame for programs: a line for runs that differ only in their seed, with their number `n`, and for each number the mean and the ends
+/// of its 95 % confidence interval. A single run has no interval.
 pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = varying(rows);
@@ -272,14 +271,14 @@ pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     Ok(Frame { columns, rows: lines })
 }
 
-/// Lines with the best value of `key` among those of shingled disks under the same demand, where there are several.
+/// Lines with the best value of `key` among those of shingled disks under the same demand, if there are several.
 fn best_lines(key: &str, groups: &[Vec<&FlatRun>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
     let demand: Vec<&String> = names.iter().filter(|name| !is_system(name)).collect();
     let sign = if words::is_better_high(key) { -1.0 } else { 1.0 };
     let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
         let case = demand.iter().map(|name| cell(rows[0], name)).collect();
-        // What has never happened (`_at_s`) is latest of all.
+        // A time that was never reached (`_at_s`) counts as the latest.
         let never = key.ends_with("_at_s").then_some(f64::INFINITY);
         let mean = values[at].map(|value| value.mean).or(never);
         cases.entry(case).or_default().extend(mean.map(|mean| (sign * mean, at)));

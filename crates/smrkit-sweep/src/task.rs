@@ -1,4 +1,4 @@
-//! A comparison of a sweep, which is computed by itself.
+//! Tasks: each computes one comparison of a sweep by itself.
 
 use serde::{Deserialize, Serialize};
 use smrkit::error::Error;
@@ -9,12 +9,12 @@ use smrkit_options::run::RunOptions;
 
 use crate::store::{FileHashes, Store, is_of_here, key, program};
 
-/// Work that is computed by itself; as JSON it can be sent to another machine that sees the same files.
+/// A comparison to compute. As JSON, it can be sent to another machine that has the same files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The key of its results in the store.
     pub key: String,
-    /// The program that planned it: another could compute other numbers under the same key.
+    /// The program that planned it. Another one must not compute it: its numbers could differ under the same key.
     program: String,
     options: Vec<Pair>,
     /// Number of its runs.
@@ -31,7 +31,7 @@ fn read(options: &[Pair]) -> Result<RunOptions, Error> {
 }
 
 impl Task {
-    /// Plans a comparison. Errors: options that make no sense, alone or together.
+    /// Plans a comparison. Errors: options that are invalid, alone or together.
     pub fn plan(options: &[Pair], contents: &mut FileHashes) -> Result<Task, Error> {
         let mut plan = || {
             let runs = read(options)?.ask()?.systems.count();
@@ -40,7 +40,7 @@ impl Task {
         plan().map_err(|error: Error| error.about(words(options)))
     }
 
-    /// Computes and keeps its runs, `threads` at once; their number, none where an interrupt came before the end.
+    /// Computes its runs, `threads` at once, and stores them. Returns their number; `None` after an interrupt.
     pub fn compute(&self, store: &Store, monitor: &dyn Monitor, threads: usize) -> Result<Option<usize>, Error> {
         if !monitor.goes_on() {
             return Ok(None);

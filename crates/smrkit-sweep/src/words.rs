@@ -1,4 +1,4 @@
-//! Keys of outcomes in words, and the units that their numbers are shown in.
+//! Keys of outcomes in words, and the units of their numbers.
 
 use smrkit_report::format;
 
@@ -18,7 +18,7 @@ pub fn name(key: &str) -> String {
     words.replace("p99_9", "p99.9").replace("p99_5", "p99.5").replace('_', " ")
 }
 
-/// The unit of a column of a key's numbers up to `largest`: its name, and what a number is multiplied by.
+/// The unit of a column of a key's numbers up to `largest`: its name, and the factor for the numbers.
 pub fn unit(key: &str, largest: f64) -> (String, f64) {
     let last = key.rsplit('.').next().unwrap_or(key);
     let time = |base_s: f64| {
@@ -30,7 +30,7 @@ pub fn unit(key: &str, largest: f64) -> (String, f64) {
         (format!("{name}{ending}"), 1.0 / unit_bytes)
     };
     match last {
-        // Of a record of times each is one, but for their number.
+        // All fields of a record of times are times, except the count.
         _ if key.contains("_ns.") && last != "count" => time(1e-9),
         _ if last.ends_with("_ns") => time(1e-9),
         _ if last.ends_with("_at_s") => time(1.0),
@@ -42,7 +42,7 @@ pub fn unit(key: &str, largest: f64) -> (String, f64) {
     }
 }
 
-/// True for a value of which more is better: rates, and the time until something goes wrong.
+/// True if a higher value is better: rates, and the time until a problem occurs.
 pub fn is_better_high(key: &str) -> bool {
     key.ends_with("_bytes_per_s") || key.ends_with("_at_s")
 }

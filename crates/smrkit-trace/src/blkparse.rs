@@ -1,17 +1,17 @@
 //! Text of Linux block traces: what `blkparse` prints in its default format (blktrace's manual, "Output description and formatting"),
 //! and the FIU traces.
 //!
-//! Of blkparse, one kind of event is taken: Q (queued, what the host sent), D (issued) where the trace's beginning has no Q, or C (completed)
-//! where it has neither. All other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a discard, a leading
-//! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone. Of the zone operations
-//! (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC, which
-//! open and close a zone, are passed by, since a write does that too; ZA, ZF and ZRA are errors.
+//! Of blkparse's events, one kind is read: Q (queued: the host's requests), or D (issued) if the trace's beginning has no Q, or C
+//! (completed) if it has neither. All other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a
+//! discard, a leading F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone. Of the zone
+//! operations (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC,
+//! which open and close a zone, are skipped, since a write does that too; ZA, ZF and ZRA are errors.
 
 use crate::reader::{Heading, RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, Rwbs, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
-/// The reader's state: which events it takes, and whether the summary has begun.
+/// The reader's state: the kind of event that it reads, and whether the summary has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
     event: Option<Event>,
@@ -31,7 +31,7 @@ pub(crate) enum Event {
 }
 
 impl Blkparse {
-    /// Takes the events that `choice` names, Q, D or C, instead of choosing.
+    /// A reader of the events that `choice` names: Q, D or C.
     pub fn choosing(choice: &str) -> Option<Blkparse> {
         let event = Some(Event::from_action(choice.as_bytes())?);
         Some(Blkparse { event, chosen: true, summary: false })
@@ -39,7 +39,7 @@ impl Blkparse {
 }
 
 impl Event {
-    /// The events whose moments are `times`; `None` where the trace's best ones are.
+    /// The events whose moments are `times`; `None` if any kind of event will do.
     pub fn with_times(times: RowTimes) -> Option<Event> {
         match times {
             RowTimes::Issue => Some(Event::Issued),
@@ -48,7 +48,7 @@ impl Event {
         }
     }
 
-    /// Says which events are taken.
+    /// The events that are read, for messages.
     pub fn detail(self) -> &'static str {
         match self {
             Event::Queued => "Q events (requests as queued)",
@@ -67,7 +67,7 @@ impl Event {
     }
 }
 
-/// Beginnings of lines of the summary, or before the first event.
+/// First words of lines that are no events: the summary's, and those before the first event.
 const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
 
 const KNOWN_ACTIONS: &[&[u8]] = &[
@@ -76,7 +76,7 @@ const KNOWN_ACTIONS: &[&[u8]] = &[
 ];
 
 impl TextFormat for Blkparse {
-    /// Chooses the kind of event: the best that the beginning has, else the first that comes.
+    /// Chooses the kind of event that stands for requests: the best of those in the head, else that of the first event.
     fn prepare(&mut self, head: &[u8]) {
         let (mut volumes, mut probe) = (Volumes::default(), Blkparse::default());
         let event = |line| {
@@ -117,7 +117,7 @@ impl TextFormat for Blkparse {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
         let Some(event) = Event::from_action(action.text) else { return Ok(None) };
-        // The kind that comes first stands for requests, unless one was chosen.
+        // Without a choice, the first event's kind stands for requests.
         if *self.event.get_or_insert(event) != event {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl TextFormat for Blkparse {
 /// Operation, first byte and number of bytes.
 type AskedRequest = (Op, (u64, u64));
 
-/// Request of RWBS and `sector + count`; none for commands that move no data.
+/// Request of RWBS letters and `sector + count`. `None` for a command without data, unless it flushes.
 pub(crate) fn request(
     letters: Field,
     sector: Option<Field>,
@@ -151,11 +151,12 @@ pub(crate) fn request(
     }
     let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M, B, U"))?;
     let Rwbs { op, flush } = known;
-    let nothing = flush.then_some((Op::Flush, (0, 0)));
+    // A write with a flush is a write; without data it is a flush.
+    let without_data = flush.then_some((Op::Flush, (0, 0)));
     let Some(sector) = sector else {
         return match (op, flush) {
             (Some(_), false) => Err(letters.bad(Problem::Expected("a sector and a count after it"))),
-            _ => Ok(nothing),
+            _ => Ok(without_data),
         };
     };
     sector.integer()?;
@@ -169,9 +170,9 @@ pub(crate) fn request(
     }
     let count = columns.next("the count of sectors")?;
     match op {
-        _ if flush && count.integer()? == 0 => Ok(nothing),
+        _ if flush && count.integer()? == 0 => Ok(without_data),
         Some(op) => Ok(Some((op, extent(sector, 512, count, 512)?))),
-        None => Ok(nothing),
+        None => Ok(without_data),
     }
 }
 

@@ -2,7 +2,7 @@
 //! bytes, each with a payload behind it (linux/blktrace_api.h, version 7). The files of all CPUs of one run are read together, their records in the order of
 //! time.
 //!
-//! As of blkparse's text, one kind of event is taken: Q (queued, what the host sent), D (issued) or C (completed).
+//! As with blkparse's text, one kind of event is read: Q (queued: the host's requests), D (issued) or C (completed).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use crate::reader::{RecordFormat, RowTimes, Step};
 use crate::row::{Bad, Field, Problem, TraceRow, Volumes};
 use smrkit::request::Op;
 
-/// The reader: which events it takes.
+/// The reader, with the kind of event that it reads.
 #[derive(Debug, Default)]
 pub(crate) struct Blktrace {
     event: Option<Event>,
@@ -31,9 +31,9 @@ const DISCARD: u32 = 1 << 29;
 /// Sectors stay below this: 2^46 of them are 32 PiB.
 const SECTOR_MAX: u64 = 1 << 46;
 
-/// The event that an action tells, if it may stand for a request.
+/// The event of an action, if it may stand for a request.
 fn event(action: u32) -> Option<Event> {
-    // The lower half numbers the events; bit 8 says that a control group stands in the payload.
+    // The lower half is the event's number; bit 8 says that a control group is in the payload.
     match action & 0xff {
         _ if action & (NOTICE | PACKET) != 0 => None,
         1 => Some(Event::Queued),
@@ -63,7 +63,7 @@ impl RecordFormat for Blktrace {
         self.event.is_some() || times == RowTimes::Clock
     }
 
-    /// The best kind that the beginning has.
+    /// Chooses the best kind of event that the beginning has.
     fn prepare(&mut self, head: &[u8]) {
         if self.event.is_some() {
             return;
@@ -112,17 +112,17 @@ impl RecordFormat for Blktrace {
 const RECORD: usize = 48;
 /// The number at the front of each record; its last byte is the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Records of each CPU that are held to be put in order: a CPU writes its events nearly in order, a few that an interrupt put
-/// behind later ones are moved back.
+/// Records of each CPU that are held to be sorted: a CPU writes its events nearly in order, but an interrupt may put a few behind later
+/// ones.
 const HELD: usize = 64;
 
-/// Bytes of the record at the front of `bytes`, payload included; `None` where they don't hold its head, or another thing is there.
+/// Bytes of the record at the front of `bytes`, with its payload; `None` if its head is cut off, or it is no record.
 fn record_bytes(bytes: &[u8]) -> Option<usize> {
     let head = bytes.get(..RECORD)?;
     (u32_at(head, 0) == MAGIC).then(|| RECORD + usize::from(u16_at(head, 46)))
 }
 
-/// The files of all CPUs, by number, if `path` is one of them, or what blktrace called them by: `sdb` of `sdb.blktrace.0`.
+/// The files of all CPUs, by number, if `path` is one of them or their common name: `sdb` of `sdb.blktrace.0`.
 fn of_all_cpus(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let called = || Some(format!("{}.blktrace", path.file_name()?.to_str()?)).filter(|_| !path.exists());
     let Some(stem) = cpu_of(path).map(|(stem, _)| stem.to_string()).or_else(called) else { return Ok(None) };
@@ -145,7 +145,7 @@ fn cpu_of(path: &Path) -> Option<(&str, u32)> {
     Some((stem, cpu.parse().ok().filter(|_| is_number && stem.ends_with(".blktrace"))?))
 }
 
-/// True if two paths name files of two CPUs of one run, each of which stands for both.
+/// True if two paths name files of two CPUs of one run: opening either reads both.
 pub fn are_one_blktrace(one: &Path, other: &Path) -> bool {
     let of = |path| Some((cpu_of(path)?, Path::parent(path)));
     match (of(one), of(other)) {
@@ -156,8 +156,7 @@ pub fn are_one_blktrace(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Opens a trace's bytes as they lie on the disk: one file, or the merged files of all CPUs. With them, how many there are, where
-/// that is known.
+/// Opens a trace's stored bytes: one file, or the merged files of all CPUs. Returns them and, if known, their number.
 pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
     let found = of_all_cpus(path)?.unwrap_or_default();
     if found.len() < 2 {
@@ -174,7 +173,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>
     Ok((Box::new(Merged::new(files)?), Some(total)))
 }
 
-/// A record read ahead; the earliest comes first, of equal ones the one read first.
+/// A record read ahead. Ordered by time, then by order of reading.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct HeldRecord {
     time: u64,
@@ -204,7 +203,8 @@ impl<R: Read> Merged<R> {
         Ok(merged)
     }
 
-    /// Reads the next record of a file. What is no record, such as the rest of a file that was cut short, comes as it is, and last.
+    /// Reads the next record of a file. Bytes that are no record, such as the rest of a truncated file, are passed on as they are, after
+    /// all records.
     fn hold(&mut self, file: usize) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(RECORD);
         let source = &mut self.files[file];

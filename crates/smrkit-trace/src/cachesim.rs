@@ -1,9 +1,9 @@
 //! libCacheSim's binary traces (layout as its `lcs.h` describes it): little-endian records, in oracleGeneral from the first byte on, in
 //! lcs after a heading that says their version.
 //!
-//! A record begins with the time in seconds (32 bits), an object's id (64) and its size in bytes (32; from version 3 on 64). Then come, from version 2
-//! on, an operation of key-value stores, which is not used, and the number of the record that has the object next. The id of a block
-//! device's trace is a sector. Whether records read or write, only who names the format can say.
+//! A record begins with the time in seconds (32 bits), an object's id (64) and its size in bytes (32; from version 3 on 64). Then come,
+//! from version 2 on, an operation of key-value stores, which is not used, and the number of the record that has the object next. The id of
+//! a block device's trace is a sector. Records do not say whether they read or write: the name of the format does.
 
 use smrkit::error::Error;
 use smrkit::request::Op;
@@ -35,7 +35,7 @@ const LOOKED_AT: usize = 64;
 pub(crate) const DOUBT: &str = "a trace of libCacheSim, whose records do not say whether they read or write: say it, with {format} \
                                 oracle-general:op=write or op=read, or for one with a heading {format} lcs:op=write or op=read";
 
-/// The reader of a format by its name, and what was said of its operation.
+/// The reader of a format by its name and, as `argument`, the operation of its records.
 pub(crate) fn named(name: &str, argument: Option<&str>) -> Result<NewRows, Error> {
     match (name, argument) {
         ("lcs", Some("op=read")) => Ok(|| Box::new(Records(Cachesim::<true, false>::default()))),
@@ -57,7 +57,7 @@ impl<const IS_LCS: bool, const WRITES: bool> RecordFormat for Cachesim<IS_LCS, W
         if IS_LCS {
             return u64_at(head, 0) == MAGIC;
         }
-        // Times ascend, and an object's next record comes later, if there is one.
+        // Times ascend, and an object's next record, if any, comes later in the file.
         let (mut before, mut records) = (0, head.chunks_exact(RECORDS[1]).take(LOOKED_AT).enumerate());
         records.len() > 0
             && records.all(|(at, record)| {

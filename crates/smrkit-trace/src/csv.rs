@@ -16,16 +16,16 @@ use smrkit::quantity::{parse_bytes, parse_count};
 use smrkit::request::Op;
 use smrkit::units::SECTOR_BYTES;
 
-/// Columns that a map may speak of.
+/// The most columns that a map may use.
 const COLUMNS_MAX: usize = 64;
 
-/// The map, as parsed; it is the reader's whole state.
+/// The parsed map, which is the reader's whole state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Csv {
     time: Option<(usize, u64)>,
     /// The think time after a request.
     think: Option<(usize, u64)>,
-    /// How long a request took.
+    /// The latency of a request.
     latency: Option<(usize, u64)>,
     op: OpColumn,
     offset: (usize, u64),
@@ -34,9 +34,9 @@ pub(crate) struct Csv {
     header: u64,
     separator: Separator,
     columns: usize,
-    /// The whole map, for people.
+    /// The whole map, for messages.
     text: String,
-    /// The think times so far, where they are the times asked for.
+    /// The sum of think times so far, if those are the times asked for.
     thought: Option<u64>,
     /// Times are those of completions.
     completes: bool,
@@ -55,7 +55,7 @@ const KEYS: [&str; 9] = ["time", "think", "latency", "op", "offset", "size", "vo
 const EXAMPLE: &str = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
 
 impl Csv {
-    /// Understands a map.
+    /// Parses a map.
     pub fn new(map: &str) -> Result<Csv, Error> {
         let mut csv = Csv {
             time: None,
@@ -153,7 +153,7 @@ fn separator(part: &str, text: &str) -> Result<Separator, Error> {
 
 impl TextFormat for Csv {
     fn tick_ns(&self) -> u64 {
-        // Whole and decimal times alike are scaled to nanoseconds, save for file times, which would not fit.
+        // All times are scaled to nanoseconds except Windows' file times, which would overflow.
         if matches!(self.time, Some((_, 100))) { 100 } else { 1 }
     }
 
@@ -248,7 +248,7 @@ impl Csv {
 /// Lines that are looked at.
 const LINES: usize = 16;
 
-/// Names of columns by the key of the map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are none: their
+/// Names of columns for each key of a map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are left out: their
 /// letters mean other things.
 const CALLED: [(&str, &[&str]); 7] = [
     (
@@ -266,7 +266,7 @@ const CALLED: [(&str, &[&str]); 7] = [
 /// Number of the offset among the names.
 const OFFSET: usize = 3;
 
-/// Units as columns' names end with them, as a map writes them, and whether they are of time.
+/// Units: their forms at the end of a column's name, the form in a map, and whether they are of time.
 const UNITS: [(&[&str], &str, bool); 6] = [
     (&["s", "sec", "secs", "seconds"], "s", true),
     (&["ms", "msec", "milliseconds"], "ms", true),
@@ -276,8 +276,7 @@ const UNITS: [(&[&str], &str, bool); 6] = [
     (&["sectors", "sector"], "sectors", false),
 ];
 
-/// The map of a table whose first bytes are `head`: `map` with numbers in place of names, and what it leaves out as the first
-/// lines tell it.
+/// Completes `map` by a table's first bytes, `head`: names are replaced by numbers, and missing parts are added from the first lines.
 pub(crate) fn completed(map: &str, head: &[u8]) -> Result<String, Error> {
     let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
     let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
@@ -323,7 +322,7 @@ impl HeaderTable {
         let separator = separator.map_or_else(|| sniffed(&lines), str::to_string);
         let columns = |at: usize| lines.get(at).map_or_else(Vec::new, |(_, line)| cut(line, &separator));
         let given = header.map(|count| count.parse::<usize>().unwrap_or(0));
-        // Where a header of several lines is given, its last has the names.
+        // If the map gives a header of several lines, the last one has the names.
         let last = given.map_or(1, |count| lines.iter().take_while(|(number, _)| *number < count).count());
         let names = last.checked_sub(1).map_or_else(Vec::new, columns);
         let is_header = given.is_some() || is_header(&names);
@@ -345,15 +344,15 @@ impl HeaderTable {
         Ok(if unit.is_empty() { self.part(key, at) } else { format!("{key}={at}:{unit}") })
     }
 
-    /// The part of a map for `key`'s column: of the names that it may have, the first that there is.
+    /// The part of a map for `key`: the column with the first of the names `called` that the table has.
     fn found(&self, key: &str, called: &[&str]) -> Option<String> {
         let at = called.iter().find_map(|own| self.names.iter().position(|name| plain(name).0 == *own))?;
-        // The values of a latency don't tell its unit, as those of a moment do.
-        let is_told = key != "latency" || plain(&self.names[at]).1.is_some_and(|(_, is_time)| is_time);
-        is_told.then(|| self.part(key, at))
+        // A latency needs a unit in its name: unlike those of a clock, its values say nothing about the unit.
+        let has_unit = key != "latency" || plain(&self.names[at]).1.is_some_and(|(_, is_time)| is_time);
+        has_unit.then(|| self.part(key, at))
     }
 
-    /// The part of a map for this column, with the unit that its name or its first value tells.
+    /// The part of a map for column `at`, with the unit that its name or first value shows.
     fn part(&self, key: &str, at: usize) -> String {
         let unit = match key {
             "time" | "think" | "latency" => self.unit_of_time(at),
@@ -365,19 +364,20 @@ impl HeaderTable {
     }
 
     fn unit_of_time(&self, at: usize) -> &'static str {
-        let told = plain(&self.names[at]).1.filter(|(_, is_time)| *is_time);
+        let named = plain(&self.names[at]).1.filter(|(_, is_time)| *is_time);
         let value = self.values(at).next().and_then(|value| value.parse().ok()).unwrap_or(0.0);
-        told.map_or_else(|| since_an_epoch(value), |(unit, _)| unit)
+        named.map_or_else(|| since_an_epoch(value), |(unit, _)| unit)
     }
 
-    /// True for a size without a unit that stands next to an address in sectors, some values of which are no multiple of a sector's bytes.
+    /// True if a size without a unit counts sectors: addresses are in sectors, and some size is no multiple of a sector in bytes.
     fn counts_sectors(&self, at: usize) -> bool {
         let called = &CALLED[OFFSET].1;
         let offset = self.names.iter().find(|name| called.contains(&plain(name).0.as_str()));
         let is_beside_sectors = offset.is_some_and(|name| unit_of_place(name) == "sectors");
-        let is_told = plain(&self.names[at]).0 == "bytes" || plain(&self.names[at]).1.is_some();
+        let (name, unit) = plain(&self.names[at]);
+        let has_unit = name == "bytes" || unit.is_some();
         let is_odd = |value: &str| value.parse::<u64>().is_ok_and(|value| value % SECTOR_BYTES != 0);
-        !is_told && is_beside_sectors && self.values(at).any(is_odd)
+        !has_unit && is_beside_sectors && self.values(at).any(is_odd)
     }
 
     /// The first values of a column.
@@ -386,7 +386,7 @@ impl HeaderTable {
     }
 }
 
-/// The unit of a whole number that counts from 1970, or from 1601 as Windows does; what is too small counts seconds.
+/// The unit of a time that counts from 1970, or from 1601 as Windows does, by its size. Smaller numbers count seconds.
 fn since_an_epoch(value: f64) -> &'static str {
     match value {
         ..1e11 => "s",
@@ -423,7 +423,7 @@ fn plain(name: &str) -> (String, Option<Unit>) {
     (whole, None)
 }
 
-/// The first whole lines that say anything, and how many lie before each.
+/// The first complete lines that are not blank, each with the number of lines before it.
 fn lines(head: &[u8]) -> Vec<(usize, &str)> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
@@ -432,10 +432,10 @@ fn lines(head: &[u8]) -> Vec<(usize, &str)> {
     texts.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).take(LINES).collect()
 }
 
-/// The mark that cuts every line into most columns; blanks where none cuts them all.
+/// The separator that cuts every line into the most columns; spaces if none cuts them all.
 fn sniffed(lines: &[(usize, &str)]) -> String {
     let least = |separator: &&str| lines.iter().map(|(_, line)| cut(line, separator).len()).min().unwrap_or(0);
-    // Of equals the first.
+    // `max_by_key` takes the last of equals; reversed, that is the first of the list.
     let best = [",", ";", "tab", "|"].into_iter().rev().max_by_key(least);
     let spaces = Some("space").filter(|separator| least(separator) > 1);
     best.filter(|separator| least(separator) > 1).or(spaces).unwrap_or(",").to_string()

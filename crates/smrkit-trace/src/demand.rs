@@ -1,4 +1,4 @@
-//! Traces as demands of experiments: the volumes of a trace on one disk, one of them or all end to end; read anew for each run.
+//! Traces as demands of experiments: one volume of a trace, or all end to end, on one disk. Each run reads the trace anew.
 //!
 //! End to end, volumes follow in ascending order of their numbers, each as large as its highest end rounded up to 1 MiB.
 //! That needs a scan of the whole trace. A trace that begins with a single volume is replayed at once instead; should a
@@ -57,14 +57,14 @@ impl VolumeChoice {
     }
 }
 
-/// A volume and what the trace does with it.
+/// A volume and its use by the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeUse {
     /// The number that the trace gives it.
     pub number: u64,
     /// Requests of it.
     pub requests: u64,
-    /// After the last sector it uses.
+    /// The end of the last sector that is used.
     pub end: Lba,
 }
 
@@ -115,7 +115,7 @@ impl VolumeTable {
 }
 
 enum LayoutPlan {
-    /// All that has come is of the first volume.
+    /// All requests so far are on the first volume.
     Single,
     /// Each volume begins at its place.
     EndToEnd(Vec<Lba>),
@@ -133,7 +133,7 @@ pub struct Laid {
     name: PathBuf,
     reading: TraceReading,
     plan: LayoutPlan,
-    /// Requests read to learn the volumes, not given yet.
+    /// Requests that were read to learn the volumes, and not returned yet.
     ahead: Option<Vec<Request>>,
 }
 
@@ -176,7 +176,7 @@ impl Laid {
         Laid::with_table(path, options, &scan(path, options)?)
     }
 
-    /// True if a row lies before one above it so far. Rows before the first are given its time, which hides them.
+    /// True if a row so far is earlier than one above it. Rows earlier than the first get its time, so the times alone do not show them.
     pub fn is_out_of_order(&self) -> bool {
         match self.plan {
             LayoutPlan::Only { early, .. } => early,
@@ -184,13 +184,14 @@ impl Laid {
         }
     }
 
+    /// Moves the requests of a batch to their places on the disk, as planned, and drops those of other volumes.
     fn map_addresses(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         match &mut self.plan {
             LayoutPlan::Single if self.trace.volumes().len() > 1 => return Err(Error::SecondVolume(self.path.clone())),
             LayoutPlan::Single => {}
             LayoutPlan::EndToEnd(first) => {
                 for request in batch.iter_mut().filter(|request| request.sectors > 0) {
-                    // A file that grew since the scan may show a volume that the scan did not.
+                    // A file that grew since the scan may have a volume that the scan did not see.
                     let Some(base) = first.get(usize::from(request.volume)) else {
                         return Err(Error::SecondVolume(self.path.clone()));
                     };
@@ -254,7 +255,7 @@ impl Source for Laid {
     }
 
     fn outstanding(&self) -> &[u16] {
-        // Of one volume among several some rows are left out.
+        // If one of several volumes is chosen, rows are left out, so the counts would not fit.
         if self.trace.volumes().len() > 1 { &[] } else { self.trace.outstanding() }
     }
 
@@ -304,14 +305,14 @@ impl Opened for Laid {
 pub struct TraceDemand {
     /// The path that was given.
     name: PathBuf,
-    /// File that is read: a copy, where what was given can be read only once.
+    /// File that is read: a copy, if the given one can be read only once.
     path: PathBuf,
     options: OpenOptions,
     volumes: VolumeChoice,
     /// Result of a scan, where one was needed; one thread scans, the others wait.
     table: OnceLock<VolumeTable>,
     scanning: Mutex<()>,
-    /// The file's SHA-256, where it was asked for before the trace was read.
+    /// The file's SHA-256, if it was asked for before the trace was read.
     sha256: OnceLock<String>,
     _copy: Option<TempDir>,
 }
@@ -344,7 +345,7 @@ impl TraceDemand {
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// The end of what the trace uses, in sectors: the size of the smallest disk that holds it.
+    /// The end of the trace's addresses, in sectors: the size of the smallest disk that holds it.
     pub fn footprint_end(&self) -> Result<u64, Error> {
         let table = self.table()?;
         match self.volumes {
@@ -359,7 +360,7 @@ impl TraceDemand {
         }
     }
 
-    /// Opens it; `hash` asks for its SHA-256.
+    /// Opens the trace; `hash`: also compute its SHA-256.
     fn laid(&self, hash: bool, times: RowTimes) -> Result<Laid, Error> {
         let options = OpenOptions { sha256: hash, times, ..self.options.clone() };
         let laid = match (self.table.get(), self.volumes) {
@@ -372,7 +373,7 @@ impl TraceDemand {
         Ok(Laid { name: self.name.clone(), ..laid })
     }
 
-    /// The SHA-256 of the file as it lies on the disk, read once.
+    /// The SHA-256 of the stored file. Reads it once.
     fn sha256(&self) -> Result<String, Error> {
         if let Some(known) = self.sha256.get() {
             return Ok(known.clone());
@@ -425,6 +426,7 @@ impl Demand for TraceDemand {
     }
 }
 
+/// Copies standard input or a pipe to a temporary file, since every run reads the trace.
 fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Error> {
     let folder = tempfile::tempdir().map_err(|error| Error::writing(std::env::temp_dir(), error))?;
     let path = folder.path().join("standard-input");

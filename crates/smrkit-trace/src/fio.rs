@@ -39,7 +39,7 @@ impl<const V: u8> TextFormat for Fio<V> {
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         if let Some(at) = line.windows(HEADING_WORDS.len()).position(|words| words == HEADING_WORDS) {
-            // The jobs' buffers are flushed in the middle of rows, so that parts of rows look like rows of other offsets.
+            // fio flushes each job's buffer in the middle of rows, so that fragments look like rows with other offsets.
             let problem = Problem::SeveralWriters;
             return Err(Bad { at, len: HEADING_WORDS.len(), name: "the row", problem });
         }
@@ -78,7 +78,7 @@ impl<const V: u8> TextFormat for Fio<V> {
     }
 }
 
-/// Why times may be nanoseconds, in which some programs write version 3, and not the microseconds of fio.
+/// The reason to doubt the unit, if there is one: some programs write version 3 in nanoseconds, where fio has microseconds.
 pub(crate) fn doubt(head: &[u8]) -> Option<&'static str> {
     let rows = head.split(|byte| *byte == b'\n').skip(1).take(DOUBTED);
     let time = |row: &[u8]| number::integer(row.split(|byte| *byte == b' ').next()?).ok();
@@ -92,7 +92,7 @@ pub(crate) fn doubt(head: &[u8]) -> Option<&'static str> {
     )
 }
 
-/// Rows that are looked at to doubt, and the fewest times between them that tell anything.
+/// Rows that are checked, and the fewest gaps between them that prove anything.
 const DOUBTED: usize = 1000;
 const FEWEST_GAPS: usize = 16;
 

@@ -63,7 +63,7 @@ const fn binary<F: RecordFormat + Default + 'static>(name: &'static str, about: 
     Format { name, about, sample: "", kind: FormatKind::Content { agrees: record_agreement::<F>, rows } }
 }
 
-/// A text format that is a list of columns: each a method of [`Columns`] and the name that errors show; then what may follow them.
+/// A text format that is a list of columns, each a method of [`Columns`] and the name that errors show, and then what may follow them.
 macro_rules! columns {
     (
         $name:literal, $about:literal, $sample:literal, $between:ident, tick $tick_ns:literal ns, heading $heading:literal,
@@ -305,7 +305,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Why rows that look like those of a format are not taken for them without a word.
+/// The warning for rows that look like those of a format, and may be another program's.
 pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     match format.name {
         "disksim" => doubt_of_disksim(head),
@@ -340,7 +340,7 @@ fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Rows that are looked at to doubt.
+/// Rows that are checked for that.
 const DOUBTED: usize = 1000;
 
 fn nothing(line: &mut LineColumns) -> Result<(), Bad> {
@@ -401,11 +401,11 @@ impl TextFormat for Measured {
 
 /// Format that a `--format` text asks for.
 pub(crate) enum Choice {
-    /// Whatever the content says.
+    /// The format is recognised from the content.
     Recognise,
     /// A format that was named.
     Named(&'static Format, NewRows),
-    /// A table, with a map of its columns; an empty one leaves all to the names in the first line.
+    /// A table, with a map of its columns. If the map is empty, the names in the first line decide.
     Csv(String),
     /// blkparse with one kind of event.
     Blkparse(Blkparse),
@@ -413,7 +413,7 @@ pub(crate) enum Choice {
     Parquet,
 }
 
-/// Understands `msr`, `csv:MAP`, `blkparse:Q` and the like.
+/// Parses `msr`, `csv:MAP`, `blkparse:Q` and the like.
 pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
     let Some(text) = text else {
         return Ok(Choice::Recognise);
@@ -446,7 +446,7 @@ pub(crate) fn names() -> String {
 }
 
 impl Format {
-    /// Number of the first rows that it understands.
+    /// How many of the first rows the format understands.
     pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
         match self.kind {
             FormatKind::Content { agrees, .. } => agrees(head, whole),
@@ -455,8 +455,8 @@ impl Format {
     }
 }
 
-/// The format that understands most of the first rows: at least half of them. Where there is none, the one that half of
-/// the rows were meant to be of, so that their mistakes can be named.
+/// The format that understands the most of the first rows, and at least half. If there is none, the one that half of the rows resemble, so
+/// that their mistakes can be named.
 pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, NewRows)> {
     let fit = |format: &'static Format| match format.kind {
         FormatKind::Content { agrees, rows } => Some(((format, rows), agrees(head, whole))),
@@ -467,9 +467,9 @@ pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, Ne
         .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
 }
 
-/// The first format that is `sure` of the most rows, if it can `claim` at least half of them.
+/// The format with the most `sure` rows, of those that can `claim` at least half of all rows; the first of equals.
 fn best<T: Copy>(found: &[(T, Agreement)], sure: fn(&Agreement) -> u64, claim: fn(&Agreement) -> u64) -> Option<T> {
     let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
-    // Of equals `max_by_key` would take the last.
+    // `max_by_key` takes the last of equals, so the order is reversed.
     fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).map(|(format, _)| *format)
 }

@@ -1,5 +1,5 @@
-//! The bytes of a trace: from a file, standard input or memory, hashed and counted as they lie there, decompressed on
-//! the way. Memory stays bounded whatever the size.
+//! The bytes of a trace, from a file, standard input or memory: hashed and counted as stored, then decompressed. Memory is bounded at any
+//! size.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(crate) const LINE_MAX: usize = 1 << 20;
 /// Archives that are read. The library of zstd is in C, and is left out where that can't be compiled.
 const ARCHIVES: &str = if cfg!(target_family = "wasm") { "gzip or xz" } else { "gzip, zstd or xz" };
 
-/// Counts and hashes what passes.
+/// Reads the source, and counts and hashes its bytes.
 struct Tap {
     inner: Box<dyn Read + Send>,
     /// The first bytes, read ahead to recognise the compression.
@@ -31,7 +31,7 @@ struct Tap {
     head_at: usize,
     done: u64,
     hash: Option<Sha256>,
-    /// The source itself failed, rather than what was made of its bytes.
+    /// True if reading the source failed, and not the decompression.
     failed: bool,
 }
 
@@ -147,7 +147,7 @@ impl Decoder {
 /// Members of a gzip archive, one after the other.
 struct Gzip {
     member: Box<GzDecoder<BufReader<Tap>>>,
-    /// True if something else than a member follows the last one.
+    /// True if other bytes follow the last member.
     goes_on: bool,
 }
 
@@ -165,7 +165,7 @@ impl Gzip {
         }
     }
 
-    /// Begins the next member, if there is one. Zeros after the last fill a tape's block, as gzip knows.
+    /// Begins the next member, if there is one. Zeros after the last are padding to a tape's block, which gzip ignores too.
     fn next_member(&mut self) -> io::Result<bool> {
         let inner = self.member.get_mut();
         while inner.fill_buf()?.first() == Some(&0) {
@@ -246,7 +246,7 @@ impl Stream {
         &self.buf[self.start..self.end]
     }
 
-    /// Moves what is unread to the front and fills the buffer behind it. The buffer grows where it was full.
+    /// Moves the unread bytes to the front, and fills the rest of the buffer, which grows if it was full.
     pub fn refill(&mut self) -> Result<(), Error> {
         self.buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -268,6 +268,7 @@ impl Stream {
         Ok(())
     }
 
+    /// The error of reading the stream: of the file itself, or of the archive, with its remedy.
     fn failed(&self, error: io::Error) -> Error {
         let Some(archive) = self.decoder.archive().filter(|_| !self.decoder.tap().failed) else {
             return Error::reading(&self.path, error);
@@ -295,7 +296,7 @@ impl Stream {
         Progress { done: self.decoder.tap().done, total: self.total }
     }
 
-    /// The SHA-256 of the file as it lies there, once all of it was read.
+    /// The SHA-256 of the stored file, once all of it was read.
     pub fn sha256(&self) -> Option<String> {
         let hash = self.decoder.tap().hash.as_ref().filter(|_| self.eof)?;
         Some(hexadecimal(hash.clone()))

@@ -5,7 +5,7 @@
 use jiff::civil::{Date, Time};
 use jiff::tz::Offset;
 
-/// Nanoseconds since 1970 (UTC; so is what says nothing); `None` of what is no such moment.
+/// Nanoseconds since 1970. A moment without a zone is UTC. `None` if the text is no moment.
 pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let (date, time) = text.split_once(['T', ' '])?;
@@ -28,11 +28,11 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(nanos as u64)
 }
 
-/// Seconds since 1970 of a date and a time of day in a zone that is ahead by so much; `None` of what is no such moment.
+/// Seconds since 1970 of a date and a time of day, in a zone `ahead_s` ahead of UTC; `None` if there is no such moment.
 fn seconds([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3], ahead_s: i64) -> Option<u64> {
     let narrow = |value: i64| i8::try_from(value).ok();
     let date = Date::new(i16::try_from(year).ok()?, narrow(month)?, narrow(day)?).ok()?;
-    // A leap second is a 61st, which the crate does not know: it is the one after the 60th.
+    // The crate refuses second 60, the leap second: it is taken as the one after second 59.
     let leap = i64::from(second == 60);
     let time = Time::new(narrow(hour)?, narrow(minute)?, narrow(second - leap)?, 0).ok()?;
     let zone = Offset::from_seconds(i32::try_from(ahead_s).ok()?).ok()?;

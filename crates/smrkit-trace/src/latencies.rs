@@ -1,4 +1,4 @@
-//! How long the drive took that a trace was recorded on, where the trace tells: its requests as that drive served them.
+//! The service times that a trace records, if it does: its requests as the recorded drive completed them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -17,7 +17,8 @@ use crate::VolumeChoice;
 use crate::reader::RowTimes;
 use crate::trace::{OpenOptions, Trace};
 
-/// The results of a comparison with what its trace tells of the drive that it was recorded on, where the trace was replayed at its own times.
+/// The results of a comparison, with the measured times of the recorded drive added if the trace has them and was replayed at its own
+/// times.
 pub fn with_measured(compared: Compared) -> Outcomes {
     let Compared { outcomes, conventional, complete } = compared;
     let Some(run) = outcomes.runs.first() else { return outcomes };
@@ -37,18 +38,18 @@ pub fn with_measured(compared: Compared) -> Outcomes {
     let mut measured = MeasuredBuilder::default();
     let count = |request: &Request, times: &Times| measured.count(request, times);
     let volumes = VolumeChoice::from_str(&reading.volume);
-    // The trace was replayed without an error. What can't be read now are completions that it does not have.
+    // The replay read the trace without an error, so an error here only says that it has no completions.
     match volumes.and_then(|volumes| each_served(path.as_ref(), &options, volumes, count)) {
         Ok(()) => Outcomes { measured: measured.finish(&outcomes.runs, conventional.first()), ..outcomes },
         Err(_) => outcomes,
     }
 }
 
-/// Calls `each` with every request whose issue and completion the trace tells, in the order of completion; moments count from the
-/// first issue. Without such times there is no call.
+/// Calls `each` with every request that has both an issue and a completion in the trace, in the order of completion; times count from the
+/// first issue. A trace without such times leads to no call.
 ///
-/// Of several equal requests under way the one issued last is taken to be completed first: so an issue whose completion was lost, or that was
-/// requeued, spoils no later one.
+/// Of several equal outstanding requests, the one issued last is taken to complete first, so that an issue whose completion was lost, or
+/// that was requeued, does not shift all later ones.
 fn each_served(
     path: &Path,
     options: &OpenOptions,
@@ -57,7 +58,7 @@ fn each_served(
 ) -> Result<(), Error> {
     let open = |times| Rows::open(path, &OpenOptions { times, sha256: false, ..options.clone() }, volumes);
     let (Ok(mut issues), Ok(mut completions)) = (open(RowTimes::Issue), open(RowTimes::Completion)) else {
-        // The format has no such times. What else may be wrong with the trace, its replay tells.
+        // The format has no such times. Any other error has been reported by the replay.
         return Ok(());
     };
     let (mut origin, mut issue) = (None, issues.next()?);
@@ -78,7 +79,8 @@ fn each_served(
         }
         count += 1;
         completed.insert((completion.time, count), (arrival, completion));
-        // Rows stand in the order of issues or of completions: either way, what is still to come ends after this issue.
+        // Rows are in the order of issues or of completions. Either way, requests still to be read end after this issue, so earlier
+        // completions can be returned.
         while let Some(first) = completed.first_entry().filter(|first| first.key().0 <= arrival) {
             hand_out(first.remove_entry(), origin, &mut each);
         }
@@ -98,7 +100,7 @@ fn hand_out(
     each(&Request { time: arrival, ..request }, &Times { arrival, start: arrival, end: end.since(origin) });
 }
 
-/// What an issue and its completion have in common.
+/// The fields by which an issue and its completion are matched.
 type Key = (u16, Op, Lba, u32);
 
 fn key(request: &Request) -> Key {

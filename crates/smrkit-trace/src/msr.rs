@@ -20,7 +20,7 @@ struct Key {
     volume: u16,
 }
 
-/// The reader's state: the host and disk of the row before, and of others lately.
+/// The reader's state: the host and disk of the previous row, and of other recent rows.
 #[derive(Debug)]
 pub(crate) struct Msr {
     last: Key,
@@ -60,7 +60,7 @@ impl Msr {
         }
     }
 
-    /// Takes the key of a row's volume, if it is known, where that is another one than in the row before.
+    /// Takes a remembered key, `found`, as the current one. `None` if it is not remembered.
     fn recall(&mut self, found: u128) -> Option<()> {
         const ONES: u128 = u128::from_le_bytes([1; KEY]);
         let commas = found ^ (ONES * b',' as u128);
@@ -133,7 +133,7 @@ impl TextFormat for Msr {
 
     #[inline(always)]
     fn fast(&mut self, text: &[u8]) -> Option<(TraceRow, usize)> {
-        // The response time is passed over here.
+        // The fast path does not read the response time.
         if self.times == RowTimes::Completion {
             return None;
         }
@@ -154,6 +154,7 @@ impl TextFormat for Msr {
         let (offset, at) = digits(text, at)?;
         let comma = *text.get(at)?;
         let (bytes, at) = digits(text, at + 1)?;
+        // A size of 0 wraps around to the largest, and so goes the slow way, too.
         if comma != b',' || *text.get(at)? != b',' || bytes.wrapping_sub(1) >= BYTES_MAX || offset >= 1 << 63 {
             return None;
         }

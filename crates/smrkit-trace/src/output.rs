@@ -1,5 +1,5 @@
-//! Outputs, opened before the work starts, so that a path that can't be written is said at once. They appear whole or not at all:
-//! written under another name next to the target and renamed at the end, so that an old file stays until the new one is written.
+//! Output files, opened before the work starts, so that a path that can't be written is reported at once. They are written under another
+//! name next to the target and renamed at the end: they appear whole or not at all, and an old file stays until then.
 //!
 //! A target that is no regular file (a pipe, `/dev/null`) is written directly. The other name is known beforehand
 //! ([`temporary_of`]), unlike those of the crate tempfile, so that an interrupt can remove what was begun.
@@ -42,7 +42,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nothing more can be done about a file that can't be removed.
+            // An error is ignored: nothing can be done about a file that can't be removed.
             let _ = fs::remove_file(temporary);
         }
     }

@@ -1,5 +1,5 @@
-//! From the bytes of a trace to its requests. A format understands one line of text or one binary record; the loops here cut the
-//! stream, turn rows into requests, and leave out or report what is malformed.
+//! Reads requests from the bytes of a trace. A format parses one line of text or one binary record; the loops here cut the stream, convert
+//! rows to requests, and skip or report malformed rows.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
 
-/// Requests a batch: as many as leave the processor's nearer caches to others.
+/// Requests of a batch: few enough to leave room in the processor's first caches.
 const BATCH: usize = 2048;
-/// Rows that are held to be put in order.
+/// Rows that are held to be sorted.
 const HELD: usize = 4096;
-/// Lines or records that are looked at to recognise a format.
+/// Lines or records that are parsed to recognise a format.
 const SAMPLE: u64 = 64;
-/// The number of right columns that shows that a line was meant to be of a format, if another line is.
+/// A line with this many right columns was meant to be of a format, if no other format understands more.
 const COLUMNS_BEGUN: usize = 3;
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -38,7 +38,7 @@ pub enum RowTimes {
 }
 
 impl RowTimes {
-    /// True of moments by the trace's clock.
+    /// True if these are moments of the trace's clock, and not sums of durations.
     pub(crate) fn are_moments(self) -> bool {
         !matches!(self, RowTimes::Think | RowTimes::Response)
     }
@@ -51,29 +51,29 @@ pub(crate) trait TextFormat: Send {
         1
     }
 
-    /// Understands one line, without its newline. `None`: the line is well-formed, but no request.
+    /// Parses one line, without its newline. `None`: the line is well-formed, but no request.
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad>;
 
-    /// Understands the row at the start of `text`, and says how many bytes it has, newline included. `None` sends the
-    /// line the slow way; a row given here must be the one that `parse` would give.
+    /// Parses the row at the start of `text`, and returns it with its number of bytes, newline included. With `None`, the line goes to
+    /// `parse`, which would have to give the same row.
     #[inline(always)]
     fn fast(&mut self, _text: &[u8]) -> Option<(TraceRow, usize)> {
         None
     }
 
-    /// Gives other times than the clock's; tells whether the format has them.
+    /// Chooses other times than the clock's. Returns `false` if the format does not have them.
     fn choose_times(&mut self, times: RowTimes) -> bool {
         times == RowTimes::Clock
     }
 
-    /// True if rows stand in the order of their requests' ends, while their times are those of the starts. They are put in the order of time as
-    /// far as a few thousand rows go.
+    /// True if rows are in the order of completion, but their times are those of arrival. They are sorted within a window of a few thousand
+    /// rows.
     const ENDS: bool = false;
 
-    /// True if a last line without a newline is left out.
+    /// True if an incomplete last line is skipped.
     const MAY_END_IN_A_ROW: bool = false;
 
-    /// For each row since this was last asked, the requests that were outstanding when it came; nothing where that is not known.
+    /// For each row since the last call, the number of requests outstanding when it came; empty if not known.
     fn take_outstanding(&mut self) -> Vec<u16> {
         Vec::new()
     }
@@ -81,12 +81,12 @@ pub(crate) trait TextFormat: Send {
     /// Looks at the beginning of the trace, before the first line is parsed.
     fn prepare(&mut self, _head: &[u8]) {}
 
-    /// Verdict on the `number`th line (from 0): it may be, or must be, a heading.
+    /// Decides whether line `number` (from 0) is a heading, or should be one.
     fn heading(&self, _number: u64, _line: &[u8]) -> Heading {
         Heading::No
     }
 
-    /// The reader's choice, where there is one.
+    /// The reader's choice, if the format leaves one.
     fn detail(&self) -> Option<&str> {
         None
     }
@@ -103,13 +103,13 @@ pub(crate) enum Heading {
     Wanted(&'static str),
 }
 
-/// Verdict on a line that may be a heading: the first that begins with `start`, in any case.
+/// Takes the first line as a heading if it begins with `start`, in small or large letters.
 pub(crate) fn first_line_is(number: u64, line: &[u8], start: &str) -> Heading {
     let begins = line.get(..start.len()).is_some_and(|line| line.eq_ignore_ascii_case(start.as_bytes()));
     if number == 0 && begins && !start.is_empty() { Heading::Yes } else { Heading::No }
 }
 
-/// Step at the front of the bytes.
+/// The item at the front of the bytes.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A request, and the bytes of its record.
@@ -129,23 +129,23 @@ pub(crate) trait RecordFormat: Send {
         1
     }
 
-    /// Understands the record at the front of `bytes`. The error carries the bytes to skip, 0 where that is unknown.
+    /// Parses the record at the front of `bytes`. The error has the bytes to skip, 0 if that is unknown.
     fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)>;
 
     /// Looks at the beginning of the trace, before the first record is read.
     fn prepare(&mut self, _head: &[u8]) {}
 
-    /// Gives other times than the clock's; tells whether the format has them.
+    /// Chooses other times than the clock's. Returns `false` if the format does not have them.
     fn choose_times(&mut self, times: RowTimes) -> bool {
         times == RowTimes::Clock
     }
 
-    /// The reader's choice, where there is one.
+    /// The reader's choice, if the format leaves one.
     fn detail(&self) -> Option<&str> {
         None
     }
 
-    /// True if the beginning of a file can be of this format at all, beyond records that can be understood.
+    /// A further check of the beginning of a file, besides records that can be parsed: `false` if it can't be of this format.
     fn plausible(_head: &[u8]) -> bool {
         true
     }
@@ -154,7 +154,7 @@ pub(crate) trait RecordFormat: Send {
 /// Fit of a format to the beginning of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// Lines or records looked at.
+    /// Lines or records parsed.
     pub lines: u64,
     /// Lines that the format understood.
     pub understood: u64,
@@ -164,7 +164,7 @@ pub(crate) struct Agreement {
     pub begun: u64,
 }
 
-/// Lines of the head that a format understands, of those looked at.
+/// Parses the first lines of the head, and counts those that the format understands.
 pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bool) -> Agreement {
     format.prepare(head);
     let (mut volumes, mut found) = (Volumes::default(), Agreement::default());
@@ -195,8 +195,8 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
     found
 }
 
-/// Records of the head that a format understands, of those looked at. All must fit, or none does: nearly any bytes make
-/// some record.
+/// Parses the first records of the head, and counts those that the format understands. If one does not fit, none counts: nearly any bytes
+/// make some record.
 pub(crate) fn record_agreement<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agreement {
     let (mut format, mut volumes) = (F::default(), Volumes::default());
     let (mut rest, mut records) = (head, 0);
@@ -238,13 +238,13 @@ pub(crate) type NewRows = fn() -> Box<dyn Rows>;
 
 /// The rows of a stream in one format.
 pub(crate) trait Rows: Send {
-    /// Looks at the stream's head; gives the nanoseconds of a tick.
+    /// Reads the stream's head; returns the nanoseconds of a tick.
     fn begin(&mut self, stream: &mut Stream) -> u64;
 
     /// Adds requests to the batch, until it is full or the stream is through.
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error>;
 
-    /// Gives other times than the clock's, called before the first `fill`; tells whether the format has them.
+    /// Chooses other times than the clock's, before the first `fill`. Returns `false` if the format does not have them.
     fn choose_times(&mut self, times: RowTimes) -> bool;
 
     /// The format's choice, where it leaves one.
@@ -256,7 +256,7 @@ pub(crate) struct Feed {
     pub stream: Stream,
     pub volumes: Volumes,
     pub intake: Intake,
-    /// For each request of the last batch, those that were outstanding when it came; empty where that is not known.
+    /// For each request of the last batch, the number outstanding when it came; empty if not known.
     pub outstanding: Vec<u16>,
     done: bool,
 }
@@ -285,7 +285,7 @@ impl Feed {
     }
 }
 
-/// From rows to requests: times from the first row on, bytes to sectors, and counts of what had to be mended.
+/// Converts rows to requests: times count from the first row, bytes become sectors, and mended rows are counted.
 #[derive(Debug)]
 pub(crate) struct Intake {
     path: PathBuf,
@@ -295,7 +295,7 @@ pub(crate) struct Intake {
     skip_bad_rows: bool,
     /// Rows that wait for earlier ones, by time and number.
     held: BTreeMap<(u64, u64), TraceRow>,
-    /// The line or record at hand, from 1.
+    /// Number of the current line or record, from 1.
     number: u64,
     /// Requests made.
     requests: u64,
@@ -325,12 +325,12 @@ impl Intake {
         }
     }
 
-    /// Times from now on count from the source's own zero, so that rows before the first keep theirs.
+    /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
     pub fn keep_absolute_times(&mut self) {
         self.first_ticks = Some(0);
     }
 
-    /// The request of a row. A row before the first one is at time 0.
+    /// Converts a row to a request. A row earlier than the first one gets time 0.
     #[inline(always)]
     pub fn request(&mut self, row: TraceRow) -> Result<Request, TimeTooFar> {
         let first = *self.first_ticks.get_or_insert(row.ticks);
@@ -351,7 +351,7 @@ impl Intake {
         Ok(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
     }
 
-    /// Adds the first of more than `most` rows that are held to the batch.
+    /// Moves held rows to the batch, the earliest first, until at most `most` are left.
     fn release(&mut self, most: usize, batch: &mut Vec<Request>) -> Result<(), Error> {
         while self.held.len() > most
             && let Some((_, row)) = self.held.pop_first()
@@ -361,7 +361,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Adds the request of a row to the batch, if its time can be held.
+    /// Adds the request of a row to the batch. Errors: its time does not fit.
     fn push(&mut self, row: TraceRow, batch: &mut Vec<Request>) -> Result<(), Error> {
         match self.request(row) {
             Ok(request) => batch.push(request),
@@ -375,15 +375,15 @@ impl Intake {
         Ok(())
     }
 
-    /// True if a bad row is to be left out; it is counted then.
+    /// True if a bad row is skipped, which counts it.
     fn skip(&mut self, bad: &Bad) -> bool {
         let skip = self.skip_bad_rows && !bad.problem.is_fatal();
         self.notes.skipped_rows += u64::from(skip);
         skip
     }
 
-    /// A line that can't be understood: counted, where such rows are skipped, or the error to stop with. `last`: the file
-    /// ends with this line, and no newline follows.
+    /// Handles a line that can't be read: counts it if bad rows are skipped, else returns the error to stop with. `last`: the file ends
+    /// with this line, without a newline.
     #[cold]
     fn bad_line(&mut self, text: &[u8], bad: &Bad, last: bool) -> Result<(), Error> {
         if self.skip(bad) {
@@ -401,7 +401,7 @@ impl Intake {
         Err(self.error(Some(bad.at as u64 + 1), message))
     }
 
-    /// As `bad_line`, for a record; `used`: its bytes, 0 where they are unknown, so that it can't be left out.
+    /// As `bad_line`, for a binary record of `used` bytes. With 0, its length is unknown, and it can't be skipped.
     #[cold]
     fn bad_record(&mut self, bad: &Bad, used: usize) -> Result<(), Error> {
         if used > 0 && self.skip(bad) {
@@ -419,7 +419,7 @@ impl Intake {
         Err(self.error(None, format!("{problem}; {remedy}")))
     }
 
-    /// The error of a trace that held no request at all.
+    /// Errors: the trace had no request at all.
     fn check_not_empty(&self) -> Result<(), Error> {
         if self.requests > 0 {
             return Ok(());
@@ -431,18 +431,18 @@ impl Intake {
         Err(Error::input(&self.path, message))
     }
 
-    /// The error of the row at hand.
+    /// The error of the current row.
     fn error(&self, column: Option<u64>, message: String) -> Error {
         Error::at_line(&self.path, self.number, column, message)
     }
 }
 
-/// Rows that are lines. The format is compiled into the loop; its fast path takes well-formed rows, all else goes the slow way,
-/// which knows columns.
+/// Rows that are lines. The format is compiled into the loop. Its fast path parses well-formed rows; other lines are parsed again slowly,
+/// by columns.
 pub(crate) struct Text<F>(pub F);
 
 impl<F: TextFormat> Text<F> {
-    /// Parses whole lines of the buffer until it or the batch is through.
+    /// Parses complete lines until the buffer is used up or the batch is full.
     fn whole_lines(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
         let Feed { stream: Stream { buf, start, end, .. }, volumes, intake, .. } = feed;
         let limit = match memchr::memrchr(b'\n', &buf[*start..*end]) {
@@ -469,7 +469,7 @@ impl<F: TextFormat> Text<F> {
         Ok(())
     }
 
-    /// One line, the slow way; `last`: no newline ends it.
+    /// Parses one line by columns; `last`: it has no newline.
     #[inline(never)]
     fn slow_line(
         &mut self,
@@ -592,7 +592,7 @@ impl<F: RecordFormat> Rows for Records<F> {
     }
 }
 
-/// Reads on, for the rest of a record.
+/// Reads more of the stream, for the rest of a record.
 fn more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
     let left = stream.unread().len();
     if !stream.eof && left < LINE_MAX {

@@ -1,4 +1,4 @@
-//! A result file whose runs are to be repeated.
+//! Runs of a result file, to be repeated.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -17,12 +17,12 @@ use crate::trace::OpenOptions;
 /// The runs of a result file.
 pub struct Recorded {
     path: PathBuf,
-    /// What it holds: at least one run.
+    /// Its content: at least one run.
     pub file: Outcomes,
 }
 
 impl Recorded {
-    /// Reads the file. Errors: no result file, one without a run, or without what it takes to repeat one.
+    /// Reads the file. Errors: no result file, one without a run, or without the record of a run.
     pub fn read(path: &Path) -> Result<Recorded, Error> {
         let content = std::fs::read(path).map_err(|error| Error::reading(path, error))?;
         let outcomes: Outcomes = serde_json::from_slice(&content).map_err(|error| {
@@ -37,12 +37,12 @@ impl Recorded {
         Ok(Recorded { path: path.into(), file: outcomes })
     }
 
-    /// The runs, as they are to be repeated. Errors: a merge of several.
+    /// The plans of the runs. Errors: one is a merge of several.
     pub fn runs(&self) -> Result<Vec<PlannedRun>, Error> {
         self.file.runs.iter().map(record::run).collect()
     }
 
-    /// The demands, each once, and the number of each run's.
+    /// The distinct demands, and for each run the index of its demand.
     fn demands(&self) -> (Vec<Replayed>, Vec<usize>) {
         let mut demands: Vec<Replayed> = Vec::new();
         let number = |outcome: &Outcome| {
@@ -64,7 +64,7 @@ impl Recorded {
         })
     }
 
-    /// Compares `runs`, its own, once more. Errors: a trace that is not that of the record.
+    /// Executes `runs`, its own runs, again. Errors: a trace has changed since.
     pub fn repeat(&self, runs: &[PlannedRun], monitor: &dyn Monitor, records: RunRecorders) -> Result<Compared, Error> {
         let (demands, served) = self.demands();
         let demands = demands.iter().map(|demand| record::demand(demand, &trace)).collect::<Result<Vec<_>, _>>()?;
@@ -75,12 +75,13 @@ impl Recorded {
         Ok(compared)
     }
 
+    /// Errors: a repeated run read a trace with another hash than the recorded one.
     fn check_traces(&self, repeated: &[Outcome]) -> Result<(), Error> {
         let hashes = |outcome: &Outcome| -> Vec<Option<String>> {
             let merged = outcome.replayed.sources.iter().flatten().map(|source| source.sha256.clone());
             std::iter::once(outcome.replayed.trace_sha256.clone()).chain(merged).collect()
         };
-        // An interrupted run knows no hash: it ended before its trace did.
+        // An interrupted run has no hash: it ended before its trace did.
         let same = |(own, again): (&Outcome, &Outcome)| {
             let pairs = hashes(own).into_iter().zip(hashes(again));
             pairs.into_iter().all(|(own, again)| own.is_none() || again.is_none() || own == again)
@@ -95,7 +96,7 @@ impl Recorded {
     }
 }
 
-/// The description of a demand without what was found in it.
+/// The description of a demand without the results of reading it.
 fn asked(replayed: &Replayed) -> Replayed {
     let mut asked = Replayed { trace_notes: TraceNotes::default(), ..replayed.clone() };
     asked.sources.iter_mut().flatten().for_each(|source| source.requests = 0);

@@ -1,4 +1,4 @@
-//! A row as a format gives it, before units and order are checked; what can be wrong with one; and the volumes that rows name.
+//! A row as a format parses it, before units and order are checked; its possible errors; and the table of volumes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::number::{self, NoNumber};
 /// One request in the units of a trace: ticks and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceRow {
-    /// When, in ticks of the format, from any origin.
+    /// The time, in ticks of the format, from any origin.
     pub ticks: u64,
     /// The first byte.
     pub offset: u64,
@@ -25,7 +25,7 @@ pub(crate) struct TraceRow {
 /// The most bytes one request may have, so that its sectors fit in 32 bits.
 pub(crate) const BYTES_MAX: u64 = (u32::MAX as u64 - 1) * 512;
 
-/// A row that can't be understood, and where.
+/// The error of a malformed row, and the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     /// The first byte of the column, from 0.
@@ -43,7 +43,7 @@ pub(crate) struct Bad {
 pub(crate) enum Problem {
     /// The row ends before it.
     Missing,
-    /// Something stands after the last column.
+    /// The row goes on after its last column.
     Surplus,
     /// A field that should be something else.
     Expected(&'static str),
@@ -57,12 +57,12 @@ pub(crate) enum Problem {
     TooLong,
     /// More volumes than a trace may have. Never skipped.
     TooManyVolumes,
-    /// Rows of several jobs of fio, torn into each other. Never skipped: what is left of them is no one's trace.
+    /// Rows of several jobs of fio, mixed in one file. Never skipped: the rest would not be the trace of any job.
     SeveralWriters,
 }
 
 impl Problem {
-    /// True if leaving out the row would not mend the trace.
+    /// True if skipping the row would not mend the trace.
     pub fn is_fatal(self) -> bool {
         matches!(self, Problem::TooManyVolumes | Problem::SeveralWriters)
     }
@@ -112,7 +112,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// A column of a record, which has no text to show.
+    /// A field of a binary record, which has no text to show.
     pub fn named(name: &'static str) -> Field<'static> {
         Field { text: b"", at: 0, name }
     }
@@ -160,8 +160,8 @@ impl Field<'_> {
         self.number(number::hexadecimal(self.text), "a hexadecimal number")
     }
 
-    /// An operation as tools write it: a letter or letters of RWBS, a word (`write|sync`, `DiskWrite`), a SCSI operation code in hexadecimal,
-    /// or 0 and 1, which stand for `zero` and `one`.
+    /// Parses an operation as tools write it: a letter or letters of RWBS, a word (`write|sync`, `DiskWrite`), a SCSI operation code in
+    /// hexadecimal, or 0 and 1, which stand for `zero` and `one`.
     pub fn operation(&self, zero: Op, one: Op) -> Result<Op, Bad> {
         let first = self.text.split(|byte| *byte == b'|').next().unwrap_or_default();
         let upper = first.to_ascii_uppercase();
@@ -193,18 +193,18 @@ impl Field<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rwbs {
     pub op: Option<Op>,
-    /// A flush goes before it, or is all there is.
+    /// A flush comes before the operation, or is the operation.
     pub flush: bool,
 }
 
 impl Rwbs {
-    /// What is asked for where a row says no more; `None` of what moves no data.
+    /// The operation, if the row has nothing but these letters; `None` if it moves no data.
     pub fn alone(self) -> Option<Op> {
         self.op.or(self.flush.then_some(Op::Flush))
     }
 }
 
-/// Understands letters of RWBS, without zone operations.
+/// Parses letters of RWBS, without zone operations.
 pub(crate) fn rwbs(letters: &[u8]) -> Option<Rwbs> {
     let after_flush = letters.strip_prefix(b"F");
     let (op, flags) = match after_flush.unwrap_or(letters) {
@@ -228,7 +228,7 @@ pub(crate) fn scsi(code: u16) -> Option<Op> {
     }
 }
 
-/// The number that `parse` finds, or finds once marks between thousands are left out: `1,234,567.5`.
+/// The number that `parse` reads, if need be without the marks between thousands: `1,234,567.5`.
 fn grouped(text: &[u8], parse: impl Fn(&[u8]) -> Result<u64, NoNumber>) -> Result<u64, NoNumber> {
     let found = parse(text);
     if found != Err(NoNumber::Malformed) {
@@ -243,7 +243,7 @@ fn grouped(text: &[u8], parse: impl Fn(&[u8]) -> Result<u64, NoNumber>) -> Resul
     parse(&text.iter().copied().filter(|byte| !b",'_".contains(byte)).collect::<Vec<u8>>())
 }
 
-/// The two columns that say where, in bytes: neither may overflow, and the size must be above 0.
+/// Offset and size in bytes. Errors: an overflow, or a size of 0.
 pub(crate) fn extent(offset: Field, offset_unit: u64, size: Field, size_unit: u64) -> Result<(u64, u64), Bad> {
     let first = offset.times(offset_unit)?;
     let bytes = size.times(size_unit)?;
@@ -317,7 +317,7 @@ impl<'a> LineColumns<'a> {
         self.optional(name).ok_or(missing)
     }
 
-    /// No column must follow.
+    /// Fails if another column follows.
     pub fn end(&mut self) -> Result<(), Bad> {
         match self.optional("") {
             Some(field) => Err(field.bad(Problem::Surplus)),
@@ -326,7 +326,7 @@ impl<'a> LineColumns<'a> {
     }
 }
 
-/// Where a column between quotes ends, which may hold the separator; one without its second quote ends at the separator.
+/// The end of a quoted column, which may hold the separator. Without a second quote, it ends at the separator.
 #[cold]
 fn quoted(rest: &[u8], separator: u8) -> Option<usize> {
     let close = memchr::memchr_iter(b'"', rest).skip(1);

@@ -37,7 +37,7 @@ pub struct Rows<R: Row> {
 }
 
 impl<R: Row> Rows<R> {
-    /// Starts the table of these columns that will become `path`.
+    /// Opens a table of `columns` that will become `path`.
     pub fn create(path: &Path, columns: &'static [Column<R>]) -> Result<Rows<R>, Error> {
         let table = TableWriter::create(path, batch(columns, &[]).schema())?;
         Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), columns, table, written: 0 })
@@ -50,7 +50,7 @@ impl<R: Row> Rows<R> {
         if self.rows.len() < GROUP_ROWS { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the rest, and makes the file appear under its name.
+    /// Writes the last rows, and makes the file appear under its name.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
@@ -97,7 +97,7 @@ impl Row for RequestRow {
 }
 
 impl Row for MemberAccess {
-    /// The first is left out where there is a single drive.
+    /// The first is left out for a single drive.
     const COLUMNS: &'static [Column<MemberAccess>] = &[
         ("member", |rows| numbers::<UInt32Type, _>(rows, |row| row.member)),
         ("time_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.start.0)),
@@ -110,7 +110,7 @@ impl Row for MemberAccess {
     const KIND: &'static str = "accesses";
 }
 
-/// A table that a run fills; the first error is kept, and what comes after it is dropped.
+/// A table that a run fills. The first error is kept, and later rows are dropped.
 #[derive(Clone)]
 struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
 
@@ -144,7 +144,7 @@ impl<F: FnMut(MemberAccess) + Send> Recorder for OfMember<F> {
     }
 }
 
-/// What takes note of the physical accesses of each drive, by `push`.
+/// Recorders that pass the physical accesses of each drive to `push`.
 pub fn recorders(push: impl FnMut(MemberAccess) + Clone + Send + 'static) -> RecorderOf {
     Box::new(move |member| Box::new(OfMember(member as u32, push.clone())))
 }
@@ -161,7 +161,7 @@ impl RowFiles {
         Ok(shared)
     }
 
-    /// Opens a file for the state at the end of the run that `records` is of. A run that does not come to its end leaves none.
+    /// Opens the file for the state at the end of the run of `records`. A run that is interrupted leaves none.
     pub fn save_state(&mut self, path: &Path, records: &mut RunRecorders) -> Result<(), Error> {
         let (target, saved) = (TargetFile::open(path)?, Arc::new(Mutex::new(None)));
         let own = Arc::clone(&saved);
@@ -173,13 +173,13 @@ impl RowFiles {
         Ok(())
     }
 
-    /// Writes the rest, and makes the files appear under their names.
+    /// Writes the last rows, and makes the files appear under their names.
     pub fn finish(self) -> Result<(), Error> {
         self.0.into_iter().try_for_each(|finish| finish())
     }
 }
 
-/// Opens the files asked for, and what fills them; `array` tells whether the run is of an array.
+/// Opens the requested files, and makes the recorders that fill them. `array`: the run is of an array.
 pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, RowFiles), Error> {
     let (mut records, mut files) = (RunRecorders::default(), RowFiles::default());
     if let Some(path) = requests {

@@ -1,9 +1,10 @@
-//! The log of a served drive as a trace, and what it says of the drive.
+//! The log of a served drive, as a trace and as the description of the drive.
 //!
-//! One line an event, as the crate that serves drives describes them. Those of requests are `read|write|discard|flush LBA SECTORS ARRIVAL
-//! START END`, in the order of their arrival. A request depends on those that its host has seen completed: it comes once no more are
-//! outstanding than when it came, after the pause that the host made then. So a recording of one drive says what the host would do on another.
-//! Times are the drive's, but a pause is the host's: it is told by the clock that the host had, of which the drive's time is a multiple.
+//! It has one line for each event, as the crate that serves drives describes them. Those of requests are `read|write|discard|flush LBA
+//! SECTORS ARRIVAL START END`, in the order of their arrival. A request depends on those that its host has seen completed: in a replay it
+//! arrives when no more requests are outstanding than at its first arrival, after the same pause of the host. So a recording on one drive
+//! predicts the host's requests on another. Times are the drive's, but a pause is measured by the host's clock, of which the drive's time
+//! is a multiple.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,17 +36,17 @@ const OTHER_EVENTS: [&str; 10] =
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     times: RowTimes,
-    /// The time of the last request, as it was asked for.
+    /// The time of the last request, by the times asked for.
     clock: u64,
     arrived: u64,
     /// The latest completion that the host has seen.
     seen: u64,
-    /// Completions that were still to come.
+    /// Times of completions that the host has not seen yet.
     ends: BinaryHeap<Reverse<u64>>,
     outstanding: Vec<u16>,
-    /// Time of the drive before it was made anew.
+    /// Time at which the drive was last replaced by a new one.
     origin: u64,
-    /// How many times faster than the host's clock the drive's time passes, in millionths; 0 where nothing is said, for once.
+    /// The factor of the drive's time to the host's clock, in millionths; 0 if not given, which means 1.
     pace: u64,
 }
 
@@ -144,7 +145,7 @@ struct LogHead {
     made_by: String,
 }
 
-/// What the log of a served drive says of the drive, as it was when the log began.
+/// The served drive of a log, as it was when the log began.
 pub struct ServedDrive {
     /// The drive or the array.
     pub run: RunRecord,

@@ -1,8 +1,8 @@
-//! What tools print that follow block requests where no blktrace is at hand: `biosnoop` and `iosnoop`, the text of the kernel's trace events, and
+//! Output of tools other than blktrace that follow block requests: `biosnoop` and `iosnoop`, the text of the kernel's trace events, and
 //! Windows' `xperf`.
 //!
-//! Such tools print a request when it ends. Its time here is that of its start: the end less the latency that stands beside it. Rows are
-//! put in that order as far as [`TextFormat::ENDS`] can.
+//! Such tools print a request when it ends. Its time here is that of its start: the end less the latency in the same row. Rows are sorted
+//! by it as far as [`TextFormat::ENDS`] allows.
 
 use crate::blkparse::{self, Event};
 use crate::reader::{Heading, RowTimes, TextFormat};
@@ -16,13 +16,13 @@ const MILLISECOND: u64 = 1_000_000;
 /// that columns behind it are counted from the end.
 #[derive(Debug, Default)]
 pub(crate) struct Snoop {
-    /// The lines up to the heading, and that.
+    /// The number of lines up to the heading, with it.
     heading: u64,
     columns: Vec<&'static str>,
     times: RowTimes,
 }
 
-/// Columns as the tools call them, and what they are here. What is not used has no name.
+/// Names of columns in the tools' headings, and here. Unused columns have no name here.
 const SNOOPED: [(&str, &str); 21] = [
     ("TIME(s)", "the time"),
     ("ENDs", "the time"),
@@ -49,7 +49,7 @@ const SNOOPED: [(&str, &str); 21] = [
 
 /// The most words of a row.
 const WORDS: usize = 32;
-/// Lines in which the heading is looked for: `iosnoop` says first that it has begun.
+/// Lines in which the heading is searched: `iosnoop` first prints that it has begun.
 const HEADING_LINES: usize = 4;
 
 /// The columns of a heading; `None` of any other line.
@@ -97,7 +97,8 @@ impl TextFormat for Snoop {
             let at = self.columns.iter().position(|own| *own == name)?;
             Some(Field { name, ..words[if at > behind { at + count - columns } else { at }] })
         };
-        // bcc leaves the name blank where the kernel asked by itself. A row that was cut short has no type in its place.
+        // bcc leaves the name blank for the kernel's own requests, so the row has one column less. A row that was cut short has no type in
+        // its place.
         let is_nameless = || {
             process.is_some() && count + 1 == columns && find("the type").is_some_and(|kind| rwbs(kind.text).is_some())
         };
@@ -117,7 +118,7 @@ impl TextFormat for Snoop {
         let ticks = if self.times == RowTimes::Completion { end } else { start };
         let (kind, sector, bytes) = (column("the type")?, column("the sector")?, column("the bytes")?);
         let letters = rwbs(kind.text).ok_or_else(|| kind.expected("R, W, or letters such as WS"))?;
-        // Only a flush has no bytes; bcc gives it the letter R.
+        // Only a flush has no bytes; bcc prints the letter R for it.
         let op = if bytes.text == b"0" { Some(Op::Flush) } else { letters.alone() };
         let Some(op) = op else { return Ok(None) };
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { extent(sector, 512, bytes, 1)? };
@@ -134,11 +135,11 @@ impl TextFormat for Snoop {
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
     event: Option<Event>,
-    /// The events are those that were asked for.
+    /// True if the kind of event was chosen by the times asked for.
     chosen: bool,
 }
 
-/// The event of a line, the time in front of it, and the columns behind it; `None` of a line without time and event.
+/// The event of a line, the time before it, and the columns after it; `None` if the line has no time and event.
 fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
     let mut columns = LineColumns::spaces(line);
     let mut time: Option<Field> = None;
@@ -153,7 +154,7 @@ fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
     None
 }
 
-/// What an event of this name stands for; those of no name pass by.
+/// The kind of the event with this name; `None` for others, which are skipped.
 fn kind(event: &[u8]) -> Option<Event> {
     match event {
         b"block_bio_queue" => Some(Event::Queued),
@@ -185,7 +186,7 @@ impl TextFormat for Ftrace {
         let Some((event, time, mut columns)) = trace_event(line) else {
             let name = "the time and the event";
             return match line.starts_with(b"CPU") {
-                // trace-cmd tells so of a CPU that recorded nothing, or lost events.
+                // trace-cmd prints this for a CPU that recorded nothing, or lost events.
                 true => Ok(None),
                 false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
             };
@@ -197,7 +198,7 @@ impl TextFormat for Ftrace {
         let ticks = time.decimal(SECOND)?;
         let device = columns.next("the device")?;
         let letters = columns.next("the RWBS letters")?;
-        // The bytes and the command in brackets stand before the sector where a driver has the request.
+        // In the events of a driver, the bytes and the command in brackets come before the sector.
         let (mut sector, mut behind) = (columns.optional("the sector"), columns);
         while let Some(word) = behind.optional("the plus sign").filter(|word| word.text != b"+") {
             (sector, columns) = (Some(Field { name: "the sector", ..word }), behind);

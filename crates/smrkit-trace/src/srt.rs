@@ -18,7 +18,7 @@ const HEADING_MAX: usize = 64 << 10;
 const SHORT_IO: u32 = 1;
 const SUSPECT_IO: u32 = 4;
 
-/// The reader's state: the unit of blocks, known once the heading is through.
+/// The reader's state: the unit of blocks, known after the heading.
 #[derive(Debug, Default)]
 pub(crate) struct Srt {
     block_bytes: Option<u64>,
@@ -31,7 +31,7 @@ fn malformed(name: &'static str, what: &'static str) -> Result<Step, (Bad, usize
 impl Srt {
     fn heading(&mut self, bytes: &[u8]) -> Result<Step, (Bad, usize)> {
         if bytes.first() == Some(&0) {
-            // A record's size: its upper bytes are 0. No text begins so.
+            // No heading: the bytes are a record's size, whose upper bytes are 0, as no text begins.
             self.block_bytes = Some(512);
             return Ok(Step::Heading(0));
         }

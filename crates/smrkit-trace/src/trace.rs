@@ -1,4 +1,4 @@
-//! Opens a trace: recognises its format, or takes the one that was named.
+//! Opens traces, in a recognised format or a named one.
 
 use std::io::{self, Cursor};
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct OpenOptions {
     pub skip_bad_rows: bool,
     /// Compute the SHA-256 of the file.
     pub sha256: bool,
-    /// Times that requests get.
+    /// The times that requests get.
     pub times: RowTimes,
 }
 
@@ -52,8 +52,7 @@ enum Reader {
 }
 
 impl Trace {
-    /// Opens a file, or standard input where `path` is `-`. Fails where it can't be read, is empty, or is of no known
-    /// format.
+    /// Opens a file, or standard input if `path` is `-`. Errors: it can't be read, is empty, or is of no known format.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, Error> {
         let choice = formats::choice(options.format.as_deref())?;
         let stream = open_stream(path, options.sha256)?;
@@ -126,7 +125,7 @@ impl Trace {
         self
     }
 
-    /// True if the trace says how long its host paused after each request. To be asked before the first row is read.
+    /// True if the trace has think times, the pauses of its host after each request. To be called before the first row is read.
     pub fn has_think_times(&mut self) -> bool {
         let rows = match &mut self.reader {
             Reader::Stream(_, rows) => rows,
@@ -137,7 +136,7 @@ impl Trace {
         has
     }
 
-    /// The reader's choice, where the format leaves one: which events of blkparse, which columns of a table.
+    /// The reader's choice, if the format leaves one: the events of blkparse, the columns of a table.
     pub fn detail(&self) -> Option<&str> {
         match &self.reader {
             Reader::Stream(_, rows) => rows.detail(),
@@ -161,7 +160,7 @@ impl Trace {
         }
     }
 
-    /// The line (or record) of the first row that lies before the one above it.
+    /// The line (or record) of the first row that is earlier than the one above it.
     pub fn first_out_of_order(&self) -> Option<u64> {
         match &self.reader {
             Reader::Stream(feed, _) => feed.intake.first_out_of_order,
@@ -169,11 +168,11 @@ impl Trace {
         }
     }
 
-    /// The SHA-256 of the file as it lies on the disk, once all of it was read; of several CPUs' files, that of their merged records.
+    /// The SHA-256 of the stored file, once all of it was read; for the files of several CPUs, that of their merged records.
     pub fn sha256(&self) -> Option<String> {
         match &self.reader {
             Reader::Stream(feed, _) => feed.stream.sha256(),
-            // The columns are read in parts, so the file is read once more for its hash.
+            // The reader reads columns in parts, so the hash needs another pass over the file.
             Reader::Parquet(reader, hash) => hash.then(|| file_sha256(&reader.path).ok())?,
         }
     }
@@ -211,7 +210,7 @@ fn open_stream(path: &Path, hash: bool) -> Result<Stream, Error> {
     Stream::new(path, bytes, total, hash)
 }
 
-/// The SHA-256 of a file as it lies on the disk.
+/// The SHA-256 of a stored file.
 pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
     sha256_of(blktrace::open(path)?.0)
 }
@@ -228,8 +227,8 @@ fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> 
     Err(Error::input(path, problem))
 }
 
-/// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns if more
-/// lines are understood so, else of the format that understands most.
+/// The reader of the recognised format: a format that understands every line, else a table whose first line names its columns if that
+/// explains more lines, else the format that understands the most lines.
 fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Error> {
     refuse_foreign(stream)?;
     let (head, whole) = (stream.unread(), stream.eof);
@@ -256,12 +255,12 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     }
 }
 
-/// A table by a map, which its first lines complete.
+/// The reader of a table by a map, which the table's first lines complete.
 fn table(map: &str, stream: &Stream) -> Result<Csv, Error> {
     Csv::new(&csv::completed(map, stream.unread())?)
 }
 
-/// Refuses what people have at hand and is no trace, with what makes one.
+/// Refuses common files that are no traces, and names the remedy.
 fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
     remedy(stream.unread()).map_or(Ok(()), |what| Err(Error::input(&stream.path, what)))
 }
@@ -293,14 +292,14 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
     NO_TRACES.iter().find(|(marks, _)| marks.iter().all(|mark| holds(mark.as_bytes()))).map(|(_, what)| *what)
 }
 
-/// What other tools print and people have at hand: all of the marks stand in its beginning.
+/// Common outputs of other tools, by marks that are all in their beginning.
 const NO_TRACES: [(&[&str], &str); 7] = [
     (
         &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
         "bpftrace's biosnoop, which says nothing of where: record with bcc's biosnoop",
     ),
     (&["avg-cpu:"], SUMS),
-    // Without that of the processor, as `iostat -d` and `sar -d` print them.
+    // Without the processor's line, as `iostat -d` and `sar -d` print.
     (&["Linux ", "Device", "/s"], SUMS),
     (&["Linux ", "DEV", "tps"], SUMS),
     (&["\"sysstat\"", "\"disk\""], SUMS),
@@ -354,7 +353,7 @@ fn unknown_text(stream: &Stream) -> Error {
     Error::input(&stream.path, problem)
 }
 
-/// A format was named: a file that is plainly of another one is refused with a clearer message than its first row gives.
+/// Refuses a file that is plainly not of the named format, with a clearer message than the error of its first row.
 fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
     let found = format.agreement(stream.unread(), stream.eof);
     if found.understood + found.misvalued > 0 {
@@ -376,7 +375,7 @@ fn check_text(stream: &Stream, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Text holds no zero byte, and hardly a control character.
+/// True if the bytes are no text: text has no zero byte, and few control characters.
 fn is_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(8192)];
     let control = head.iter().filter(|b| **b < 0x20 && !b.is_ascii_whitespace()).count();

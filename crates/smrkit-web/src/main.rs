@@ -1,8 +1,8 @@
-//! The program that the web page runs: it answers one question, asked in the words of the command `smrkit`, by messages of a line of
-//! JSON each.
+//! The program that the web page runs. It answers one question, given as options of the command `smrkit`, by messages of one line of JSON
+//! each.
 //!
 //! It is built for WASI (wasm32-wasip1), so that files, clocks and standard output are the standard library's own, and the simulator is
-//! compiled unchanged. `page/worker.js` is the system below it: the files are those that were dropped onto the page. Its answers are the
+//! compiled unchanged. `page/worker.js` is its operating system; its files are those that were dropped onto the page. Its answers are the
 //! pages that `smrkit advise --report` and `smrkit run --report` write, byte for byte.
 
 use std::process::ExitCode;
@@ -56,13 +56,13 @@ struct Run {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Message<'a> {
-    /// What is being run, and how much of it is done, from 0 to 1.
+    /// The work under way, and the share of it that is done, from 0 to 1.
     Progress { what: &'a str, share: f64 },
     /// A sentence about the question.
     Note(&'a str),
-    /// A change that was tried: a row of the command's table.
+    /// A row of the command's table of changes that were tried.
     Tried(&'a str),
-    /// The answer as a page, and whether it is all of it.
+    /// The answer as a page, whole or so far.
     Page { html: String, is_whole: bool },
     /// The results, as the command's `--json` writes them.
     Json(String),
@@ -70,7 +70,7 @@ enum Message<'a> {
     Catalogue(Value),
     /// How a disk records, in a sentence.
     Identified(String),
-    /// Why there is no answer.
+    /// The error that prevented an answer.
     Error(String),
 }
 
@@ -102,14 +102,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap says, without its usage.
+/// The first paragraph of clap's error, without the usage.
 fn first_paragraph(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     lines.join(" ")
 }
 
-/// The question as a command.
+/// The question as a command line.
 fn command() -> String {
     smrkit_report::format::command(std::env::args().skip(1))
 }
@@ -121,7 +121,7 @@ fn advise(options: &AdviseOptions) -> Result<(), Error> {
     let mut answers: Vec<Advice> = Vec::new();
     for one in asked {
         let demand = one.demand()?;
-        // Of several drives each answer is shown once it is whole, beside those before.
+        // With several drives, an answer is shown when it is whole, beside those before; only the first is shown as it comes.
         let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Deaf };
         let Some(advice) = one.answer(demand, &Watch, listener)? else { continue };
         let notes = smrkit_report::trace_info::warnings(advice.demand.replayed.trace_notes);
@@ -173,7 +173,7 @@ impl Listener for Teller {
     }
 }
 
-/// Tells the page how far runs have come. Cancelling ends the whole program.
+/// Reports the progress of runs to the page. It needs no cancelling: that ends the whole program.
 struct Watch;
 
 impl Monitor for Watch {
@@ -192,7 +192,7 @@ impl Monitor for Watch {
     }
 }
 
-/// Runs of a stage, and how much of each is done.
+/// Runs of a stage, and the share of each that is done.
 struct Runs {
     what: String,
     shares: Mutex<Vec<f64>>,

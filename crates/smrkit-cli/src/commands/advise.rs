@@ -31,7 +31,7 @@ Examples:
 docs/reference/uses.md says what is assumed of each use, docs/reference/advise.md what is tried and what the words mean.
 Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
 
-/// Columns that lines take at most, to be read well.
+/// The most columns of a line, for good reading.
 const WIDEST: usize = 120;
 
 #[derive(Args)]
@@ -53,14 +53,14 @@ pub struct Advise {
 /// Prints an answer as it comes.
 struct Printer {
     screen: Screen,
-    /// The lines that were said first.
+    /// The lines that were printed first.
     said: String,
 }
 
 impl Listener for Printer {
     fn first(&mut self, advice: &Advice) {
         self.said.clone_from(&advice.text);
-        // Whoever has closed the pipe gets an error where the rest is printed.
+        // An error of a closed pipe is reported when the rest is printed.
         let _ = print(screen::first(advice, self.screen));
     }
 
@@ -111,7 +111,7 @@ impl Advise {
         Ok(if answers.iter().all(|advice| advice.complete) { Done::All } else { Done::Interrupted })
     }
 
-    /// Opens the outputs besides the terminal, once it is known that none is an input.
+    /// Opens the outputs besides the terminal. Errors: one of them is an input.
     fn open(&self, asked: &[AskedAdvice]) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
         let mut paths = Paths { outputs: self.json.iter().chain(&self.report).cloned().collect(), ..Paths::default() };
         paths.inputs.extend(asked.iter().flat_map(AskedAdvice::files));

@@ -28,7 +28,7 @@ use crate::output::{print, print_as};
 use crate::remedy;
 use crate::signals;
 
-/// Time after which another signal is not of the same event any more (assumption).
+/// Time after which a further signal counts as another event (assumption).
 const INSISTS: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
@@ -69,7 +69,7 @@ impl Attach {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
             let file = place(&image, "mnt")?.join("disk");
-            // What a killed server has left is taken away instead.
+            // The file of a killed server is removed instead.
             if file.exists() && ControlClient::connect(&image).is_ok() {
                 let problem =
                     format!("attached already, as {}: use that, or detach it (smrkit detach)", shown(&file).display());
@@ -93,7 +93,7 @@ impl Attach {
         let metrics = self.how.publish(&controller)?;
         let (drive, pace) = self.how.open(image, false)?;
         if self.daemon {
-            // Every path of the user's has been opened.
+            // Only now, because all of the user's paths, which may be relative, have been opened.
             daemon::detach()?;
         }
         let (file, file_requests) = attached::file_of(&drive).context("a pair of sockets")?;
@@ -104,7 +104,7 @@ impl Attach {
         let attached = match attached {
             Ok(attached) => Arc::new(Mutex::new(attached)),
             Err(error) => {
-                // The image is closed before the failure is reported.
+                // Waits until the image is closed, before the failure is reported.
                 let _ = serving.join();
                 return Err(error).context("the drive can't be shown as a file or a loop device");
             }
@@ -116,10 +116,10 @@ impl Attach {
         let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), held().is_hurried.clone());
         let mut refused: Option<Instant> = None;
         signals::handle(move || {
-            // While detach waits for who uses the device, nobody has mounted it.
+            // While detach waits for users of the device, it is not mounted.
             let is_taken = watched.try_lock().is_ok_and(|attached| attached.is_taken());
             match refused {
-                // A terminal that is closed, and systemd, may send two at once: only a later one insists.
+                // A closed terminal, and systemd, may send two signals at once: only a later one insists.
                 Some(at) if is_taken && at.elapsed() < INSISTS => {}
                 None if is_taken => {
                     refused = Some(Instant::now());
@@ -127,7 +127,7 @@ impl Attach {
                         "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
                     );
                 }
-                // Requests fail from now on, so that whoever uses the device ends soon.
+                // Requests fail from now on, so that users of the device end soon.
                 None => {
                     refused = Some(Instant::now());
                     stop.send(ControlRequest::Stop);
@@ -135,7 +135,7 @@ impl Attach {
                 Some(_) => {
                     is_hurried.store(true, Ordering::Relaxed);
                     stop.send(ControlRequest::Stop);
-                    // Stopped once more, it gives what has begun no time.
+                    // A second stop does not wait for requests under way.
                     stop.send(ControlRequest::Stop);
                 }
             }
@@ -162,7 +162,7 @@ fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
     Ok(run_directory::socket(image)?.with_extension(end))
 }
 
-/// The loop device on a file, or the file where there is none.
+/// The loop device on a file, or the file itself if there is none.
 fn shown(file: &Path) -> PathBuf {
     let mut ask = Program::new("losetup");
     ask.args(["--noheadings", "--output", "NAME", "--associated"]).arg(file);
@@ -172,7 +172,7 @@ fn shown(file: &Path) -> PathBuf {
 
 impl Detach {
     pub fn execute(self) -> anyhow::Result<Done> {
-        // A drive whose image is gone goes by its name.
+        // A drive whose image is gone is found by its name.
         let image = match self.image.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let path = std::path::absolute(&self.image)?;
@@ -184,14 +184,14 @@ impl Detach {
             _ => image::canonical(&self.image)?,
         };
         let mut client = match ControlClient::connect(&image) {
-            // What a killed process has left is taken away.
+            // The mount of a killed process is removed.
             Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),
             Err(MountError::NotMounted(path)) => {
                 return Err(Error::input(path, "not attached: nothing is to be done").into());
             }
             client => client?,
         };
-        // A drive that is too busy to tell is detached all the same.
+        // Without a report, if the drive is too busy: it is detached anyway.
         let report = client.ask(ControlCommand::Report).ok();
         client.ask(ControlCommand::Unmount { give_up: false })?;
         client.wait_for_end();

@@ -85,7 +85,7 @@ impl Restore {
     }
 }
 
-/// False once a signal has come. What is half made is removed then; a second signal does not wait for it.
+/// Returns a function that is false after a signal; the unfinished copy is then removed. A second signal does not wait for that.
 fn until_interrupted() -> impl Fn() -> bool + Sync {
     let interrupt = Interrupt::watch();
     interrupt.writing();

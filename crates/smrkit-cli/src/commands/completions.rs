@@ -31,7 +31,7 @@ impl Completions {
     }
 }
 
-/// The command with known names as possible values, for shell completions. Don't parse with it: it would refuse paths, models and
+/// The command with known names as possible values, for shell completions only: as a parser, it would refuse paths, models and
 /// `name:key=value`.
 fn with_names(whole: Command) -> Command {
     whole.mut_subcommands(|command| {

@@ -46,13 +46,13 @@ pub struct DriveChoice {
 }
 
 impl DriveChoice {
-    /// True if any of it was given.
+    /// True if any of these options was given.
     pub fn is_made(&self) -> bool {
         let DriveChoice { drive, layer, array, capacity, set } = self;
         drive.is_some() || layer.is_some() || array.is_some() || capacity.is_some() || !set.is_empty()
     }
 
-    /// The drive or the array; where no size was given, with room for at least `sectors`.
+    /// The drive or the array. If no size was given, it has room for at least `sectors`.
     pub fn record(&self, sectors: Option<u64>) -> Result<RunRecord, Error> {
         let (drive, array) = (self.drive.clone(), self.array.clone());
         let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
@@ -119,7 +119,7 @@ fn prepared(name: &str) -> Result<PreparedState, Error> {
     })
 }
 
-/// Text on what a host will find.
+/// Text on the drive as a host will see it.
 fn text(image: &DriveImage) -> String {
     let described = image.describe();
     let word = |key: &str| described[key].as_str().unwrap_or_default();

@@ -51,7 +51,7 @@ fn defragment(path: &Path, metadata: &Metadata, client: &mut ControlClient) -> a
     Ok(())
 }
 
-/// All files below a directory; links are not followed. What goes away meanwhile is left out.
+/// Moves all files below a directory. Links are not followed, and files that disappear meanwhile are skipped.
 fn below(directory: &Path, client: &mut ControlClient) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory).map_err(|error| Error::reading(directory, error))? {
         let path = entry.map_err(|error| Error::reading(directory, error))?.path();

@@ -1,4 +1,4 @@
-//! `smrkit df`: what is on a shingled disk, as a table and a picture of its surface.
+//! `smrkit df`: the use of a shingled disk, as a table and a picture of its surface.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ impl Df {
     }
 }
 
-/// Record that images and mounts share, behind what is their own.
+/// The record of an image or a mount: `about`, which differs, and the common part.
 fn record(about: Value, survey: &Survey) -> Value {
     let bytes = |granules: u64| granules * survey.shape.granule_bytes;
     let counts = &survey.usage.counts;

@@ -28,13 +28,13 @@ pub fn connect(image: &Path) -> anyhow::Result<ControlClient> {
     })
 }
 
-/// Prints the drive's size, and the room that its image takes up. While it is served, its server tells them.
+/// Prints the drive's size, and the space that its image uses. While it is served, its server reports them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     let taken = std::fs::metadata(path).map_err(|error| LiveError::io(path, error))?.blocks() * 512;
     let (mut about, state) = match ControlClient::connect(&mount::canonical(path)?) {
         Ok(mut client) => {
             let mut about = client.ask(ControlCommand::Report)?;
-            // The rest is for smrkit top.
+            // The rest of the report is for `smrkit top`.
             if let Some(about) = about.as_object_mut() {
                 about.retain(|key, _| TOLD.contains(&key.as_str()));
             }
@@ -71,7 +71,7 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// Checks the layers' maps, after the requests since the last checkpoint. The image is closed cleanly, unless nothing is to be changed.
+/// Checks the layers' maps, after replaying the requests since the last checkpoint. Closes the image cleanly, unless `no_changes`.
 pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
     let image = DriveImage::open(path, |_| Ok(None))?;
     let was_clean = image.was_clean;

@@ -156,7 +156,7 @@ fn in_words(setting: &DriveSetting) -> String {
     format!("{value}{range} {unit}").trim_end().to_string()
 }
 
-/// What the drive offers its host as it is sold, and what it keeps for itself.
+/// The capacity that the drive offers as it is sold, and the part that it keeps for itself.
 fn capacity(drive: &Drive) -> Option<String> {
     let system = System::of(drive.clone()).layer(AS_SOLD).run(Settings::default()).ok()?;
     let own = &system.system().drives()[0];
@@ -172,7 +172,7 @@ fn capacity(drive: &Drive) -> Option<String> {
     Some(text + ".\n")
 }
 
-/// The seek curve in characters: a line a distance, the time as its length.
+/// The seek curve in characters: a line for each distance, as long as the time.
 fn curve(points: &[(f64, f64)]) -> String {
     let longest = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let mut text = String::from("\nSeek time by distance (share of the stroke):\n");

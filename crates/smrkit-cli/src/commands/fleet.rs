@@ -1,4 +1,4 @@
-//! `smrkit fleet`: how long many drives take to be repaired, and what they lose.
+//! `smrkit fleet`: the repair times of many drives, and their losses.
 
 use std::path::PathBuf;
 

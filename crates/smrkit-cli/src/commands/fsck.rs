@@ -66,7 +66,7 @@ impl Fsck {
         let report = check(&*volume.device(), &*volume.store(), &options)
             .map_err(|error| LiveError::file_system(volume.meta(), error))?;
         let code = self.code(&volume, report.verdict);
-        // What is still wrong keeps the next mount from trusting anything saved.
+        // If errors are left, the volume is not closed cleanly, so that the next mount does not trust saved state.
         if report.verdict != Verdict::ErrorsLeft {
             volume.close()?;
         }
@@ -78,12 +78,13 @@ impl Fsck {
         Ok(Done::Code(code))
     }
 
-    /// The exit code, as that of fsck(8). An image and a directory of different moments count as an error.
+    /// The exit code, as that of fsck(8). An image and a directory from different moments count as an error.
     fn code(&self, volume: &Volume, verdict: Verdict) -> u8 {
+        let is_misfit = volume.misfit().is_some();
         match verdict {
             Verdict::ErrorsLeft => 4,
-            _ if volume.misfit().is_some() && self.no_changes => 4,
-            Verdict::Clean if volume.misfit().is_none() => 0,
+            _ if is_misfit && self.no_changes => 4,
+            Verdict::Clean if !is_misfit => 0,
             Verdict::Clean | Verdict::Repaired => 1,
         }
     }

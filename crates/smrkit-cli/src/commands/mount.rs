@@ -1,4 +1,4 @@
-//! `smrkit mount`: an image becomes a file system, served in the background until it is unmounted.
+//! `smrkit mount`: mounts an image as a file system, and serves it in the background until it is unmounted.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -72,7 +72,7 @@ pub struct Mount {
     daemon: bool,
 }
 
-/// Does what mount(8) or umount(8) asks for of its helper, with the exit codes that they have.
+/// Acts as the helper of mount(8) or umount(8), with their exit codes.
 pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
     let failed = |code, error: &dyn Display| {
         eprintln!("{}: {error}", helper.name());
@@ -108,7 +108,7 @@ fn unmount(asked: &HelperUmount) -> Result<(), MountError> {
         return mount::unmount(&point, Unmount::Detach);
     }
     match mount::end(&point, asked.give_up) {
-        // One of another user, whose run directory is another: nobody tells here when everything is durable.
+        // The mount of another user, whose control socket is in another directory: nothing reports here when all is durable.
         Err(MountError::NotMounted(_)) => mount::unmount(&point, Unmount::Clean),
         ended => ended,
     }
@@ -118,7 +118,7 @@ impl Mount {
     pub fn execute(mut self) -> anyhow::Result<Done> {
         let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
-            // Its log, which names damaged maps, goes to standard error.
+            // Its log, which lists damaged maps, goes to standard error.
             let (mounted, said) = self.start(interval)?;
             print(said)?;
             return serve(mounted);
@@ -127,7 +127,7 @@ impl Mount {
             print(self.start_daemon(invocation::arguments("mount"))?)?;
             return Ok(Done::All);
         }
-        // It leaves the directory that they may be relative to.
+        // The daemon leaves the current directory, so relative paths are resolved before.
         self.image = absolute(&self.image)?;
         self.mount_point = mount::canonical(&self.mount_point)?;
         self.volume.meta = self.volume.meta.as_deref().map(absolute).transpose()?;
@@ -188,7 +188,7 @@ impl Mount {
         }
     }
 
-    /// Starts this program anew in the background, with the same arguments; tells what is mounted.
+    /// Starts this program again in the background, with the same arguments. Returns the message on the mount.
     fn start_daemon(&self, arguments: &[OsString]) -> anyhow::Result<String> {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
@@ -203,7 +203,7 @@ impl Mount {
     }
 }
 
-/// Names the files that can't be read. A mount that ends at once has no more to tell.
+/// Prints the files that can't be read. Errors are ignored: the mount may have ended at once.
 fn warn_of_damage(mount_point: &Path) {
     let report = ControlClient::connect(mount_point).and_then(|mut client| client.ask(ControlCommand::Report));
     let Ok(report) = report else { return };
@@ -212,13 +212,13 @@ fn warn_of_damage(mount_point: &Path) {
     }
 }
 
-/// A mount, and the volume that stays locked as long as it lives.
+/// A mount, and its volume, which stays locked as long.
 struct Mounted {
     session: Session,
     volume: Volume,
 }
 
-/// Until it is unmounted, or a signal comes.
+/// Serves a mount until it is unmounted, or a signal comes.
 fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     let Mounted { session, mut volume } = mounted;
     session.wait(move || Ok(volume.close()?))?;
@@ -226,7 +226,7 @@ fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// Receiver of signals: the mount once there is one. Before, they end the process.
+/// The receiver of signals: the mount, once it exists. Before that, signals end the process.
 #[derive(Clone, Default)]
 struct Signals(Arc<Mutex<Option<Handle>>>);
 
@@ -242,7 +242,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Starts a mount. A signal waits meanwhile: a process that ends in the midst of it would leave a dead mount behind.
+    /// Starts a mount, and holds signals meanwhile: a process that ends in between would leave a dead mount.
     fn hold(&self, start: impl FnOnce() -> Result<Session, MountError>) -> Result<Session, MountError> {
         let mut handle = self.handle();
         let session = start()?;

@@ -92,7 +92,7 @@ impl Report {
 const SAME: &str =
     "give runs of the same requests (the same --span and --seed; smrkit results --where KEY=VALUE --json chooses)";
 
-/// Text that names the requests of a run.
+/// The name of a run's demand.
 fn named(run: &Outcome) -> String {
     let replayed = &run.replayed;
     let rule = replayed.interleave.map(|rule| rule.to_string());

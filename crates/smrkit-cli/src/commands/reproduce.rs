@@ -23,7 +23,7 @@ Examples:
 The studies are scripts of the Python package, as python -m smrkit.reproduce runs them; SMRKIT_PYTHON names another Python
 than python3. The exit code is 0 also where numbers differ from the paper's: the rows say why.";
 
-/// Ends well where the studies and the libraries that they draw with are installed.
+/// Exits with 0 if the studies and their plotting libraries are installed.
 const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
                            sys.exit(not all(map(find_spec, ['smrkit.reproduce', 'polars', 'matplotlib'])))";
 
@@ -66,10 +66,10 @@ impl Reproduce {
                 python.display()
             );
         }
-        // Studies that age file systems or import drives call this command in turn.
+        // Studies that age file systems or import drives call this command themselves.
         let mut study = Command::new(&python);
         study.args(["-m", "smrkit.reproduce"]).args(self.arguments()).env("SMRKIT", invocation::program()?);
-        // Replaced by the study, which then hears signals itself, and whose exit code is ours.
+        // The process becomes the study, which then gets signals itself, and whose exit code is ours.
         Err(study.exec()).with_context(|| python.display().to_string())
     }
 

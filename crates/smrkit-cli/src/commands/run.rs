@@ -1,4 +1,4 @@
-//! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
+//! `smrkit run`: replays a trace or a workload on each layer, compares them, and explains the results.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ impl RunCommand {
         }
     }
 
-    /// Runs what a result file tells of once more.
+    /// Repeats the runs of a result file.
     fn repeat(&self, path: &Path) -> anyhow::Result<Done> {
         let recorded = Recorded::read(path)?;
         let runs = recorded.runs()?;
@@ -113,7 +113,7 @@ impl RunCommand {
         self.write(compared, outputs, files, &interrupt)
     }
 
-    /// Opens the outputs, once it is known that none of them is an input.
+    /// Opens the outputs. Errors: one of them is an input.
     fn open(
         &self,
         inputs: Vec<PathBuf>,
@@ -133,7 +133,7 @@ impl RunCommand {
         Ok((outputs, records, files))
     }
 
-    /// Writes what came out.
+    /// Writes the results.
     fn write(
         &self,
         compared: Compared,
@@ -148,7 +148,7 @@ impl RunCommand {
             warn_of_warmup(self.asked.conditions.warmup);
         }
         interrupt.writing();
-        // The results come first: a full disk must not take them with it.
+        // The results are written first, in case the disk gets full.
         let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
         let record = || match self.json_detail {
             JsonDetail::Full => pretty(&outcomes),
@@ -176,7 +176,7 @@ impl RunCommand {
     }
 }
 
-/// No request was counted: the warm-up took all of them, where there is one.
+/// Warns that no request was counted, because the warm-up took all of them or there was none.
 fn warn_of_warmup(warmup: Warmup) {
     let remedy = match warmup {
         Warmup::Requests(0) => return,

@@ -1,4 +1,4 @@
-//! `smrkit scrub`: reads all data on a mount, and names the files of which the disk no longer reads something.
+//! `smrkit scrub`: reads all data on a mount, and lists the files that can't be read in full.
 
 use std::path::PathBuf;
 

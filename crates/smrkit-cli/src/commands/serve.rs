@@ -1,4 +1,4 @@
-//! `smrkit serve`: a drive in an image as a block device, to whoever speaks NBD or to this machine's kernel.
+//! `smrkit serve`: serves a drive in an image as a block device, to NBD clients or to this machine's kernel.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub struct DriveOptions {
 }
 
 impl DriveOptions {
-    /// Opens the drive in `image`, and says its pace. Errors: it is host-managed, where hosts are shown no zones.
+    /// Opens the drive in `image`; returns it and its pace. Errors: it is host-managed, and `shows_zones` is false.
     pub fn open(&self, image: &Path, shows_zones: bool) -> anyhow::Result<(ServedDrive, Pace)> {
         let open = if self.read_only { DriveImage::open_to_read } else { DriveImage::open };
         let image = open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
@@ -116,7 +116,7 @@ impl DriveOptions {
         Ok((drive, self.pace))
     }
 
-    /// Publishes what the server reports, if that is asked for.
+    /// Publishes the server's reports as metrics, if that is asked for.
     pub fn publish(&self, controller: &Controller) -> anyhow::Result<Option<Metrics>> {
         if let Some(MetricsTarget::Tcp(address)) = &self.metrics
             && !["127.", "[::1]", "localhost:"].iter().any(|own| address.starts_with(own))
@@ -129,7 +129,7 @@ impl DriveOptions {
     }
 }
 
-/// Writes the last metrics. If that fails, the drive has ended all the same.
+/// Writes the last metrics. A failure is only printed, as the drive has ended.
 pub(super) fn finish(metrics: Option<Metrics>, report: &Value) {
     if let Some(Err(error)) = metrics.map(|metrics| metrics.finish(report)) {
         eprintln!("smrkit: the metrics can't be written: {error}");
@@ -165,7 +165,7 @@ pub struct Serve {
 impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
-        // A place that is taken is found before the image is marked as in use.
+        // Before the image is marked as in use, so that an address in use is found first.
         let inherited = if self.ublk { None } else { Listener::inherited().transpose()? };
         let is_inherited = inherited.is_some();
         let tls = self.tls_certificates.as_deref().map(TlsCertificates::read).transpose()?;
@@ -188,7 +188,7 @@ impl Serve {
                 (Frontend::Ublk(Box::new(UblkDevice::new(&drive, ready)?)), None)
             }
         };
-        // Whoever passed on a socket knows its address, and may use this output for something else.
+        // The process that passed a socket knows its address, and may use this output otherwise.
         let is_silent = is_inherited && self.command.is_empty();
         // Before the server takes its priority, which the command would inherit.
         let commanded = (!is_silent).then(|| self.start(uri, controller));
@@ -255,7 +255,7 @@ impl Serve {
     ) -> thread::JoinHandle<anyhow::Result<Option<ExitStatus>>> {
         let words = self.command.clone();
         thread::spawn(move || {
-            // There is none if the device could not be made, of which the server tells.
+            // There is no address if the device could not be made, which the server reports.
             let Ok(uri) = uri.recv() else { return Ok(None) };
             let mut command = match &words[..] {
                 [] => {
@@ -285,7 +285,7 @@ fn with_uri(argument: &OsString, uri: &str) -> OsString {
     argument.to_str().map_or_else(|| argument.clone(), |text| text.replace("${uri}", uri).replace("$uri", uri).into())
 }
 
-/// Prints what a drive did, if anybody asked it for anything.
+/// Prints the drive's activity, if it had any requests.
 pub fn print_report(report: &Value) {
     if report["completed"] != 0 || report["has_failed"] == true {
         eprint!("{}", activity::page(report, None));

@@ -29,7 +29,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub fn execute(self) -> anyhow::Result<Done> {
-        // Locked until both are copied.
+        // Locks the image until both files are copied.
         let image = DriveImage::open(&self.image, |_| Ok(None))?;
         let pairs = [(&self.image, &self.copy), (&state_path(&image.path), &state_path(&self.copy))]
             .map(|(from, to)| (from.clone(), to.clone()));

@@ -27,7 +27,7 @@ impl Sync {
     pub fn execute(self) -> anyhow::Result<Done> {
         let point = mount::canonical(&self.mount_point)?;
         let synced = mount::sync(&point);
-        // The system says of it that there was an error, and no more.
+        // The kernel reports only that the sync failed; the mount itself knows whether a flush was lost.
         if synced.is_err()
             && let Ok(report) = ControlClient::connect(&point).and_then(|mut client| client.ask(ControlCommand::Report))
             && report["flush_failed"] == true

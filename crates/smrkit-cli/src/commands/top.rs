@@ -1,4 +1,4 @@
-//! `smrkit top`: what a mount or a served drive is doing: host, cleaner, stalls, amplification.
+//! `smrkit top`: the activity of a mount or a served drive: host, cleaner, stalls, amplification.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ Examples:
   smrkit top /mnt/smr --once
   smrkit top /mnt/smr --json";
 
-/// Back to the upper left corner, and the screen empty.
+/// Moves the cursor to the upper left corner, and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(Args)]

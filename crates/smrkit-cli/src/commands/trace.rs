@@ -1,4 +1,4 @@
-//! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format.
+//! `smrkit trace`: statistics of a trace, its first rows, conversion to the compact columnar format.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -179,7 +179,7 @@ impl Convert {
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
         let mut closed = None;
         if reader.has_think_times() {
-            // Edited or sorted, requests are no longer those that their host waited for; a pipe can't be read twice.
+            // Think times hold for the original requests in their order only, and need a second pass, which a pipe does not allow.
             if self.edit.is_none() && !self.sort && self.input.trace.is_file() {
                 let options = OpenOptions { times: RowTimes::Think, ..self.input.options() };
                 closed = Some(Reader::open(&self.input.trace, &options)?);
@@ -200,7 +200,7 @@ impl Convert {
             return Ok(done);
         }
         interrupt.writing();
-        // What was edited is no copy of its source.
+        // An edited trace is no copy of its source, so it gets no hash.
         converter.finish(reader.volumes(), reader.sha256().filter(|_| !is_edited))?;
         warn(reader.notes());
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
@@ -228,7 +228,7 @@ impl Head {
     }
 }
 
-/// Says on standard error, once, what the trace made necessary.
+/// Warns on standard error, once, of rows that were mended, skipped or out of order.
 pub fn warn(notes: TraceNotes) {
     if !style::is_quiet() {
         trace_info::warnings(notes).iter().for_each(|warning| eprintln!("smrkit: warning: {warning}"));

@@ -26,7 +26,7 @@ pub struct Web {
     print: bool,
 }
 
-/// Places of the page, from any folder above the command: as packages install it, and as `make web` builds it in a clone.
+/// Paths of the page, relative to any folder above the command: as packages install it, and as `make web` builds it in a clone.
 const PLACES: [&str; 2] = ["share/smrkit/index.html", "out/web/index.html"];
 
 impl Web {
@@ -46,8 +46,8 @@ impl Web {
     }
 }
 
-/// Opens the page as the desktop does; true if that worked. A browser of the terminal is not started: `xdg-open` would choose one
-/// where there is no display.
+/// Opens the page as the desktop does; returns `true` on success. Without a display it does nothing, because `xdg-open` would choose a
+/// browser for the terminal.
 fn opens(page: &Path) -> bool {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_display =

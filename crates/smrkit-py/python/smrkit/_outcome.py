@@ -330,9 +330,9 @@ class Outcomes(_Shown, Sequence[Outcome]):
         return self._statistics(keys, None)
 
     def paired(self, key: str, first: str | float, second: str | float, *keys: str) -> list[dict[str, Any]]:
-        """Compares the runs that have ``second`` as their value of ``key`` with those that have ``first``, pair by pair: the same requests
-        under the same seed. A row has the number of pairs ``n``, ``ratio`` (second / first, their geometric mean) and ``difference``, and
-        the ends of their 95 % confidence intervals, which one pair has not: seeds play no part in a replay.
+        """Compares runs whose ``key`` is ``second`` with runs whose ``key`` is ``first``, in pairs of the same requests and the same seed.
+        A row has the number of pairs ``n``, the geometric mean of ``ratio`` (second / first), the mean ``difference``, and the ends of the
+        95 % confidence interval of each. A single pair has no intervals. A replay has a single pair, because it does not depend on a seed.
 
         Examples
         --------

@@ -16,7 +16,7 @@ const PARTS: u64 = 256;
 /// Accesses by piece.
 #[derive(Default)]
 pub(super) struct Heat {
-    /// Hashed: on requests all over a large disk a search tree takes most of the time of reading a trace.
+    /// A hash table: with requests all over a large disk, a search tree would take most of the time of reading a trace.
     blocks: HashMap<(u16, u64), Box<[Count; TOGETHER as usize]>>,
 }
 

@@ -131,7 +131,7 @@ pub struct VolumeInfo {
     pub highest_end_sectors: u64,
 }
 
-/// The facts that `TraceInfo::from_source` needs besides the requests.
+/// The parameters of `TraceInfo::from_source`.
 #[derive(Clone, Debug)]
 pub struct InfoSettings {
     /// The size of a track, for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
@@ -145,8 +145,7 @@ impl Default for InfoSettings {
 }
 
 impl TraceInfo {
-    /// Reads `source` to its end. Volumes carry their index as number until `name_volumes`, since a reader knows its
-    /// table of volumes only then.
+    /// Reads `source` to its end. A reader knows its table of volumes only then: until `name_volumes`, each volume's number is its index.
     pub fn from_source(source: &mut dyn Source, settings: &InfoSettings) -> Result<TraceInfo, Error> {
         let track_sectors = settings.track_bytes / SECTOR_BYTES;
         if track_sectors == 0 {
@@ -190,7 +189,7 @@ struct Gathered {
 #[derive(Default)]
 struct VolumeState {
     info: VolumeInfo,
-    /// The end of the request before, and the stretch that it ends.
+    /// The end of the previous request, and the stretch that it belongs to.
     previous_end: Option<u64>,
     run_requests: u64,
     run_bytes: u64,
@@ -249,7 +248,7 @@ impl Gathered {
         }
     }
 
-    /// Takes note of a request; true if it continues the one before on its volume.
+    /// Counts the request among the sequential runs of its volume.
     fn follow(&mut self, request: &Request, bytes: u64) {
         let volume = &mut self.volumes[usize::from(request.volume)];
         let end = request.lba.0.saturating_add(u64::from(request.sectors));
@@ -273,7 +272,7 @@ impl Gathered {
         let (requests, written_bytes) = (sum(|volume| volume.requests), sum(|volume| volume.written_bytes));
         let read_bytes = sum(|volume| volume.read_bytes);
         let written_sectors = written_bytes / SECTOR_BYTES;
-        // Sectors past 2^63 are in no set.
+        // Saturating, because sectors from 2^63 on are counted, but in no set.
         let rewritten = written_sectors.saturating_sub(self.written.len());
         let (rate, arrivals) = self.rate.finish();
         TraceInfo {

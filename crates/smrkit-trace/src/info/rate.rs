@@ -109,13 +109,13 @@ impl Rate {
             self.out_of_order_rows += 1;
         }
         let gap = time.saturating_sub(self.previous_ns);
-        // Whatever the operation: all are summed up together.
+        // `Op::Read` stands for all operations: gaps have one total.
         self.gaps.record(Op::Read, gap);
         self.gap_sum += gap as f64;
         self.gap_squares += gap as f64 * gap as f64;
     }
 
-    /// The window of a moment; joins windows until there are few enough.
+    /// The window of a moment. Joins windows in pairs if it would be beyond the last.
     fn window(&mut self, since_start_ns: u64) -> usize {
         while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
             self.series.window_ns *= 2;

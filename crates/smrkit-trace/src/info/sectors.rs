@@ -25,7 +25,7 @@ const FINE_RUNS: usize = 1024;
 pub(super) struct SectorSet {
     /// Chunks that are partly present, by volume and number.
     partial: Paged<ChunkSectors>,
-    /// First chunk and the one after the last of stretches that are wholly present.
+    /// Wholly present stretches: their first chunk, and the one after their last.
     full: BTreeMap<u64, u64>,
     sectors: u64,
 }
@@ -36,7 +36,7 @@ impl SectorSet {
         self.sectors
     }
 
-    /// Adds sectors of a volume; gives how many were not present before.
+    /// Adds sectors of a volume; returns how many were not present before.
     pub(super) fn insert(&mut self, volume: u16, lba: u64, sectors: u32) -> u64 {
         let end = lba.saturating_add(u64::from(sectors)).min(END);
         if lba >= end {
@@ -74,6 +74,7 @@ impl SectorSet {
 
     /// Makes the chunks from `first` to before `end` wholly present.
     fn insert_full(&mut self, first: u64, end: u64) {
+        // `from..to` grows by the extents that it touches; `present` counts sectors of `first..end` that were there before.
         let (mut from, mut to, mut present) = (first, end, 0);
         while let Some((&start, &stop)) = self.full.range(..=to).next_back().filter(|&(_, &stop)| stop >= from) {
             self.full.remove(&start);
@@ -163,6 +164,7 @@ impl Default for ChunkSectors {
 }
 
 impl ChunkSectors {
+    /// Adds sectors. Runs become a bitmap as soon as that takes less memory.
     fn insert(&mut self, sectors: Range<u32>) {
         let is_aligned = sectors.start.is_multiple_of(BLOCK) && sectors.end.is_multiple_of(BLOCK);
         self.is_aligned &= is_aligned;
@@ -203,7 +205,7 @@ impl ChunkSectors {
     }
 }
 
-/// Adds a run to sorted ones, joining those it meets; gives how many sectors are new.
+/// Adds a run to sorted `runs`, and joins those that it touches. Returns how many sectors are new.
 fn insert_run(runs: &mut Vec<(u16, u16)>, sectors: Range<u32>) -> u32 {
     let from = runs.partition_point(|run| u32::from(run.1) + 1 < sectors.start);
     let to = from + runs[from..].partition_point(|run| u32::from(run.0) <= sectors.end);
@@ -220,7 +222,7 @@ fn insert_run(runs: &mut Vec<(u16, u16)>, sectors: Range<u32>) -> u32 {
     length(&joined) - present
 }
 
-/// Sets the bits of a range; gives how many were not set.
+/// Sets the bits of a range; returns how many were not set before.
 fn set_bits(words: &mut [u64], bits: Range<u32>) -> u32 {
     let (first, last) = (bits.start / 64, (bits.end - 1) / 64);
     let mut new = 0;
@@ -260,7 +262,7 @@ const PAGE: u64 = 64;
 
 type Page<T> = Box<[Option<T>; PAGE as usize]>;
 
-/// Values by number, ascending, whose numbers lie in neighbourhoods: a search tree of pages, each with the values of 64 numbers.
+/// An ordered map for numbers that are close together: a search tree of pages, each with the values of 64 numbers.
 ///
 /// Requests all over a large disk find their page among some thousand, which stay in the processor's caches; among all values
 /// each search would miss them several times.
@@ -275,13 +277,13 @@ impl<T> Default for Paged<T> {
 }
 
 impl<T: Default> Paged<T> {
-    /// The value of a number, which gets the default one first where it has none.
+    /// The value of a number; the default value is added if it has none.
     fn entry(&mut self, at: u64) -> &mut T {
         let page = self.pages.entry(at / PAGE).or_insert_with(|| Box::new([const { None }; PAGE as usize]));
         page[(at % PAGE) as usize].get_or_insert_default()
     }
 
-    /// Takes the values of a range of numbers out.
+    /// Removes the values of a range of numbers, and calls `each` with them.
     fn take(&mut self, range: Range<u64>, mut each: impl FnMut(T)) {
         let mut emptied = Vec::new();
         for (&number, page) in self.pages.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)) {

@@ -1,4 +1,4 @@
-//! The drive file of a fit: measured values with their ranges, and assumptions for what no load of a host can show.
+//! The drive file of a fit: measured values with their ranges, and assumptions for values that no load of a host can show.
 
 use smrkit::units::SECTOR_BYTES;
 
@@ -81,7 +81,7 @@ impl Fit {
             (rate * (60.0 / rpm + SWITCH_S) / SECTOR_BYTES as f64).round().max(1.0)
         };
         let all: f64 = (0..ZONES).map(track).sum();
-        // Guards of bands of 20 tracks, and caches.
+        // 6 % more than the capacity, for caches and for guards of bands of 20 tracks (assumption).
         let raw = capacity * if is_shingled { 1.06 } else { 1.0 };
         let tracks = (raw / SECTOR_BYTES as f64 / surfaces / all).ceil();
         let zone = |zone| format!("  {{ tracks = {tracks}, track_sectors = {}, guard_tracks = 1 }},\n", track(zone));
@@ -139,7 +139,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
         if let Some(cache) = self.get(CACHE) {
             let gap = (self.value(GAP) * MIB as f64 / KIB as f64).round();
             lines.exact("gap_bytes", gap, "Ki", "measured: falls of durable chunks of 1 and 16 MiB");
-            // Cleaning begins while the part that it keeps free is left.
+            // The measured room plus the part that cleaning keeps free.
             let bytes = cache.value * 1e9 + (128 * MIB) as f64;
             let percent = Fitted::within(bytes * cache_percent, 0.05);
             lines.add("cache_percent", percent, "", "measured: falls of durable chunks");
@@ -180,7 +180,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
                     idle_clean = { value = \"on\", source = \"FAST 2017, Evolving Ext4 for Shingled Disks\" }\n";
     }
 
-    /// What both kinds of log have.
+    /// Adds the lines that both kinds of log have.
     fn entries(&self, lines: &mut Lines) {
         if let Some(entry) = self.get(ENTRY) {
             lines.add("append_time", entry, "ms", "measured: durable writes, less their transfer");

@@ -1,19 +1,19 @@
-//! What the logs of the job say of a drive: its kind, and the values of its mechanisms, each from the shape of one curve in closed form.
+//! The fit of a drive to the logs of the job: its kind, and the values of its mechanisms, each from the shape of one curve in closed form.
 //!
-//! **Kind.** A log takes a small durable write at the same cost wherever its LBA lies; a conventional disk has to seek. What was written at
-//! random and is then read in order, after a rest, is as fast as before where the drive has brought it home (static mapping), and scattered
-//! where it stays in the order of writing (dynamic mapping). A cache that is full shows as a fall of random writes.
+//! **Kind.** A log takes a small durable write at the same cost wherever its LBA lies; a conventional disk has to seek. Data that was
+//! written at random, and is read in order after a rest, is as fast as before if the drive has moved it to its static place (static
+//! mapping), and slow if it stays in the order of writing (dynamic mapping). A full cache shows as a fall in the rate of random writes.
 //!
-//! **Values.** Durable chunks cost a fixed time an entry and their transfer; pauses among them are copies of the map. Two falls of durable
-//! writes in order, of two sizes, give the room of the log and what is lost between two writes, and that of small random writes its
-//! entries. From the fall on each write has a band cleaned, whose length follows from the time.
+//! **Values.** A durable chunk costs a fixed time for each entry plus its transfer; pauses among chunks are copies of the map. The falls of
+//! sequential durable writes of two sizes give the room of the log and the loss between two writes; the fall of small random writes gives
+//! the number of entries. After the fall each write waits for the cleaning of a band, whose length follows from the time.
 
 use serde::Serialize;
 use smrkit::error::Error;
 
 use super::{KIB, Logs, MIB, NEAR, Row, rest_s};
 
-/// A value, and the ends of the range in which the measurement leaves it.
+/// A value, and the range that the measurement allows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fitted {
     /// The lower end.
@@ -25,12 +25,12 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// A value that is known within a share of itself.
+    /// A value with an error of `share` of itself.
     pub(super) fn within(value: f64, share: f64) -> Fitted {
         Fitted { low: value * (1.0 - share), value, high: value * (1.0 + share) }
     }
 
-    /// As a count of at least one.
+    /// The value and its range rounded to counts of at least one.
     pub(super) fn whole(self) -> Fitted {
         let count = |value: f64| value.round().max(1.0);
         Fitted { low: count(self.low), value: count(self.value), high: count(self.high) }
@@ -41,7 +41,7 @@ impl Fitted {
     }
 }
 
-/// Kinds of drives, by what they do with writes.
+/// Kinds of drives, by where they put writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -67,18 +67,18 @@ impl Kind {
     }
 }
 
-/// A measured number beside that which the fitted values give.
+/// A measured number, and the same number as the fitted values predict it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Residual {
     /// What was measured, with its unit.
     pub what: &'static str,
     /// As measured.
     pub measured: f64,
-    /// As the fitted values have it.
+    /// As the fitted values predict it.
     pub fitted: f64,
 }
 
-/// What the logs say of a drive.
+/// The fit of a drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fit {
     /// Its kind.
@@ -87,11 +87,11 @@ pub struct Fit {
     pub evidence: Vec<String>,
     /// Values by name and unit.
     pub values: Vec<(&'static str, Fitted)>,
-    /// How well they fit what they were not made of.
+    /// Checks against measurements that were not used for the fit.
     pub residuals: Vec<Residual>,
 }
 
-/// Names of values that a drive file is made of.
+/// Names of the values that a drive file needs.
 pub(super) const CAPACITY: &str = "capacity, GB";
 pub(super) const OUTER: &str = "outermost tracks, MB/s";
 pub(super) const INNER: &str = "innermost tracks, MB/s";
@@ -119,12 +119,12 @@ const SHORT: f64 = MIB as f64;
 pub(super) struct LogCosts {
     pub entry_s: Fitted,
     pub bytes_per_s: f64,
-    /// The most that an entry holds, where one holds less than the longest chunk.
+    /// The most bytes of an entry, if that is less than the longest chunk.
     pub entry: Option<f64>,
 }
 
 impl LogCosts {
-    /// From the seconds that chunks of so many bytes take; the rate of the transfer, where it is not told, is that of the short ones.
+    /// The costs from `chunks`: bytes, and seconds that they take. Without `bytes_per_s`, the rate of transfer is that of the short chunks.
     pub fn of(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
         let short: Vec<(f64, f64)> = chunks.iter().copied().filter(|(bytes, _)| *bytes <= SHORT).collect();
         let bytes_per_s = bytes_per_s.unwrap_or_else(|| 1.0 / slope(&short).max(1e-12));
@@ -145,7 +145,7 @@ impl LogCosts {
     }
 }
 
-/// Room of a log, and what is lost of it between two writes, in bytes.
+/// Room of a log, and the loss between two writes, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     pub bytes: f64,
@@ -153,19 +153,19 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// From the bytes that fit before the fall in chunks of two sizes.
+    /// The room from the bytes written until the fall, in chunks of two sizes.
     pub fn of([(small, until_small), (large, until_large)]: [(f64, f64); 2]) -> Room {
         let gap = ((until_large - until_small) / (until_small / small - until_large / large).max(1e-9)).max(0.0);
         Room { bytes: until_large * (1.0 + gap / large), gap }
     }
 
-    /// Bytes until the fall, in chunks of a size.
+    /// Bytes written until the fall, in chunks of `chunk` bytes.
     pub fn until_fall(&self, chunk: f64) -> f64 {
         self.bytes / (1.0 + self.gap / chunk)
     }
 }
 
-/// A fall of the rate: the commands until then, and the seconds of one before and after.
+/// A fall of the rate: the number of commands before it, and the seconds of a command before and after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fall {
     commands: usize,
@@ -177,13 +177,13 @@ pub(super) struct Fall {
 const WINDOWS: usize = 200;
 
 impl Fall {
-    /// The place that divides the commands best, by the logarithm of their time, if they take at least `times` as long from there on.
+    /// Finds the place that divides the commands best, by the logarithm of their time, if commands after it take at least `times` as long.
     fn of(rows: &[Row], times: f64) -> Option<Fall> {
         let size = rows.len().div_ceil(WINDOWS).max(1);
         let windows: Vec<f64> = rows.chunks_exact(size).map(|rows| mean(seconds(rows)).ln()).collect();
         let (count, sum) = (windows.len(), windows.iter().sum::<f64>());
         let mut before = 0.0;
-        // The variance between two parts is greatest where they differ most.
+        // The best place is where the variance between the two parts is greatest.
         let parts = windows.iter().enumerate().take(count.saturating_sub(3)).map(|(at, window)| {
             before += window;
             let (first, rest) = ((at + 1) as f64, (count - at - 1) as f64);
@@ -191,7 +191,7 @@ impl Fall {
         });
         let (at, _) = parts.skip(2).max_by(|a, b| a.1.total_cmp(&b.1))?;
         let (first, rest) = rows.split_at(at * size);
-        // At first a drive may clean what an earlier phase has left, which costs another time.
+        // The second half only: at first a drive may clean data of an earlier phase, which takes another time.
         let (before_s, after_s) = (mean(seconds(first)), mean(seconds(&rest[rest.len() / 2..])));
         (after_s >= times * before_s).then_some(Fall { commands: at * size, before_s, after_s })
     }
@@ -215,7 +215,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     up / down
 }
 
-/// The latency below which a share of the commands is.
+/// The quantile `share` of the commands' latencies.
 fn quantile(rows: &[Row], share: f64) -> f64 {
     let mut sorted: Vec<f64> = seconds(rows).collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -226,7 +226,7 @@ fn median(rows: &[Row]) -> f64 {
     quantile(rows, 0.5)
 }
 
-/// Bytes a second.
+/// Mean bytes per second of the commands.
 fn rate(rows: &[Row]) -> f64 {
     rows.iter().map(|row| row.bytes).sum::<f64>() / seconds(rows).sum::<f64>()
 }
@@ -234,14 +234,14 @@ fn rate(rows: &[Row]) -> f64 {
 /// The seek curve that is scaled to a drive: shares of the stroke, and ms.
 pub(super) const SEEK: [(f64, f64); 5] = [(0.0, 0.5), (0.005, 2.0), (0.05, 4.5), (0.333, 12.0), (1.0, 22.0)];
 
-/// Seconds of that curve.
+/// Seconds of a seek over `share` of the stroke, by that curve.
 fn seek_s(share: f64) -> f64 {
     let pair = SEEK.windows(2).find(|pair| share <= pair[1].0).unwrap_or(&SEEK[3..]);
     let [(x, low), (end, high)] = [pair[0], pair[1]];
     (low + (high - low) * (share - x) / (end - x)) / 1e3
 }
 
-/// Mean seconds of that curve between random places: shorter ways are more frequent.
+/// Mean seconds of a seek between random places, by that curve; short distances are more frequent.
 fn mean_seek_s() -> f64 {
     mean((0..1000).map(|n| (f64::from(n) + 0.5) / 1000.0).map(|share| 2.0 * (1.0 - share) * seek_s(share)))
 }
@@ -249,7 +249,7 @@ fn mean_seek_s() -> f64 {
 /// Capacity of a platter's side (assumption).
 const SURFACE_BYTES: f64 = 0.67e12;
 
-/// Surfaces of a disk.
+/// Number of surfaces of a disk of `capacity` bytes.
 pub(super) fn surfaces(capacity: f64) -> f64 {
     2.0 * (capacity / 2.0 / SURFACE_BYTES).ceil().max(1.0)
 }
@@ -257,8 +257,8 @@ pub(super) fn surfaces(capacity: f64) -> f64 {
 /// Tracks of a band, where a guard follows (assumption).
 const BAND_TRACKS: f64 = 20.0;
 
-/// Reads that wait for little but the rotation: from one half of the span to the same half, since somewhere in the span a drive may go on on
-/// another surface, far away; the half with the smaller spread. Those that were read ahead are left out.
+/// Reads that wait for little but the rotation: those from one half of the span to the same half, because the span may cross to another
+/// surface, far away. Takes the half with the smaller spread, without reads that were read ahead.
 fn nearest(rows: &[Row]) -> Vec<Row> {
     let first = rows.iter().map(|row| row.offset).fold(f64::INFINITY, f64::min);
     let half = |row: &Row| row.offset < first + NEAR as f64 / 2.0;
@@ -271,11 +271,11 @@ fn nearest(rows: &[Row]) -> Vec<Row> {
     if spread(&one) < spread(&other) { one } else { other }
 }
 
-/// Rotations that disks have.
+/// Usual rotations of disks, per minute.
 const ROTATIONS: [f64; 6] = [5400.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
 
 impl Fit {
-    /// What the logs say. Errors: those without which nothing can be said are missing.
+    /// Fits a drive to the logs. Errors: logs that every fit needs are missing.
     pub fn of(logs: &Logs) -> Result<Fit, Error> {
         let needed =
             ["read-outer", "read-inner", "read-near", "read-far", "write-near", "write-far", "read-back", "fall"];
@@ -302,40 +302,40 @@ impl Fit {
         self.get(name).map_or(f64::NAN, |fitted| fitted.value)
     }
 
-    /// How many times as long as by [`SEEK`] a seek takes.
+    /// The factor of the drive's seeks to [`SEEK`].
     pub(super) fn seek(&self) -> Fitted {
         self.get(MEAN_SEEK).unwrap_or(Fitted::within(f64::NAN, 0.0)).scaled(1.0 / (mean_seek_s() * 1e3))
     }
 
-    /// Small writes that the log's room would take, if the number of its entries didn't matter.
+    /// Number of small writes that fit into the log by its room alone, without the limit of its entries.
     pub(super) fn small_writes_by_room(&self) -> Option<f64> {
         let small = 4.0 * KIB as f64;
         let room = Room { bytes: self.get(CACHE)?.value * 1e9, gap: self.get(GAP)?.value * MIB as f64 };
         Some(room.until_fall(self.value(SHARED) * small) / small)
     }
 
-    /// Adds a value, unless nothing in the logs shows it, as the rotation of what does not turn.
+    /// Adds a value, unless it is not finite: the logs do not show it, as the rotation of a disk that does not turn.
     fn note(&mut self, name: &'static str, value: Fitted) {
         if value.value.is_finite() {
             self.values.push((name, value));
         }
     }
 
-    /// A value that the fitted ones give beside the measured one.
+    /// Adds a residual: a measured number, and its prediction.
     fn check(&mut self, what: &'static str, measured: f64, fitted: f64) {
         self.residuals.push(Residual { what, measured, fitted });
     }
 
-    /// What every disk has.
+    /// Fits the mechanics, which every disk has.
     fn mechanics(&mut self, logs: &Logs) {
         let (near, far) = (nearest(logs.rows("read-near")), logs.rows("read-far"));
-        // Between bands lie guards, which a stream passes.
+        // A sequential stream passes the guards between bands.
         let guards = if self.kind == Kind::Conventional { 1.0 } else { 1.0 + 1.0 / BAND_TRACKS };
         let last = far.iter().map(|row| row.offset + row.bytes).fold(0.0, f64::max);
         let capacity = Fitted::within(last * (1.0 + 1.0 / far.len() as f64), 2.0 / far.len() as f64);
         let [outer, inner] =
             ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, 0.03));
-        // Near reads wait for the rotation alone, anywhere in it.
+        // Near reads wait for a uniform part of a rotation, so the quantiles 0.1 and 0.9 are 0.8 of it apart.
         let rotation_s = (quantile(&near, 0.9) - quantile(&near, 0.1)) / 0.8;
         let nearest = ROTATIONS
             .into_iter()
@@ -343,7 +343,7 @@ impl Fit {
         let rotation_s =
             nearest.map(|rpm| 60.0 / rpm).filter(|own| (own / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
         let longer_s = mean(seconds(far)) - mean(seconds(&near));
-        // A third of half of the span, on one of the surfaces.
+        // The mean distance of two places in half of the span is a third of that half, and one of the surfaces has its share.
         let way = NEAR as f64 / 6.0 / last * surfaces(last);
         let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(way)), 0.1);
         self.note(CAPACITY, capacity.scaled(1e-9));
@@ -353,7 +353,7 @@ impl Fit {
         self.note(MEAN_SEEK, seek.scaled(mean_seek_s() * 1e3));
     }
 
-    /// What a log has.
+    /// Fits the log, which both shingled kinds have.
     fn log(&mut self, logs: &Logs, falls: Option<Fall>) {
         let small = logs.rows("write-far");
         let chunks = ["write-far", "chunk-256k", "chunk-1m", "chunk-4m", "chunk-16m", "chunk-64m"];
@@ -362,7 +362,7 @@ impl Fit {
             chunks.iter().filter_map(|rows| Some((rows.first()?.bytes, median(rows)))).collect();
         let spread =
             (quantile(small, 0.75) - quantile(small, 0.25)) / median(small) * 3.0 / (small.len() as f64).sqrt();
-        // The most in an entry is a value of the persistent cache alone; for the rest the two shortest will do.
+        // Only the persistent cache has a largest entry; without it, the two shortest chunks give the costs.
         let used = if self.kind == Kind::PersistentCache { points.len() } else { 2.min(points.len()) };
         let costs = LogCosts::of(&points[..used], None, spread.clamp(0.02, 0.3));
         self.note(ENTRY, costs.entry_s.scaled(1e3));
@@ -381,9 +381,9 @@ impl Fit {
             self.copies(logs.rows("chunk-1m"));
         }
         let copy_s = self.get(COPY).map_or(0.0, |copy| copy.value / self.value(BETWEEN_COPIES));
-        // Writes that wait together share an entry, and its part of a copy.
+        // Writes that wait together share an entry and its share of a copy of the map.
         let block = 4.0 * KIB as f64;
-        // At first: a dynamic mapping slows down long before its room ends.
+        // The first ones only: a dynamic mapping slows down long before its room ends.
         let all = logs.rows("fall");
         let many = mean(seconds(&all[..falls.map_or(all.len(), |fall| fall.commands).div_ceil(4)]));
         let shared = ((costs.entry_s.value + copy_s) / (many - block / costs.bytes_per_s)).round().clamp(1.0, 64.0);
@@ -399,7 +399,7 @@ impl Fit {
         }
     }
 
-    /// Copies of the map: writes from one to the next, and the time of one.
+    /// Fits the copies of the map: the writes from one to the next, and the time of one.
     fn copies(&mut self, rows: &[Row]) {
         let usual = median(rows);
         let at: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
@@ -411,7 +411,7 @@ impl Fit {
         self.note(COPY, Fitted::within(median(&pauses) - usual, 0.1));
     }
 
-    /// The persistent cache and its cleaning.
+    /// Fits the persistent cache and its cleaning.
     fn cache(&mut self, logs: &Logs, falls: Option<Fall>) {
         let in_order = |name| {
             let rows = logs.rows(name);
@@ -446,10 +446,10 @@ impl Fit {
         self.note(BYPASS, Fitted { low, value: (low * high).sqrt(), high });
     }
 
-    /// The length of a band that takes so long to clean, where the cache holds so many writes a byte of the disk.
+    /// The length of a band that takes `clean_s` to clean, if the cache holds `writes_a_byte` writes per byte of the disk.
     ///
-    /// What lies from a band's first cached write on is read, saved and written back. Of k writes at random places the first leaves k/(k+1) of
-    /// the band behind it; the band of one that is found has a number of others by Poisson's law, which together is f below.
+    /// The band is read, saved and written back from its first cached write on. Of k writes at random places, the first has k/(k+1) of the
+    /// band behind it. A band with one cached write has others by Poisson's law; the mean over these is f below.
     fn band_bytes(&self, clean_s: f64, writes_a_byte: f64) -> f64 {
         let (seek, half) = (self.seek().value, 30.0 / self.value(RPM));
         let ways_s = 3.0 * seek * seek_s(0.5) + 4.0 * half;
@@ -465,7 +465,7 @@ impl Fit {
     }
 }
 
-/// The kind, and the evidence for it.
+/// Decides on the kind, and gives the evidence for it.
 fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
     let [near, far] = ["write-near", "write-far"].map(|name| median(logs.rows(name)));
     let (back, stream) = (rate(logs.rows("read-back")), rate(logs.rows("read-inner")));
@@ -486,11 +486,11 @@ fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
             None => format!("Small random writes don't fall in {} of them.", logs.rows("fall").len()),
         },
     ];
-    // Seeks and a part of a rotation make far writes half as long again at least; a log's cost is the same.
+    // Seeks and a part of a rotation make far writes take at least 1.5 times as long; a log's writes take the same time everywhere.
     let (appends, seeks) = (far / near < 1.2, far / near > 1.35);
     let (scattered, at_home) = (back < 0.3 * stream, back > 0.5 * stream);
     let kind = match falls {
-        // A disk that turns has to wait for a durable write's sectors.
+        // A rotating disk has to wait for the sectors of a durable write, so this one does not rotate.
         _ if near < 1e-3 => Kind::Unknown,
         None if seeks && at_home => Kind::Conventional,
         Some(_) if appends && at_home => Kind::PersistentCache,

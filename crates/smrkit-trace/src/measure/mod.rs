@@ -1,4 +1,4 @@
-//! A drive's own measurements: fio's job for them, its logs, and what they say of the drive.
+//! Measurements of a real drive: fio's job, its logs, and the fit of a drive file to them.
 //!
 //! The job is a table of phases with one command outstanding, so that every latency is the time of one command. Each phase isolates one
 //! mechanism; `fit` says which.
@@ -19,26 +19,26 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// How far reads near each other are apart: too far for read-ahead to find many.
+/// The distance of reads near each other: too far for read-ahead to hold many.
 const NEAR: u64 = GIB;
 
 /// One section of the job.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
-    /// Name of the section, and what its log's name begins with.
+    /// Name of the section, and prefix of its log's name.
     name: &'static str,
     /// fio's `rw`; `randwrite:N` makes runs of N blocks at random places.
     rw: &'static str,
     block: u64,
-    /// Every write is on the platters before it completes.
+    /// True if every write is on the platters before it completes.
     is_durable: bool,
-    /// Where the phase begins, in percent of the disk, and how far it reaches; without, to the end.
+    /// Where the phase begins, in percent of the disk, and its length; without one, to the end.
     from_percent: u64,
     span: Option<u64>,
-    /// It ends after so many blocks, or so many seconds.
+    /// The phase ends after this many blocks or seconds.
     blocks: Option<u64>,
     seconds: u64,
-    /// Seconds without a command before it.
+    /// Idle seconds before it.
     rest_s: u64,
 }
 
@@ -59,7 +59,7 @@ const SMALL: Phase = Phase { rw: "randwrite", block: 4 * KIB, ..READ };
 const CHUNK: Phase =
     Phase { rw: "randwrite", is_durable: true, from_percent: 70, span: Some(GIB), seconds: 60, ..READ };
 
-/// The phases, in the order in which they are run. Rests let a drive clean what the phases before have left.
+/// The phases, in the order of the job. A rest lets the drive clean data of the phases before.
 const PHASES: [Phase; 20] = [
     Phase { name: "read-outer", ..READ },
     Phase { name: "read-inner", from_percent: 95, ..READ },
@@ -102,12 +102,12 @@ const PHASES: [Phase; 20] = [
 /// Ending of the names of fio's logs of latencies.
 const LOG: &str = "_lat.log";
 
-/// The most that the job takes, in seconds.
+/// The longest time of the job, in seconds.
 pub fn longest_s() -> u64 {
     PHASES.iter().map(|phase| phase.rest_s + phase.seconds).sum()
 }
 
-/// fio's job for the disk or file at `target`, whose logs come to be in the working directory.
+/// fio's job file for the disk or file at `target`. It writes its logs to the working directory.
 pub fn job(target: &str) -> String {
     let mut text = format!(
         "; Measures a disk. Everything on it is destroyed. Run by fio, the job leaves logs that `smrkit drives fit` reads.\n\
@@ -141,7 +141,7 @@ struct Row {
 pub struct Logs(BTreeMap<&'static str, Vec<Row>>);
 
 impl Logs {
-    /// Reads the logs among these files and in these folders; of other files, the name is an error.
+    /// Reads the logs in `paths`, which are files and folders. A file with another name is an error.
     pub fn read(paths: &[PathBuf]) -> Result<Logs, Error> {
         let mut logs = Logs::default();
         for path in paths {
@@ -176,8 +176,7 @@ impl Logs {
         })
     }
 
-    /// Adds a log: a command a line, as "time in ms, latency in ns, direction, bytes, offset, priority". The number of a bad line is
-    /// the error.
+    /// Adds a log: a command a line, as "time in ms, latency in ns, direction, bytes, offset, priority". Errors: the number of a bad line.
     fn add(&mut self, phase: &Phase, text: &str) -> Result<(), u64> {
         let rows = (1u64..).zip(text.lines()).map(|(number, line)| {
             let mut columns = line.split(',').map(|column| column.trim().parse::<f64>().ok());
@@ -189,7 +188,7 @@ impl Logs {
         Ok(())
     }
 
-    /// The commands of a phase; none where its log is missing.
+    /// The commands of a phase; none if its log is missing.
     fn rows(&self, name: &'static str) -> &[Row] {
         debug_assert!(PHASES.iter().any(|phase| phase.name == name), "{name}");
         self.0.get(name).map_or(&[], Vec::as_slice)

@@ -1,8 +1,8 @@
-//! Our compact columnar trace format: Parquet with plain integer columns that pandas, DuckDB and Polars read. Tables that they write are read
-//! too, if the columns are called so.
+//! Our compact columnar trace format: Parquet with plain integer columns, readable by pandas, DuckDB and Polars. Tables written by those
+//! are read too, if their columns have the right names.
 //!
-//! `docs/reference/trace-parquet.md` describes it. Everything of a request survives save `source`, which is a run's, not a trace's.
-//! The Parquet crate reads pages and decodes columns, a few thousand rows a batch, which become requests.
+//! `docs/reference/trace-parquet.md` describes it. It holds all fields of a request except `source`, which belongs to a run and not to a
+//! trace. The Parquet crate reads pages and decodes columns, a few thousand rows a batch, which become requests.
 
 pub mod requests;
 pub mod table;
@@ -32,7 +32,7 @@ use crate::row::Volume;
 /// The version of the format that is written; readers refuse later ones.
 pub const VERSION: u32 = 1;
 
-/// A trace file's own account of itself.
+/// The metadata of a trace file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// The format that the trace was converted from, as recognised.
@@ -52,7 +52,7 @@ const COLUMNS: [Column<Request>; 5] = [
     ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.volume)),
 ];
 
-/// When a request would come if those before it took no time, and how many its host had outstanding then.
+/// The time of a request if all before it took no time, and the number of requests that its host had outstanding then.
 type Pause = (Nanos, u16);
 
 const THINK: &str = "think_ns";
@@ -64,13 +64,13 @@ const PAUSES: [Column<Pause>; 2] = [
 
 /// What a closed loop needs beside the requests: one pause for each.
 struct Pauses {
-    /// Those of [`PAUSES`] that the source knows.
+    /// The columns of [`PAUSES`] that the source has.
     columns: &'static [Column<Pause>],
     all: Vec<Pause>,
 }
 
 impl Pauses {
-    /// Reads them from a trace that was opened by its think times.
+    /// Reads the pauses from a trace that was opened with its think times.
     fn of(closed: &mut dyn Source) -> Result<Pauses, Error> {
         let (mut batch, mut all, mut columns) = (Vec::new(), Vec::new(), &PAUSES[..1]);
         while closed.fill_next(&mut batch)? {
@@ -83,7 +83,7 @@ impl Pauses {
         Ok(Pauses { columns, all })
     }
 
-    /// Puts the columns of the requests from `first` on beside the others.
+    /// Appends the columns of pauses, from row `first` on, to those of `requests`.
     fn beside(&self, requests: &RecordBatch, first: usize) -> RecordBatch {
         let own = batch(self.columns, &self.all[first..][..requests.num_rows()]);
         let fields = Schema::try_merge([requests.schema(), own.schema()].map(|schema| schema.as_ref().clone()));
@@ -97,7 +97,7 @@ pub(crate) const KEY_VERSION: &str = "smrkit.version";
 const KEY_SOURCE_FORMAT: &str = "smrkit.source_format";
 const KEY_SOURCE_SHA256: &str = "smrkit.source_sha256";
 pub(crate) const KEY_ROWS: &str = "smrkit.rows";
-/// Followed by the index; the value is the number, a space, and the name.
+/// The key of a volume is this and its index; the value is its number, a space and its name.
 const KEY_VOLUME: &str = "smrkit.volume.";
 const FORMAT: &str = "trace";
 
@@ -112,7 +112,7 @@ fn has_zstd(metadata: &ParquetMetaData) -> bool {
     columns.any(|column| matches!(column.compression(), Compression::ZSTD(_)))
 }
 
-/// The file's account of itself; `None` of a table that others wrote.
+/// The metadata of a trace file; `None` for a table that another program wrote.
 fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
     let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref());
@@ -132,7 +132,7 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     for pair in pairs.iter().filter(|pair| pair.key.starts_with(KEY_VOLUME)) {
         let text = pair.value.as_deref().unwrap_or("");
         let (number, name) = text.split_once(' ').unwrap_or((text, ""));
-        // The keys stand in the order of their indexes.
+        // The keys must be in the order of their indexes.
         let in_order = pair.key[KEY_VOLUME.len()..].parse() == Ok(volumes.len());
         match number.parse() {
             Ok(number) if in_order && volumes.len() < VOLUMES => {
@@ -148,7 +148,7 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     }))
 }
 
-/// The column of times with its unit, and the places of the columns of requests; for a closed loop those of its pauses.
+/// The column of times with its unit, and the positions of the columns to read. In a closed loop the times are think times.
 fn places(schema: &Schema, is_closed: bool) -> Result<((&'static str, u64), Vec<usize>), String> {
     let find = |name: &str| {
         let (at, field) = schema.column_with_name(name)?;
@@ -182,27 +182,27 @@ pub struct ParquetReader {
     batches: ParquetRecordBatchReader,
     /// The column of times, and its unit in nanoseconds.
     time: (&'static str, u64),
-    /// The file's own account of itself.
+    /// The file's metadata.
     pub meta: Meta,
-    /// A table that others wrote: the volumes are those that its rows name.
+    /// True for a table that another program wrote: its volumes are taken from its rows.
     is_foreign: bool,
     /// Requests in the trace.
     pub rows: u64,
     rows_done: u64,
     /// The time of the last row that was read.
     last: Nanos,
-    /// Rows were mended or left out when the trace was written, so only those out of order are noted.
+    /// Only rows out of order: others were mended or left out when the trace was written.
     pub(crate) notes: TraceNotes,
     pub(crate) first_out_of_order: Option<u64>,
-    /// Requests outstanding before each of the last batch; empty where that is not known.
+    /// For each request of the last batch, the number outstanding when it came; empty if not known.
     outstanding: Vec<u16>,
-    /// True if it has think times.
+    /// True if the trace has think times.
     pub(crate) has_think_times: bool,
 }
 
 impl ParquetReader {
-    /// Opens a trace and checks its footer. Requests get the times that are asked for, if it has them: its own, or with `Think` those of a
-    /// closed loop.
+    /// Opens a trace and checks its footer. Requests get the recorded times or, with `RowTimes::Think` and if the trace has them, think
+    /// times.
     pub fn open(path: &Path, times: RowTimes) -> Result<ParquetReader, Error> {
         let failed = |error| Error::reading(path, error);
         let bad = |message: String| Error::input(path, message);
@@ -224,8 +224,8 @@ impl ParquetReader {
             return Err(bad(message.into()));
         }
         let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
-        let rows = counts.sum::<Option<u64>>();
-        let rows = rows.filter(|&rows| i64::try_from(rows) == Ok(metadata.file_metadata().num_rows()));
+        let all = u64::try_from(metadata.file_metadata().num_rows()).ok();
+        let rows = counts.sum::<Option<u64>>().filter(|&rows| Some(rows) == all);
         let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
         let mask = ProjectionMask::roots(table.parquet_schema(), places);
         let batches = guarded(|| table.with_batch_size(ROWS).with_projection(mask).build()).map_err(cut)?;
@@ -306,17 +306,17 @@ pub struct ParquetWriter {
     group: Vec<Request>,
     rows: u64,
     volumes_used: usize,
-    /// If the trace has think times.
+    /// The pauses, if the trace has think times.
     pauses: Option<Pauses>,
 }
 
 impl ParquetWriter {
-    /// Starts the trace that will become `path`. With `closed`, the same requests by their think times, these are kept beside the times.
+    /// Starts the trace that will become `path`. `closed` are the same requests by their think times, to be stored beside the times.
     pub fn create(path: &Path, meta: &Meta, closed: Option<&mut dyn Source>) -> Result<ParquetWriter, Error> {
         let pauses = closed.map(Pauses::of).transpose()?;
         let none = batch(&COLUMNS, &[]);
         let schema = pauses.as_ref().map_or(none.schema(), |pauses| pauses.beside(&none, 0).schema());
-        // Opened at once, so that a path that can't be written is known before the work.
+        // Opened at once, so that a path that can't be written is reported before the work.
         Ok(ParquetWriter {
             path: path.to_path_buf(),
             meta: meta.clone(),
@@ -328,7 +328,7 @@ impl ParquetWriter {
         })
     }
 
-    /// Replaces what the file says about itself: volumes and hash may be known only once the source was read.
+    /// Replaces the metadata. It may be called late: volumes and hash are known only when the source has been read.
     pub fn set_meta(&mut self, meta: &Meta) {
         self.meta = meta.clone();
     }
@@ -381,7 +381,7 @@ impl ParquetWriter {
         if let Some(hash) = &self.meta.source_sha256 {
             pairs.push((KEY_SOURCE_SHA256.to_string(), hash.clone()));
         }
-        // Requests may name volumes that the table lacks; the file's table never does.
+        // Requests may have volumes that `meta` lacks; the file's table has them all.
         for index in 0..self.meta.volumes.len().max(self.volumes_used).max(1) {
             let unnamed = Volume { number: index as u64, name: String::new() };
             let volume = self.meta.volumes.get(index).unwrap_or(&unnamed);
@@ -391,7 +391,7 @@ impl ParquetWriter {
     }
 }
 
-/// Refuses what the reader would refuse.
+/// Refuses requests that the reader would refuse.
 fn check(requests: &[Request]) -> Result<(), &'static str> {
     match () {
         () if requests.iter().any(|one| one.sectors == 0 && one.op != Op::Flush) => {
@@ -404,10 +404,10 @@ fn check(requests: &[Request]) -> Result<(), &'static str> {
     }
 }
 
-/// Endings of files in other formats than the one that is written.
+/// File name endings of other formats.
 const OTHER_ENDINGS: [&str; 9] = ["csv", "tsv", "txt", "log", "json", "gz", "zst", "bz2", "xz"];
 
-/// Refuses a file whose ending tells of another format.
+/// Refuses an output whose name has the ending of another format.
 pub fn check_ending(output: &Path) -> Result<(), Error> {
     let ending = output.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
     if !OTHER_ENDINGS.contains(&ending.as_str()) {
@@ -452,7 +452,7 @@ impl Converter {
         self.copy(&mut InMemory::new(all))
     }
 
-    /// Adds what is known once the source has been read, and makes the file appear under its name.
+    /// Adds the volumes and the hash, known once the source has been read, and makes the file appear under its name.
     pub fn finish(mut self, volumes: &[Volume], source_sha256: Option<String>) -> Result<(), Error> {
         self.meta.volumes = volumes.to_vec();
         self.meta.source_sha256 = source_sha256;

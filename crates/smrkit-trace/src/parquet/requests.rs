@@ -1,4 +1,4 @@
-//! Requests of a table: its columns, from Parquet or any library of data frames, become requests, each checked for what no request can be.
+//! Requests from a table: converts columns, from Parquet or any library of data frames, to requests, and checks each value.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
@@ -15,20 +15,20 @@ pub const TIMES: [(&str, u64); 5] =
 /// Operations by their numbers in a column.
 const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
 
-/// Rows that are read at a time: their columns stay in the nearest caches.
+/// Rows read at a time: few enough that their columns stay in the processor's first caches.
 pub const ROWS: usize = 4096;
 
 /// Why a table's rows are no requests.
 #[derive(Clone, Debug)]
 pub struct NoRequest {
-    /// The row, where it is one that is wrong, and not a column.
+    /// The row, if one row is wrong and not a whole column.
     pub row: Option<usize>,
     /// What is wrong with it.
     pub what: String,
 }
 
-/// Appends the requests of some rows, with times from a column of [`TIMES`], and volumes below `volumes`. Without a column of times or
-/// volumes these are 0.
+/// Appends the requests of some rows, with times from a column of [`TIMES`]. Volumes must be below `volumes`. Missing times or volumes are
+/// 0.
 pub fn append(
     rows: &RecordBatch,
     time: Option<(&str, u64)>,
@@ -65,7 +65,7 @@ pub fn append(
     Ok(())
 }
 
-/// Whole numbers of any width. Errors say what is wrong with the column, and what helps.
+/// Reads a column of whole numbers of any width. Errors name the problem of the column, and the remedy.
 #[allow(clippy::unnecessary_cast, reason = "one of the types is u64")]
 pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
     if array.null_count() > 0 {
@@ -95,7 +95,7 @@ fn of_words<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<Vec<u64>
     words.map(number).collect()
 }
 
-/// Operations, as numbers or as words.
+/// Reads a column of operations, as numbers or as words.
 fn operations(array: &ArrayRef) -> Result<Vec<u64>, String> {
     match array.data_type() {
         DataType::Utf8 => of_words(array.as_string::<i32>().iter()),
@@ -106,7 +106,7 @@ fn operations(array: &ArrayRef) -> Result<Vec<u64>, String> {
         DataType::Utf8View => of_words(array.as_string_view().iter()),
         DataType::Dictionary(..) if array.null_count() > 0 => Err(NULLS.into()),
         DataType::Dictionary(..) => {
-            // Each distinct word is read once.
+            // In a dictionary, each distinct word is parsed once.
             let dictionary = array.as_any_dictionary();
             let words = operations(dictionary.values())?;
             Ok(dictionary.normalized_keys().into_iter().map(|key| words[key]).collect())

@@ -33,21 +33,21 @@ const WORTHWHILE: f64 = 0.95;
 /// Higher levels gain 1 to 3 % and cost 2 to 10 times the time.
 const ZSTD_LEVEL: i32 = 1;
 
-/// A column of a table: its name, and how its values are taken from rows.
+/// A column of a table: its name, and the function that builds it from rows.
 pub type Column<R> = (&'static str, fn(&[R]) -> ArrayRef);
 
-/// Whole numbers.
+/// A column of whole numbers.
 pub fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> T::Native) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::from_iter_values(rows.iter().map(of)))
 }
 
-/// Words of a few kinds: the number of each row's among them.
+/// A column of words out of `words`; `of` gives the index of a row's word.
 pub fn words<R>(rows: &[R], words: &[&'static str], of: impl Fn(&R) -> i8) -> ArrayRef {
     let kinds: Vec<i8> = rows.iter().map(of).collect();
     Arc::new(DictionaryArray::<Int8Type>::new(kinds.into(), Arc::new(StringArray::from(words.to_vec()))))
 }
 
-/// The operations of rows, as words.
+/// A column of operations, as words.
 pub fn operations<R>(rows: &[R], of: impl Fn(&R) -> Op) -> ArrayRef {
     words(rows, &[Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name), |row| of(row) as i8)
 }
@@ -69,7 +69,7 @@ impl TableWriter {
     /// Opens the table that will become `path`.
     pub fn create(path: &Path, schema: Arc<Schema>) -> Result<TableWriter, Error> {
         let (partial, file) = Partial::create(path)?;
-        // Other libraries see plain columns, without Arrow's own account of them.
+        // Without Arrow's own schema in the metadata: other libraries then see plain columns.
         let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_schema_root("smrkit".into());
         let options = options.with_properties(properties(&schema).map_err(|error| writing(path, error))?);
         let file = ArrowWriter::try_new_with_options(file, schema, options).map_err(|error| writing(path, error))?;
@@ -102,8 +102,8 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
     for field in schema.fields() {
-        // Of words and numbers of a byte there are few. Others are differences between neighbours, in blocks of 32 packed into as few
-        // bits as they need.
+        // Words and one-byte numbers have few distinct values and keep the dictionary. Others are stored as differences between neighbours,
+        // bit-packed in blocks of 32.
         if matches!(field.data_type(), DataType::UInt16 | DataType::UInt32 | DataType::UInt64) {
             let path = ColumnPath::from(field.name().as_str());
             properties = properties
@@ -114,7 +114,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
     Ok(properties.build())
 }
 
-/// Opens a table, whatever Arrow's own account of its columns says.
+/// Opens a table, without regard to Arrow's own schema in its metadata.
 pub(super) fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
@@ -138,7 +138,7 @@ pub fn read_words(path: &Path, column: &str) -> Result<Vec<String>, Error> {
     read.map_err(|error| Error::input(path, format!("damaged ({error}): remove it, and have it made again")))
 }
 
-/// Runs the Parquet crate, whose assertions a damaged file can trip.
+/// Calls the Parquet crate and turns its panics into errors: a damaged file can trip its assertions.
 pub(super) fn guarded<T, E: ToString>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(|error| error.to_string()),
@@ -146,7 +146,7 @@ pub(super) fn guarded<T, E: ToString>(decode: impl FnOnce() -> Result<T, E>) -> 
     }
 }
 
-/// The crate wraps the operating system's errors; unwrapped, they keep their remedy.
+/// The error of writing `path`. An operating system's error is unwrapped from the crate's, so that it keeps its remedy.
 fn writing(path: &Path, error: ParquetError) -> Error {
     let error = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {

@@ -78,7 +78,7 @@ impl Ageing {
         }
         let ager = AgerOptions { size_factor: self.size_factor, ..AgerOptions::new(target_bytes, seed) };
         let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
-        // By the disk that such a fill would be 70 % of, or file systems of unequal size would see unequal benchmarks.
+        // Relative to the disk of which such a fill would be 70 %: otherwise file systems of unequal size would get unequal benchmarks.
         let of_paper = match self.fill {
             Fill::Percent(_) => disk_bytes,
             Fill::Bytes(bytes) => (u128::from(bytes) * 10 / 7) as u64,
@@ -105,7 +105,8 @@ enum Fill {
     Bytes(u64),
 }
 
-/// A plain number is percent, one with a suffix a size. A part of 1, as some tools take, would be hardly anything here.
+/// A plain number is percent, one with a suffix a size. A number below 1 is refused: some tools take shares, which would be nearly nothing
+/// here.
 fn parse_fill(text: &str) -> Result<Fill, Error> {
     if text.ends_with(|last: char| last.is_ascii_alphabetic()) {
         return parse_bytes(text).map(Fill::Bytes);

@@ -34,7 +34,7 @@ const COLUMNS: [Column; 3] = [
 ];
 
 impl PolicyRun {
-    /// Of a disk that was aged with that seed.
+    /// The result of a disk that was aged with `seed`.
     pub fn new(world: &World, seed: u64, aged: &AgeingResult) -> PolicyRun {
         let last = &aged.last;
         let written_bytes = last.written_bytes.max(1) as f64;
@@ -49,7 +49,7 @@ impl PolicyRun {
     }
 }
 
-/// Disks that have aged, by seeds, and for each seed under every policy.
+/// Aged disks: for each seed, one under every policy.
 pub struct Policies {
     pub runs: Vec<PolicyRun>,
     pub interrupted: bool,
@@ -84,7 +84,7 @@ impl Policies {
         grid
     }
 
-    /// How each policy differs from the first, seed by seed: files that are hard to place are so for both.
+    /// The differences of each policy from the first, seed by seed: both place the same files.
     fn differences(&self) -> Vec<String> {
         let placements = self.placements();
         let Some((first, others)) = placements.split_first() else { return Vec::new() };
@@ -111,7 +111,7 @@ impl Policies {
         others.iter().map(sentence).collect()
     }
 
-    /// For people.
+    /// Text for people.
     pub fn text(&self) -> String {
         let interval = "Means and their 95 % confidence intervals over seeds.".to_string();
         let told = self.differences().into_iter().chain([interval]);

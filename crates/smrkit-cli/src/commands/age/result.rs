@@ -78,7 +78,7 @@ impl Aged {
             "benchmarks_end": course.b,
             "last": course.last,
             "ager": course.aged,
-            // The ager's events while it was alone; what cleaning took is in the time of those that it delayed.
+            // The ager's events while it ran alone. Their times include delays by cleaning.
             "alone": {
                 "busy_ns": alone.busy.0,
                 "cleaning_delay_ns": alone.delay.0,
@@ -91,7 +91,7 @@ impl Aged {
         })
     }
 
-    /// For people.
+    /// Text for people.
     pub fn text(&self) -> String {
         let mut text = self.summary().join("\n") + "\n";
         if !self.course.benchmarks.is_empty() {

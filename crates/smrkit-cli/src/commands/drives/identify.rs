@@ -41,7 +41,7 @@ impl Identify {
     }
 }
 
-/// The disks that a model string names, or the name of a family; itself where the catalogue has none.
+/// The disks that match a model string or a family's name; the string itself, as unknown, if the catalogue has none.
 fn one(model: &str) -> Vec<Identified> {
     match catalogue::identify(model) {
         none if none.is_empty() => {
@@ -51,12 +51,12 @@ fn one(model: &str) -> Vec<Identified> {
     }
 }
 
-/// A disk that stands for its family, such as HC620, if all of that record alike.
+/// A typical disk of a family, such as HC620, if all of its disks record in the same way.
 fn of_family(text: &str) -> Option<Identified> {
     let words = |text: &str| -> Vec<String> {
         text.to_ascii_uppercase().split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_string).collect()
     };
-    // Words such as Red or Ultrastar are of many families.
+    // Words such as Red or Ultrastar are part of many families' names.
     let is_name = |word: &String| {
         word.len() >= 4
             && [char::is_alphabetic, char::is_numeric].iter().all(|kind: &fn(char) -> bool| word.contains(*kind))

@@ -48,7 +48,7 @@ impl Import {
     }
 }
 
-/// Writes a file that must not be there yet.
+/// Writes a file, which must not exist yet.
 pub fn write_new(path: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write;
     let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {

@@ -1,4 +1,4 @@
-//! `smrkit drives measure` and `fit`: a job for fio, and the drive file that its logs make.
+//! `smrkit drives measure` and `fit`: a job for fio, and a drive file from its logs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +32,7 @@ impl Measure {
             print(text)?;
             return Ok(Done::All);
         }
-        // Fio itself refuses a disk that is mounted.
+        // A mounted disk needs no check here: fio refuses it.
         if self.destroy.as_ref() != Some(&self.target) {
             let name = self.target.display();
             let message = format!("everything on {name} would be destroyed: name it again, as --destroy {name}");

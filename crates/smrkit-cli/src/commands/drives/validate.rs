@@ -1,4 +1,4 @@
-//! `smrkit drives validate`: described drives compared with what was measured on them.
+//! `smrkit drives validate`: compares described drives with measurements of the real ones.
 //!
 //! The requests of a measured trace keep its think times, one outstanding; the layer is `in-place`. Nothing is fitted.
 
@@ -21,7 +21,7 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace};
 use crate::exit::Done;
 use crate::output::print_as;
 
-/// A read that took longer was not served from the buffer.
+/// A read that took longer was not from the drive's buffer.
 const SLOW_MS: f64 = 3.0;
 /// Distance within which a single request is close.
 const CLOSE_MS: f64 = 0.5;
@@ -219,7 +219,7 @@ fn rms(a: &[f64], b: &[f64]) -> f64 {
     ((1..=QUANTILES).map(square).sum::<f64>() / f64::from(QUANTILES)).sqrt()
 }
 
-/// The value at `n` ten thousandths of sorted values, linear between them.
+/// The quantile `n`/10,000 of sorted values, linear between them.
 fn quantile(sorted: &[f64], n: u32) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = (f64::from(n) / f64::from(QUANTILES) * sorted.len() as f64 - 0.5).clamp(0.0, last as f64);
