@@ -79,6 +79,7 @@ pub fn identified(disk: &Identified) -> String {
 /// them.
 fn is_box(name: &str) -> bool {
     let name = name.trim().to_ascii_uppercase();
+    // After the vendor come some letters, three digits, and four characters or more.
     let is_then_digits = |rest: &str, letters: usize| {
         rest.len() >= letters + 7
             && rest.chars().take(letters).all(|c| c.is_ascii_alphabetic())

@@ -200,6 +200,7 @@ impl Laid {
             }
             LayoutPlan::Only { number, first, known, early } => {
                 let volumes = self.trace.volumes();
+                // A new volume may have the chosen number, too, on another host.
                 if *known != volumes.len() {
                     *known = volumes.len();
                     check_unique(&self.path, volumes, *number)?;

@@ -56,6 +56,7 @@ pub(crate) fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = word(text, at)?;
     let n = leading_digits(first);
     if n < 8 {
+        // Shifted so that the digits are the last of the eight, behind zeros.
         return (n > 0).then(|| (eight(first << (64 - 8 * n)), at + n));
     }
     let (value, at) = (eight(first), at + 8);

@@ -252,6 +252,7 @@ impl<S: Source> Source for Packed<S> {
                 }
             }
             if batch.is_empty() {
+                // The source has ended: what is still packed is sent with the time of the last request.
                 let places: Vec<(u16, u8)> = self.gathered.keys().copied().collect();
                 for (volume, source) in places {
                     let end = Request { time: self.last, ..Request::new(Op::Write, Lba(0), 1) };

@@ -151,7 +151,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         Ok(())
     }
 
-    /// As the trait says. A failed write moves the cursor all the same, unless the platters know better.
+    /// As in the trait. A failed write moves the cursor, too, unless the platters can report where it is.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.band_of(span)?;

@@ -103,7 +103,7 @@ impl Files {
         }
     }
 
-    /// The head of the record of a file that is not in memory; calls `load` if it is not known.
+    /// The file if it is in memory (`Ok`), else the head of its record (`Err`), for which it calls `load` if need be.
     fn head(
         &self,
         id: NodeId,
@@ -162,7 +162,7 @@ impl Files {
             }
             self.drop_if_idle(id);
         }
-        // Where most are in use, looking again pays only when there are clearly more.
+        // The search is long: if most are in use, the next one is only due with a quarter more extents.
         let left = self.weight.load(Relaxed);
         self.look_at.store(extents.max(left + left / 4), Relaxed);
     }

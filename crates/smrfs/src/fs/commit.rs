@@ -112,6 +112,7 @@ impl FileSystem {
             Err(error) => {
                 let unlinked = file.look().is_unlinked;
                 self.restore(snapshot);
+                // A file removed meanwhile has nothing to make durable.
                 if unlinked { Ok(()) } else { Err(error) }
             }
         }

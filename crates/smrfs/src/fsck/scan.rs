@@ -187,6 +187,7 @@ impl Scan {
         record: &[u8],
         findings: &mut Findings,
     ) -> FsResult<Option<Decoded>> {
+        // Noted here, because the decoder passes on any error of the store in the same way.
         let missing = Cell::new(None);
         let load = |number| {
             store.load_spill(number).inspect_err(|error| {

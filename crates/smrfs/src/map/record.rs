@@ -154,6 +154,7 @@ pub(super) fn read_parts(reader: &mut RecordReader<'_>, with_sums: bool) -> Resu
     let (mut first, mut number) = (0, 0u64);
     for _ in 0..count {
         let further = reader.place()?;
+        // The first part begins at 0, and each other one behind the one before.
         if (further == 0) != parts.is_empty() || first + further >= LIMIT {
             return Err(MapError::Range);
         }

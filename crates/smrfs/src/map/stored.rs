@@ -298,6 +298,7 @@ fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, lo
     let count = reader.integer()?;
     let mut with_data = Vec::new();
     pieces(&mut reader, count, |piece| {
+        // Without parts, the record is the whole map, and lies over nothing.
         if !parts.is_empty() {
             overlay.put(piece);
         }
@@ -315,6 +316,7 @@ fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, lo
         })?;
     }
     reader.end()?;
+    // What was loaded is no change to be stored.
     map.take_changes();
     if map.granules() != summary.granules {
         return Err(MapError::Granules { said: summary.granules, found: map.granules() }.into());

@@ -8,7 +8,7 @@ from smrkit import Error, sweep
 
 
 def main() -> int:
-    """Reads the command line; the exit code."""
+    """Executes the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m smrkit", description="Sweeps on processes or a cluster of Dask.")
     command = parser.add_subparsers(required=True).add_parser("sweep", help="compute what the store lacks of a sweep")
     command.add_argument("file", type=Path, help="a sweep's file, as smrkit sweep takes it")

@@ -15,7 +15,7 @@ from typing import Any
 from smrkit._errors import Error
 
 DETACH_SECONDS = 5.0
-"""Time in which whoever uses an attached drive lets it go (assumption)."""
+"""Time that users of an attached drive may take to release it (assumption)."""
 
 
 class Drive:
@@ -71,7 +71,7 @@ class Drive:
             raise Error(self._end(self._server))
 
     def _end(self, server: "subprocess.Popen[str]") -> str:
-        """Waits for the end of the server; what it said of errors."""
+        """Waits for the end of the server, and returns its error output."""
         server.wait()
         if server.stdout is not None:
             server.stdout.close()
@@ -95,7 +95,7 @@ class Drive:
             raise Error(problem) from error
 
     def _detach(self) -> str:
-        """Takes the device away; the problem if its server was gone. While somebody uses the device, the image must stay."""
+        """Detaches the device, and retries while it is in use. Returns the problem, if the server had ended early."""
         problem = "" if Path(f"/proc/{self._process}").exists() else "the drive's server ended early"
         until = time.monotonic() + DETACH_SECONDS
         while True:

@@ -1,4 +1,4 @@
-"""What can go wrong, in one hierarchy."""
+"""The exceptions, in one hierarchy."""
 
 
 class Error(Exception):

@@ -13,12 +13,12 @@ from typing import Any
 from smrkit import _native
 from smrkit._errors import UsageError
 
-#: Seconds of work that are handed out at once: much against what a scheduler takes for a task, little to do again.
+#: Seconds of work in a group: long compared with a scheduler's own time for a task, and short to repeat.
 _GROUP_S = 1.5
 
 
 def compute(tasks: Sequence[str], store: str) -> float:
-    """Computes tasks where it is called; the seconds they took. Results go to the store, so that none is lost with a worker.
+    """Computes tasks in this process, and returns the seconds taken. Results go to the store at once, so that a lost worker loses none.
 
     A task that fails stops no other; the first error is raised at the end, with the others as notes.
     """
@@ -41,7 +41,7 @@ def raise_all(failures: Sequence[Exception]) -> None:
 
 
 class _Threads:
-    """The number of a cluster's threads. Its scheduler is asked once a second, for workers come and go, and answers take time."""
+    """The number of a cluster's threads. The scheduler is asked at most once a second: workers come and go, but an answer takes time."""
 
     def __init__(self, client: Any) -> None:
         self._client, self._known, self._until = client, 1, 0.0
@@ -54,8 +54,8 @@ class _Threads:
 
 @contextmanager
 def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
-    """What takes tasks, and how many it computes at once: ``"processes"``, the address of a Dask scheduler, a client of Dask, or
-    any executor of ``concurrent.futures``."""
+    """Opens ``executor``, and yields it with a function for its number of slots. It is ``"processes"``, the address of a Dask
+    scheduler, a client of Dask, or any executor of ``concurrent.futures``."""
     if executor == "processes":
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             yield pool, lambda: int(getattr(pool, "_max_workers", 1))
@@ -95,14 +95,14 @@ def gather(
 def distribute(
     missing: Sequence[tuple[str, int]], store: str, executor: Any, said: Callable[[float, str], object] | None
 ) -> None:
-    """Computes tasks elsewhere, each with a number of runs; returns when all are in the store. What tasks raise is raised when all have ended."""
+    """Computes tasks, each with its number of runs, by an executor; returns when all have ended, and raises their errors then."""
     with opened(executor) as (pool, slots):
         waiting, flying = deque(missing), dict[Future[float], int]()
         runs, done, seconds = sum(count for _, count in missing), 0, 0.0
         failures = list[Exception]()
         try:
             while waiting or flying:
-                # Two groups for each slot, so that none waits for us; the first are single tasks, which tell how long one takes.
+                # Two groups for each slot, so that none is ever idle. The first groups are single tasks, to measure how long one takes.
                 while waiting and len(flying) < 2 * slots():
                     wanted = max(1.0, _GROUP_S * done / seconds) if seconds else 1.0
                     group = [waiting.popleft()]

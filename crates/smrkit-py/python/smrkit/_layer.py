@@ -42,7 +42,7 @@ class Disk(Protocol):
         ...
 
     def flush(self) -> None:
-        """Makes all that was written durable: the drive's write cache goes to the platters."""
+        """Makes all writes durable, by emptying the drive's write cache to the platters."""
         ...
 
 
@@ -146,7 +146,7 @@ class Layer:
 
 
 def register(name: str, layer: type[Layer], summary: str | None = None, *, version: str | None = None) -> None:
-    """Makes a layer known: from then on, in this process, its name stands wherever a layer is named.
+    """Registers a layer: from then on, in this process, its name can be used wherever a layer is named.
 
     A second layer of the same name takes the place of the first, as when a notebook's cell is run again.
 
@@ -162,7 +162,7 @@ def register(name: str, layer: type[Layer], summary: str | None = None, *, versi
 
 
 def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
-    """Parameters: arguments of the class behind the drive, with their defaults and the words that they may be."""
+    """The layer's parameters: the arguments of its class after the drive, with their defaults and possible words."""
     try:
         signature = inspect.signature(layer, eval_str=True)
     except NameError:
@@ -174,7 +174,7 @@ def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
 
 
 def _hash_of(layer: type) -> str | None:
-    """A hash of a layer's source and of what it names; ``None`` where some of it has no source."""
+    """A hash of a layer's source and of all code that it uses; ``None`` if some of that has no source."""
     found: dict[str, str] = {}
     left: list[tuple[str, Any]] = [(layer.__qualname__, layer)]
     while left:
@@ -210,7 +210,7 @@ def _source(thing: Any) -> str:
 
 
 def _named(thing: Any) -> list[tuple[str, Any]]:
-    """Functions, classes, modules and constants that a function's code names."""
+    """The functions, classes, modules and constants that a function's code uses."""
     for inner in ("__func__", "fget"):
         thing = getattr(thing, inner, thing)
     if not isinstance(thing, FunctionType):

@@ -28,7 +28,7 @@ class FleetOptions(FleetArguments, total=False):
 
 
 def text(value: Any) -> str:
-    """The text that the command would be given for a value."""
+    """The text of a value on the command line."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, timedelta):
@@ -45,7 +45,7 @@ def _several(value: Any) -> list[Any]:
 
 
 def pairs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The options as names and texts; one that is ``None`` is left out."""
+    """The options as names and texts, without those that are ``None``."""
     made: list[tuple[str, str]] = []
     for name, value in options.items():
         if value is None:

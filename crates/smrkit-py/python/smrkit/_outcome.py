@@ -16,11 +16,11 @@ _CHARTED = 12
 
 
 class _Shown:
-    """What one outcome and several have in common: how they are shown and handed on."""
+    """The common part of one outcome and several: text, pages and tables."""
 
     @property
     def _shown(self) -> _native.Outcomes:
-        """What is shown."""
+        """The native outcomes that are shown."""
         raise NotImplementedError
 
     def __str__(self) -> str:

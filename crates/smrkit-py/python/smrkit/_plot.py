@@ -1,4 +1,4 @@
-"""The course of runs, drawn by matplotlib where it is installed."""
+"""Draws the course of runs with matplotlib, if that is installed."""
 
 from collections.abc import Iterable
 from importlib import import_module

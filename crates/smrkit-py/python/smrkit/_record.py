@@ -10,7 +10,7 @@ class Record(dict[str, Any]):
     """A part of an outcome or of advice: a dict whose keys are attributes too."""
 
     def __dir__(self) -> list[str]:
-        """Its keys too, for those who complete names."""
+        """The names with the record's keys, for completion."""
         return [*super().__dir__(), *self]
 
     if not TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Record(dict[str, Any]):
 
 
 class Recorded(Mapping[str, Any]):
-    """A mapping of the record that a native object writes, which is read when it is first asked for."""
+    """A mapping of a native object's record, which is read on first use."""
 
     def _written(self) -> str:
         """The record as JSON."""
@@ -49,7 +49,7 @@ class Recorded(Mapping[str, Any]):
         return len(self._record)
 
     def __dir__(self) -> list[str]:
-        """Its keys too, for those who complete names."""
+        """The names with the record's keys, for completion."""
         return [*super().__dir__(), *self]
 
     def _ipython_key_completions_(self) -> list[str]:

@@ -117,7 +117,7 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
 
 
 def nanoseconds(time: timedelta | None) -> int | None:
-    """A time as the simulator counts it."""
+    """A time in the simulator's unit."""
     return None if time is None else time // timedelta(microseconds=1) * 1000
 
 
@@ -142,14 +142,14 @@ def _compare(
 
 
 def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:
-    """What is told how far a run is."""
+    """A context with the function that is called with the progress of a run."""
     if progress is True:
         return _Bar()
     return nullcontext(progress or None)
 
 
 class _Bar:
-    """A bar of tqdm; nothing where that is not installed."""
+    """A context with a bar of tqdm, or ``None`` if that is not installed."""
 
     _bar: Any = None
 

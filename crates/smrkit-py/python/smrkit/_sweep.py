@@ -19,7 +19,7 @@ from smrkit.trace import write
 
 
 class Swept(NamedTuple):
-    """What a sweep took."""
+    """The result of a sweep."""
 
     #: Runs that were computed.
     computed: int

@@ -8,7 +8,7 @@ from smrkit._errors import UsageError
 
 
 def library(name: str) -> Any:
-    """A library of data frames, which is imported only where it is asked for."""
+    """Imports a library of data frames, only when it is needed."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

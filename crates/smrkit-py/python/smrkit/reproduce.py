@@ -53,12 +53,12 @@ R = TypeVar("R")
 
 
 def names() -> list[str]:
-    """The studies that there are."""
+    """The names of all studies."""
     return sorted(folder.name for folder in STUDIES.iterdir() if (folder / "numbers.toml").is_file())
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a study, which is named, or given by its path."""
+    """The folder of a study, by its name or path."""
     folder = STUDIES / name if name in names() else Path(name).resolve()
     for file in ("study.py", "numbers.toml"):
         if not (folder / file).is_file():
@@ -75,7 +75,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
-        """The spread of one number a seed."""
+        """The spread of a number, one value for each seed."""
         each = list(values)
         low, high = short(min(each)), short(max(each))
         several = f"{len(each)} seeds alike" if low == high else f"{len(each)} seeds: {low} to {high}"
@@ -96,7 +96,7 @@ def short(value: float) -> str:
 
 
 def with_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
-    """A number in the largest unit that it fills: :data:`SECONDS` or :data:`BYTES`."""
+    """A number in the largest unit that it reaches, of :data:`SECONDS` or :data:`BYTES`."""
     filled = ((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale or value == 0 and scale == 1)
     scale, unit = next(filled, units[0])
     return f"{short(value / scale)} {unit}"
@@ -107,17 +107,17 @@ BYTES = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 
 def listed(values: Iterable[float], decimals: int = 0) -> str:
-    """Numbers next to each other."""
+    """Numbers side by side."""
     return " ".join(f"{value:,.{decimals}f}" for value in values)
 
 
 def falls(values: Sequence[float]) -> bool:
-    """True if each step falls."""
+    """True if each value is less than the one before."""
     return all(after < before for before, after in zip(values, values[1:]))
 
 
 def shown(value: Any) -> str:
-    """A value for people, with the digits that count."""
+    """A value for people, with its significant digits."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, float):
@@ -127,7 +127,7 @@ def shown(value: Any) -> str:
 
 
 def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]:
-    """Whether a number of ours agrees by the measure of its row in ``numbers.toml``, and that measure in words."""
+    """``True`` if our number agrees by the measure of its row in ``numbers.toml``, and that measure in words."""
     unit = f" {number['unit']}".rstrip()
     if "equal" in number:
         return ours == paper, ""
@@ -149,7 +149,7 @@ def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]
 
 @dataclass
 class Study:
-    """One run of a study: what was asked for, and what came out."""
+    """One run of a study: its options and its results."""
 
     name: str
     quick: bool = False
@@ -176,7 +176,7 @@ class Study:
         self._files = Lock()
 
     def file(self, name: str, text: str) -> Path:
-        """A file for a run, such as one of a drive; it is gone after the study."""
+        """Makes a file for a run, such as a drive file. It is removed after the study."""
         # Threads of `map` ask at once: two folders would be made, of which one goes with what is in it.
         with self._files:
             self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
@@ -225,12 +225,12 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         return [self.seed + at for at in range(self.pick(full, quick))]
 
     def trace(self, name: str) -> Path | None:
-        """The file of a real trace, where it is at hand."""
+        """The file of a real trace, if it is available."""
         files = [self.traces / f"{name}.{ending}" for ending in ENDINGS] if self.traces else []
         return next((file for file in files if file.is_file()), None)
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """What work makes of each item, on as many threads as there are processors."""
+        """The results of ``work`` for each item, on as many threads as there are processors."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             futures = [pool.submit(work, item) for item in items]
             try:
@@ -253,7 +253,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         return smrkit.run(**(default | dict(arguments)))
 
     def command(self, *words: str) -> Any:
-        """What ``smrkit`` prints for these words, which ask for JSON: for what the package itself does not offer."""
+        """The JSON output of the command ``smrkit`` with these words, for functions that the package does not offer."""
         name = os.environ.get("SMRKIT", "smrkit")
         try:
             ran = subprocess.run([name, *words], capture_output=True, text=True)
@@ -269,13 +269,13 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
             raise KeyboardInterrupt
 
     def section(self, heading: str, **words: Any) -> None:
-        """Begins a figure or table of the paper; ``words`` go into its heading and text."""
+        """Begins the section of a figure or table of the paper; ``words`` go into its heading and text."""
         self._section = next(one for one in self.numbers["section"] if one["heading"] == heading)
         self._heading, text = heading.format(**words), self._section.get("text", [])
         self.sections[self._heading] = [line.format(**words) for line in ([text] if isinstance(text, str) else text)]
 
     def say(self, text: str) -> None:
-        """Adds to what is said of the section."""
+        """Adds to the text of the section."""
         self.sections[self._heading].append(text)
 
     def row(
@@ -336,7 +336,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         self.tables.append({"reproduction": self.name, "heading": self._heading, "header": list(header), "rows": cells})
 
     def figure(self, name: str, draw: Callable[[Any], None], size: tuple[float, float] = (9, 6)) -> None:
-        """A figure that ``draw`` fills, where one was asked for."""
+        """Adds a figure that ``draw`` fills, if figures are asked for."""
         if not self.draws:
             return
         # The same runs draw the same bytes: names within an SVG are random otherwise.
@@ -346,7 +346,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         self.figures.append((self._heading, f"{self.name}-{name}", figure))
 
     def make(self) -> None:
-        """Runs the study; Ctrl-C leaves what was found until then."""
+        """Runs the study. After Ctrl-C, the results so far are kept."""
         try:
             runpy.run_path(str(self._source / "study.py"))["study"](self)
         except KeyboardInterrupt:
@@ -361,7 +361,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 
 
 def summary(studies: Sequence[Study]) -> list[str]:
-    """What came out, in a few lines."""
+    """The results in a few lines."""
     rows = [row for study in studies for row in study.rows]
 
     def count(**wanted: str) -> int:
@@ -491,7 +491,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _folder(named: Path | None) -> Path | None:
-    """The folder of real traces: the one that was named, or the first of a few that is there."""
+    """The folder of real traces: the named one, or the first of some usual places that exists."""
     if named and not named.is_dir():
         raise InputError(f"{named} is no folder of traces: name one, or leave out --traces")
     usual = [Path(os.environ["SMRKIT_TRACES"])] if "SMRKIT_TRACES" in os.environ else []
@@ -512,7 +512,7 @@ def reproduce(name: str, **asked: Any) -> list[Study]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Executes the command; returns the exit code."""
     asked = _parser().parse_args(arguments)
     for output in filter(None, (asked.json, asked.report)):
         if Path(output).is_file() and str(output).endswith(ENDINGS):

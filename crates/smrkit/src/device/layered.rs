@@ -91,14 +91,13 @@ impl LayeredDisk {
             return Ok(true);
         }
         let helps_from = self.layer.idle_delay().map_or(Nanos::MAX, |delay| self.idle_since + delay);
-        match helps_from > self.now() {
-            true if helps_from > time => Ok(false),
-            true => {
-                self.disk.wait_until(helps_from);
-                Ok(true)
-            }
-            false => self.step(Need::Spare),
+        if helps_from <= self.now() {
+            return self.step(Need::Spare);
         }
+        if helps_from <= time {
+            self.disk.wait_until(helps_from);
+        }
+        Ok(helps_from <= time)
     }
 
     /// Lets time pass until `time`: due cleaning runs first, then useful cleaning. A step that has begun is completed, even beyond `time`.

@@ -624,6 +624,7 @@ impl MemberDrive {
         Ok(())
     }
 
+    /// Queues a command of a drive with a write cache, which writes back in idle time until the command arrives.
     fn submit_cached(&mut self, command: Command) -> DiskResult {
         let arrival = command.arrival;
         if !self.needs_platters() {

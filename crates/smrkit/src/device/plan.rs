@@ -120,6 +120,7 @@ impl Planner<'_> {
             }
             let mut live: SmallVec<[(u32, Lba); 4]> =
                 (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n)).collect();
+            // A member that is being rebuilt is written everywhere, and read only where it is up to date.
             live.retain(|&mut (disk, at)| match op {
                 Op::Read => self.has(disk, at, piece.sectors),
                 _ => self.works(disk),

@@ -193,6 +193,7 @@ impl Locks {
         self.next_order += 1;
         let order = self.next_order;
         let RangeLock::Extent { first, last, exclusive } = lock else {
+            // A flush waits for the writes under way, and blocks nothing.
             let writes = self.ranges.values().filter(|held| held.exclusive).count();
             if writes > 0 {
                 self.flushes.push((order, id, writes));

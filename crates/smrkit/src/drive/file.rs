@@ -326,8 +326,9 @@ impl FileValue for Parameter {
     }
 
     fn is_between(&self, low: &Self, high: &Self) -> bool {
-        let number = |text: &str| parse_number(text).or_else(|_| parse_bytes(text).map(|bytes| bytes as f64));
-        let number = |text: &str| number(text).or_else(|_| parse_duration(text).map(|time| time.0 as f64));
+        let size = |text: &str| parse_bytes(text).map(|bytes| bytes as f64);
+        let duration = |text: &str| parse_duration(text).map(|time| time.0 as f64);
+        let number = |text: &str| parse_number(text).or_else(|_| size(text)).or_else(|_| duration(text));
         match [low, self, high].map(|own| number(&own.0)) {
             [Ok(low), Ok(own), Ok(high)] => low <= own && own <= high && low < high,
             _ => false,

@@ -298,6 +298,7 @@ impl Systems {
         asked.refuse_unused(all)?;
         let default = [DEFAULT_DRIVE.to_string()];
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
+        // Members without a drive of their own have the requested one. Each drive is loaded once, if the caller does not give it.
         let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
         let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
         let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));

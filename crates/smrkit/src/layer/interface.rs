@@ -463,8 +463,8 @@ impl LayerSpec {
             .translation
             .iter()
             .filter(|sold| sold.layer == self.name || self.is_on_zones() && sold.layer == HOST_MANAGED_DISK);
-        let has = |key: &str, layer: &str| layer == self.name || keys.iter().any(|known| known.name == key);
-        let own = sold.flat_map(|sold| sold.parameters.iter().filter(|(key, _)| has(key, &sold.layer))).cloned();
+        let applies = |key: &str, layer: &str| layer == self.name || keys.iter().any(|known| known.name == key);
+        let own = sold.flat_map(|sold| sold.parameters.iter().filter(|(key, _)| applies(key, &sold.layer))).cloned();
         self.resolve(&own.chain(set.iter().cloned()).collect::<Vec<_>>())
     }
 

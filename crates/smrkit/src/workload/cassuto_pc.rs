@@ -173,6 +173,7 @@ impl Deck {
         let mut cards: Vec<(u32, u64)> = std::iter::once((LONG_SECTORS, long)).chain(fixed).collect();
         let rest = count - cards.iter().map(|card| card.1).sum::<u64>();
         let rest_sectors = sectors - cards.iter().map(|card| u64::from(card.0) * card.1).sum::<u64>();
+        // The rest is short, and as many as needed are clustered instead, so that the sum is right.
         let extra = rest_sectors.saturating_sub(rest * u64::from(SHORT));
         let step = u64::from(CLUSTERED - SHORT);
         let clustered = (extra / step).min(rest);

@@ -241,6 +241,7 @@ impl Running {
         8
     }
 
+    /// The operation and the address of the next request.
     fn place(&mut self, sectors: u64) -> (Op, u64) {
         match self.way {
             Way::Files { run, .. } if self.run_left == 0 => {

@@ -117,6 +117,7 @@ impl Tree {
             _ => (0, 0),
         };
         let links = match names {
+            // Its name, its own `.`, and the `..` of each directory in it.
             Some(names) if *links > 0 => 2 + names.directories,
             _ => *links,
         };

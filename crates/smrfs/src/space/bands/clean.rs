@@ -94,14 +94,15 @@ impl BandSpace {
         self.cleaner.allowed += (share.div_ceil(u128::from(event.dead.max(1) * span))) as u64;
     }
 
+    /// Why a step of cleaning is due, if it is. `idle`: the file system has nothing else to do.
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
-        let sums = self.table.sums;
-        let eager = self.options.reset == Reset::Eager && !self.table.dead.is_empty();
-        if eager || (self.is_urgent() && sums.to_win > 0 && !self.cleaner.fruitless && self.may_go_on()) {
+        let can_reset = self.options.reset == Reset::Eager && !self.table.dead.is_empty();
+        let can_gain = self.table.sums.to_win > 0 && !self.cleaner.fruitless;
+        if can_reset || (self.is_urgent() && can_gain && self.may_go_on()) {
             return Some(Trigger::Low);
         }
-        let begun = self.cleaner.event.is_some();
-        (idle && (begun || (self.is_idle_low() && self.would_gain()))).then_some(Trigger::Idle)
+        let helps_when_idle = self.cleaner.event.is_some() || (self.is_idle_low() && self.would_gain());
+        (idle && helps_when_idle).then_some(Trigger::Idle)
     }
 
     fn would_gain(&self) -> bool {
@@ -294,13 +295,13 @@ impl Choice {
         chosen
     }
 
+    /// True if a band may be emptied: it would gain space, nobody writes to it, and there is room for its live data.
     fn allows(&self, number: u64, band: &Band, table: &BandTable, streams: &Streams) -> bool {
-        if band.lost || !band.can_be_emptied() || band.pending > 0 || band.dead() < self.least_dead.max(1) {
-            return false;
-        }
+        let can_be_emptied = !band.lost && band.can_be_emptied() && band.pending == 0;
         let rest = table.rest(number);
-        let idle = rest == 0 || (self.open && band.live == 0) || (self.begun && !streams.taken(number));
-        idle && (band.live == 0 || band.live + rest <= self.most_room)
+        let is_unused = rest == 0 || (self.open && band.live == 0) || (self.begun && !streams.taken(number));
+        let has_room = band.live == 0 || band.live + rest <= self.most_room;
+        can_be_emptied && band.dead() >= self.least_dead.max(1) && is_unused && has_room
     }
 
     fn score(&self, band: &Band, size: u64) -> f64 {

@@ -218,7 +218,8 @@ impl CaveatLedger {
     }
 }
 
-/// The first DPID granules behind a run: not writable where scarred. A scar that does not matter has been forgotten.
+/// Emits the labels of `lo..hi`, the first DPID granules behind a run: scars are not writable. Scars that forbid nothing have been
+/// forgotten.
 fn label_below(
     lo: u64,
     hi: u64,

@@ -474,6 +474,7 @@ fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec
         let room = zone.tracks.saturating_sub(skipped) + if is_last && skipped < zone.tracks { own } else { 0 };
         let stride = band_tracks + own;
         let (whole, rest) = (room / stride, room % stride);
+        // The last tracks make a shorter band, if any are left next to its guard.
         let homes = whole * band_tracks + rest.saturating_sub(own);
         if homes == 0 {
             continue;

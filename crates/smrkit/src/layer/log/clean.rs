@@ -104,7 +104,7 @@ impl Log {
         Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle }
     }
 
-    /// Finds the next live runs of the victim, as many as a stage reads; returns whether these are its last.
+    /// Finds the next live runs of the victim, as many as a stage reads; returns `true` if these are its last.
     fn find_runs(&mut self, job: &mut Job) -> bool {
         self.runs.clear();
         let segment = self.segments.get(job.victim);

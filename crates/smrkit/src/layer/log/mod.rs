@@ -539,6 +539,7 @@ impl Log {
         let segment = self.segments.get(index);
         let (pba, sectors) = (segment.head(), n.min(segment.room()));
         match self.rules.append {
+            // The first append of a request that does not continue the one before takes the given time, not the clock's.
             Some(append) if self.turns && cause == Cause::Host && at == 0 => {
                 let lasting = append + Nanos(self.rules.sector_ps.saturating_mul(sectors) / 1000);
                 disk.write_lasting(lasting, pba, sectors, cause, data)?;

@@ -117,6 +117,7 @@ impl Rewrite {
     fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
         let geometry = disk.geometry();
         let reach = track + 1..(track + head.width).min(self.spans.len());
+        // A write destroys nothing if the tracks in its reach are unused, unless its law spoils its own track, too.
         if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
             let pba = band.start(geometry, track) + span.0;
             disk.interference().destroyed(geometry, pba, span.1 - span.0, |at, sectors| {
