@@ -1,6 +1,8 @@
 //! Computes the comparisons of a sweep that a store lacks.
 
 use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::Duration;
 
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
@@ -8,6 +10,9 @@ use smrkit::experiment::pool::{self, Monitor};
 use crate::plan::{Part, Sweep};
 use crate::store::{FileHashes, Store};
 use crate::task::Task;
+
+/// Time between looks at a comparison that another process computes.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of executing a sweep.
 #[derive(Debug, Default)]
@@ -50,25 +55,68 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Sw
     let tasks = missing(&planned, sweep.part, store);
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
+    done.complete = true;
+    // What others are at comes last: it may be there by then.
+    let elsewhere = compute_all(&tasks, store, monitor, false, &mut done)?;
+    compute_all(&elsewhere, store, monitor, true, &mut done)?;
+    store.tidy()?;
+    Ok(done)
+}
+
+/// Computes tasks, and counts what came of them. Those that other processes are at it waits for or leaves; those left.
+fn compute_all<'a>(
+    tasks: &[&'a Task],
+    store: &Store,
+    monitor: &dyn Monitor,
+    waits: bool,
+    done: &mut SweepAccount,
+) -> Result<Vec<&'a Task>, Error> {
     // With enough tasks, each one's runs are serial; with fewer, the runs of a task use several threads.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
-        0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| Ok(task.compute(store, monitor, 0))),
-        _ => tasks.iter().map(|task| Ok(Some(task.compute(store, monitor, threads)))).collect(),
+        0 => pool::make_all(tasks, monitor, "sweeping", |_, task, _| Ok(compute(task, store, monitor, 0, waits))),
+        _ => tasks.iter().map(|task| Ok(Some(compute(task, store, monitor, threads, waits)))).collect(),
     };
-    done.complete = true;
-    for made in made {
+    let mut elsewhere = Vec::new();
+    for (task, made) in tasks.iter().zip(made) {
         match made? {
-            Some(Ok(Some(runs))) => done.computed += runs,
-            Some(Ok(None)) | None => done.complete = false,
+            Some(Ok(Came::Computed)) => done.computed += task.runs,
+            Some(Ok(Came::Found)) => done.found += task.runs,
+            Some(Ok(Came::Elsewhere)) => elsewhere.push(*task),
+            Some(Ok(Came::Interrupted)) | None => done.complete = false,
             Some(Err(failure)) => {
                 done.complete = false;
                 done.failures.push(failure);
             }
         }
     }
-    store.tidy()?;
-    Ok(done)
+    Ok(elsewhere)
+}
+
+/// What came of a task.
+enum Came {
+    Computed,
+    /// Another process has computed it meanwhile.
+    Found,
+    /// Another process is at it.
+    Elsewhere,
+    Interrupted,
+}
+
+fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize, waits: bool) -> Result<Came, Error> {
+    loop {
+        let claim = store.claim(&task.key)?;
+        match claim {
+            _ if store.has(&task.key) => return Ok(Came::Found),
+            Some(_claim) => {
+                let runs = task.compute(store, monitor, threads)?;
+                return Ok(runs.map_or(Came::Interrupted, |_| Came::Computed));
+            }
+            None if !waits => return Ok(Came::Elsewhere),
+            None if !monitor.goes_on() => return Ok(Came::Interrupted),
+            None => sleep(LOOK_EVERY),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +165,29 @@ mod tests {
         for wrong in ["0/2", "3/2", "1", "1/x", "/"] {
             assert!(wrong.parse::<Part>().unwrap_err().to_string().contains("1/8"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn processes_that_share_a_store_compute_nothing_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let sweep = Sweep::parse("test", &TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4, 5, 6, 7, 8]")).unwrap();
+        // One that never gets further than its claim, as if it had been killed in the end.
+        let held = store.claim(&begin(&sweep, &store).unwrap()[0].key).unwrap().unwrap();
+        let both = std::thread::scope(|scope| {
+            let begun: Vec<_> = (0..2).map(|_| scope.spawn(|| execute(&sweep, &store, &Unwatched).unwrap())).collect();
+            while store.of_sweep("test").unwrap().len() < 14 {
+                sleep(LOOK_EVERY);
+            }
+            drop(held);
+            begun.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(both.iter().map(|one| one.computed).sum::<usize>(), 16);
+        assert!(both.iter().all(|one| one.complete && one.computed + one.found == 16), "{both:?}");
+        let left = std::fs::read_dir(folder.path())
+            .unwrap()
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().contains(".of-"));
+        assert_eq!(left.count(), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! whole or absent, and never written twice. A further file for each sweep lists its comparisons. Stores can be copied and joined.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,8 @@ use crate::plan::{FILES, Sweep};
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
 const OWN: &str = ".of-";
+/// Ending of the file that a process locks while it computes a comparison: what killed ones leave of it is removed with the rest.
+const CLAIM: &str = ".of-0";
 /// Ending of the file that names a sweep's comparisons.
 const NOTE: &str = ".sweep.json";
 
@@ -54,6 +56,17 @@ impl Store {
 
     fn file(&self, key: &str) -> PathBuf {
         self.0.join(format!("{key}.parquet"))
+    }
+
+    /// Claims a comparison, so that other processes which share the store compute something else; `None` if one of them has it. A lock ends
+    /// with its process, however that ends. Where the file system knows no locks everybody has the claim.
+    pub fn claim(&self, key: &str) -> Result<Option<Claim>, Error> {
+        let path = self.0.join(format!("{key}{CLAIM}"));
+        let file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Ok(None),
+            _ => Ok(Some(Claim { path, _lock: file })),
+        }
     }
 
     /// Path of this process's temporary file for `key`: a scheduler may have given one task to two processes.
@@ -209,6 +222,19 @@ impl Store {
         })?;
         let keys = noted["comparisons"].as_array().into_iter().flatten();
         Ok(keys.filter_map(|key| key.as_str().map(str::to_string)).collect())
+    }
+}
+
+/// A comparison that this process computes.
+pub struct Claim {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Whoever has opened it meanwhile locks a file without a name, and looks whether the result is there by now.
+        drop(fs::remove_file(&self.path));
     }
 }
 
