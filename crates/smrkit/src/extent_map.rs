@@ -7,7 +7,7 @@
 //! With scattered writes, few of millions of chunks hold anything. A bit for each chunk says which, so that a search skips the others
 //! without a cache miss for each.
 //!
-//! On a disk that began full, a map begins with long runs, its base. A leaf copies its part of the base when it is first changed.
+//! On a disk that began full, a map begins with long runs, its base. A chunk copies its part of the base when it is first changed.
 
 #[cfg(test)]
 mod tests;
@@ -95,8 +95,10 @@ pub struct ExtentMap {
     heap_entries: usize,
     /// A bit for each chunk: whether it holds extents.
     used: Vec<u64>,
-    /// The map of leaves that don't exist yet.
+    /// The map of chunks that have not copied their part of it yet.
     base: Base,
+    /// A bit for each chunk: whether it has copied its part of the base.
+    taken: Vec<u64>,
 }
 
 /// Runs in the order of their LBAs, one after another from LBA 0 on.
@@ -137,7 +139,7 @@ impl ExtentMap {
         ExtentMap { sectors: base.end, base, ..ExtentMap::default() }
     }
 
-    /// The number of extents, without those of leaves that don't exist.
+    /// The number of extents, without those of the base.
     pub fn len(&self) -> usize {
         self.extents
     }
@@ -210,7 +212,7 @@ impl ExtentMap {
             let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
             // Removing sectors that were never mapped must not create a leaf.
             let index = at >> CHUNK_BITS;
-            if new.is_some() || self.is_used(index) || at < self.base.end {
+            if new.is_some() || is_marked(&self.used, index) || at < self.base.end {
                 let chunk = &mut self.chunk_mut(index).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
                 let displaced = overwrite(chunk, start, start + count, new);
@@ -225,18 +227,9 @@ impl ExtentMap {
     }
 
     #[inline]
-    fn is_used(&self, index: u64) -> bool {
-        self.used.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
-    }
-
-    fn has_leaf(&self, index: u64) -> bool {
-        self.leaves.get((index >> LEAF_BITS) as usize).is_some_and(Option::is_some)
-    }
-
-    #[inline]
     fn chunk(&self, index: u64) -> &[PackedExtent] {
         match self.leaves.get((index >> LEAF_BITS) as usize) {
-            Some(Some(leaf)) if self.is_used(index) => &leaf[index as usize & (LEAF - 1)].0,
+            Some(Some(leaf)) if is_marked(&self.used, index) => &leaf[index as usize & (LEAF - 1)].0,
             _ => &[],
         }
     }
@@ -244,21 +237,11 @@ impl ExtentMap {
     /// The beginning of the next chunk after `at` that may have extents, or `end`.
     #[inline]
     fn next_chunk(&self, at: u64, end: u64) -> u64 {
-        let mut index = (at >> CHUNK_BITS) + 1;
-        if at < self.base.end {
-            // A leaf that doesn't exist has no bits, but may be mapped by the base.
-            return end.min(index << CHUNK_BITS);
+        match at < self.base.end {
+            // A chunk that has no bit may be mapped by the base.
+            true => end.min(((at >> CHUNK_BITS) + 1) << CHUNK_BITS),
+            false => next_marked(&self.used, at, end),
         }
-        while index << CHUNK_BITS < end
-            && let Some(word) = self.used.get((index / 64) as usize)
-        {
-            let left = word >> (index % 64);
-            if left > 0 {
-                return end.min((index + u64::from(left.trailing_zeros())) << CHUNK_BITS);
-            }
-            index = (index | 63) + 1;
-        }
-        end
     }
 
     #[inline]
@@ -267,35 +250,42 @@ impl ExtentMap {
         if self.leaves.get(at).is_none_or(Option::is_none) {
             self.make_leaf(at);
         }
+        if index << CHUNK_BITS < self.base.end && !is_marked(&self.taken, index) {
+            self.take_over(index);
+        }
         let Some(leaf) = &mut self.leaves[at] else { unreachable!("just made") };
         &mut leaf[index as usize & (LEAF - 1)]
     }
 
-    /// Creates a leaf with a copy of its part of the base.
     #[cold]
     fn make_leaf(&mut self, number: usize) {
         if number >= self.leaves.len() {
             self.leaves.resize_with(number + 1, || None);
             self.used.resize(self.leaves.len() * LEAF / 64, 0);
         }
-        let leaf = self.leaves[number].insert(Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]));
+        self.leaves[number] = Some(Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]));
         self.leaf_count += 1;
-        let sectors = CHUNK << LEAF_BITS;
-        let mut at = number as u64 * sectors;
-        let end = (at + sectors).min(self.base.end);
+    }
+
+    /// Copies the part of the base of a chunk whose leaf exists.
+    #[cold]
+    fn take_over(&mut self, index: u64) {
+        self.taken.resize(self.used.len(), 0);
+        mark(&mut self.taken, index, true);
+        mark(&mut self.used, index, true);
+        let Some(leaf) = &mut self.leaves[(index >> LEAF_BITS) as usize] else { unreachable!("it exists") };
+        let chunk = &mut leaf[index as usize & (LEAF - 1)].0;
+        let first = index << CHUNK_BITS;
+        let (mut at, end) = (first, (first + CHUNK).min(self.base.end));
         while at < end {
-            let start = at & (CHUNK - 1);
-            let (stop, pba) = self.base.piece(at, end.min(at - start + CHUNK));
+            let (stop, pba) = self.base.piece(at, end);
             let Some(pba) = pba else { break };
-            let chunk = &mut leaf[(at >> CHUNK_BITS) as usize & (LEAF - 1)].0;
-            let room = heap_room(chunk);
-            chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
-            self.heap_entries = self.heap_entries + heap_room(chunk) - room;
-            mark(&mut self.used, at >> CHUNK_BITS, true);
-            // The sectors were counted with the base.
+            chunk.push(PackedExtent::new(at - first, stop - first, pba.0));
+            // The sectors have been counted with `base`.
             self.extents += 1;
             at = stop;
         }
+        self.heap_entries += heap_room(chunk);
     }
 
     /// Place of `lba`, if it is mapped.
@@ -327,7 +317,8 @@ struct SavedMap {
     leaves: Vec<Option<Vec<SavedChunk>>>,
 }
 
-/// A chunk with extents or memory: its number in the leaf, its capacity on the heap, and the extents.
+/// A chunk with extents or room, or that has copied its part of the base: its number in the leaf, entries that it has room for on the heap, and
+/// the extents.
 #[derive(Serialize, Deserialize)]
 struct SavedChunk(u8, usize, Vec<SavedExtent>);
 
@@ -345,11 +336,13 @@ impl Serialize for ExtentMap {
             });
             saved.collect()
         };
-        let chunks = |leaf: &Leaf| {
-            let used = leaf.iter().enumerate().filter(|(_, chunk)| !chunk.0.is_empty() || chunk.0.spilled());
-            used.map(|(at, chunk)| SavedChunk(at as u8, heap_room(&chunk.0), extents(chunk))).collect()
+        let chunks = |(number, leaf): (usize, &Option<Leaf>)| {
+            let is_taken = |at: usize| is_marked(&self.taken, (number * LEAF + at) as u64);
+            let all = leaf.as_ref()?.iter().enumerate();
+            let held = all.filter(|(at, chunk)| !chunk.0.is_empty() || chunk.0.spilled() || is_taken(*at));
+            Some(held.map(|(at, chunk)| SavedChunk(at as u8, heap_room(&chunk.0), extents(chunk))).collect())
         };
-        let leaves = self.leaves.iter().map(|leaf| leaf.as_ref().map(chunks)).collect();
+        let leaves = self.leaves.iter().enumerate().map(chunks).collect();
         SavedMap { base: self.base.clone(), leaf_room: self.leaves.capacity(), leaves }.serialize(serializer)
     }
 }
@@ -371,9 +364,10 @@ impl ExtentMap {
         if base.runs.first().map_or(base.end, |run| run.0) != 0 || !base.runs.iter().zip(ends).all(is_run) {
             return None;
         }
-        let mut map = ExtentMap { base, ..ExtentMap::default() };
+        let mut map = ExtentMap { sectors: base.end, base, ..ExtentMap::default() };
         map.leaves.try_reserve_exact(leaf_room.max(leaves.len())).ok()?;
         map.used = vec![0; leaves.len() * LEAF / 64];
+        map.taken = vec![0; if map.base.end > 0 { map.used.len() } else { 0 }];
         for chunks in leaves {
             let Some(chunks) = chunks else {
                 map.leaves.push(None);
@@ -381,9 +375,11 @@ impl ExtentMap {
             };
             let mut leaf: Leaf = Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]);
             for SavedChunk(number, room, extents) in chunks {
+                let index = (map.leaves.len() * LEAF) as u64 + u64::from(number);
                 let chunk = &mut leaf[usize::from(number)].0;
-                // A chunk never has more extents than sectors.
-                if !chunk.is_empty() || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
+                let is_second = !chunk.is_empty() || is_marked(&map.taken, index);
+                // More than one extent for each sector is never asked for.
+                if is_second || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
                     return None;
                 }
                 chunk.reserve_exact(room);
@@ -398,30 +394,45 @@ impl ExtentMap {
                     map.sectors += u64::from(sectors);
                 }
                 map.extents += chunk.len();
-                mark(&mut map.used, (map.leaves.len() * LEAF) as u64 + u64::from(number), !chunk.is_empty());
+                mark(&mut map.used, index, !chunk.is_empty());
                 map.heap_entries += heap_room(chunk);
+                if index << CHUNK_BITS < map.base.end {
+                    mark(&mut map.taken, index, true);
+                    map.sectors -= map.base.end.min((index + 1) << CHUNK_BITS) - (index << CHUNK_BITS);
+                }
             }
             map.leaf_count += 1;
             map.leaves.push(Some(leaf));
         }
-        map.sectors += map.base_sectors();
         Some(map)
-    }
-
-    /// Sectors that are still mapped by the base: those of leaves that have no entries of their own.
-    fn base_sectors(&self) -> u64 {
-        let leaf = CHUNK << LEAF_BITS;
-        let taken = (0..).zip(&self.leaves).filter(|(_, leaf)| leaf.is_some());
-        let taken = taken.map(|(at, _): (u64, _)| ((at + 1) * leaf).min(self.base.end).saturating_sub(at * leaf));
-        self.base.end - taken.sum::<u64>()
     }
 }
 
-/// Notes whether a chunk holds extents.
 #[inline]
-fn mark(used: &mut [u64], index: u64, is_used: bool) {
-    let (word, bit) = (&mut used[(index / 64) as usize], 1 << (index % 64));
-    *word = if is_used { *word | bit } else { *word & !bit };
+fn is_marked(bits: &[u64], index: u64) -> bool {
+    bits.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+}
+
+/// The beginning of the next marked chunk behind `at`, or `end`.
+#[inline]
+fn next_marked(bits: &[u64], at: u64, end: u64) -> u64 {
+    let mut index = (at >> CHUNK_BITS) + 1;
+    while index << CHUNK_BITS < end
+        && let Some(word) = bits.get((index / 64) as usize)
+    {
+        let left = word >> (index % 64);
+        if left > 0 {
+            return end.min((index + u64::from(left.trailing_zeros())) << CHUNK_BITS);
+        }
+        index = (index | 63) + 1;
+    }
+    end
+}
+
+#[inline]
+fn mark(bits: &mut [u64], index: u64, is_marked: bool) {
+    let (word, bit) = (&mut bits[(index / 64) as usize], 1 << (index % 64));
+    *word = if is_marked { *word | bit } else { *word & !bit };
 }
 
 /// A chunk's capacity on the heap, in entries.
@@ -522,7 +533,7 @@ pub struct MappedPieces<'a> {
     end: u64,
     /// The entries of the current chunk that end after `at`.
     chunk: &'a [PackedExtent],
-    /// True if the current chunk's leaf does not exist, and there is a base.
+    /// True if the current chunk is mapped by the base.
     by_base: bool,
 }
 
@@ -530,7 +541,7 @@ impl MappedPieces<'_> {
     #[inline]
     fn enter(&mut self) {
         let index = self.at >> CHUNK_BITS;
-        self.by_base = self.at < self.map.base.end && !self.map.has_leaf(index);
+        self.by_base = self.at < self.map.base.end && !is_marked(&self.map.taken, index);
         let (entries, start) = (self.map.chunk(index), self.at & (CHUNK - 1));
         self.chunk = &entries[entries.partition_point(|entry| entry.end() <= start)..];
     }
@@ -552,7 +563,11 @@ impl Iterator for MappedPieces<'_> {
                 (limit.min(base + entry.end()), Some(Pba(entry.pba() + (start - entry.start()))))
             }
             Some(entry) => (limit.min(base + entry.start()), None),
-            None if self.by_base => self.map.base.piece(self.at, limit),
+            // A run of the base may go on through chunks that have not copied their part of it.
+            None if self.by_base && self.at < self.map.base.end => {
+                self.map.base.piece(self.at, next_marked(&self.map.taken, self.at, self.end))
+            }
+            None if self.by_base => (limit, None),
             None => (self.map.next_chunk(self.at, self.end), None),
         };
         let piece = MappedPiece { lba: Lba(self.at), sectors: stop - self.at, pba };

@@ -99,6 +99,14 @@ pub(crate) fn read<T: DeserializeOwned>(from: &mut &[u8]) -> DiskResult<T> {
     }
 }
 
+/// Takes bytes with their number before them from the front of `from`.
+pub(crate) fn read_bytes<'a>(from: &mut &'a [u8]) -> DiskResult<&'a [u8]> {
+    let count = read(from)?;
+    let Some((bytes, rest)) = from.split_at_checked(count) else { return refused("is cut short") };
+    *from = rest;
+    Ok(bytes)
+}
+
 /// Takes a list as long as this one from the front of `from`.
 pub(crate) fn read_sized<T: DeserializeOwned>(list: &mut Vec<T>, from: &mut &[u8]) -> DiskResult {
     let saved: Vec<T> = read(from)?;

@@ -126,6 +126,7 @@ impl Model {
         };
         self.now = Nanos(u64::from_le_bytes(*now));
         self.device.restore(state)?;
+        self.device.check()?;
         self.rebuild = self.next_rebuild();
         Ok(())
     }

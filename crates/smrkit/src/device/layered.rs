@@ -30,12 +30,13 @@ pub struct LayeredDisk {
 
 impl State for Box<dyn Layer> {
     fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.state(), out);
+        let state = self.state();
+        state::write(&state.len(), out);
+        out.extend(state);
     }
 
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let saved: Vec<u8> = state::read(from)?;
-        self.restore(&saved)
+        self.restore(state::read_bytes(from)?)
     }
 }
 

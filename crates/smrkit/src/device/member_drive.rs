@@ -135,7 +135,7 @@ impl State for MemberDrive {
         if let (Some(waiting), Some(heading)) = (&mut self.waiting, heading) {
             waiting.head(heading);
         }
-        self.device.check()
+        Ok(())
     }
 }
 

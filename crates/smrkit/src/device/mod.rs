@@ -215,6 +215,11 @@ impl Device {
         state::load(self, saved)
     }
 
+    /// Errors: the state of a layer contradicts itself.
+    pub fn check(&self) -> DiskResult {
+        self.drives().iter().try_for_each(|drive| drive.device().check())
+    }
+
     /// Cuts the power of all drives and restores it: commands in flight are gone, and so is volatile memory. Copies and parity may differ
     /// where a write was in flight.
     pub fn power_cut(&mut self) {

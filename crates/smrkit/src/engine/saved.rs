@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::system::{DriveRun, SystemRun};
@@ -14,7 +14,7 @@ use crate::VERSION;
 use crate::device::Device;
 use crate::device::level::{Level, WritePolicy};
 use crate::device::spec::{DriveSpec, SystemSpec};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::stats::outcome::RunRecord;
 use crate::units::Nanos;
 
@@ -40,6 +40,8 @@ pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
 #[derive(Clone)]
 pub struct SavedState {
     path: PathBuf,
+    /// True if it was read from a file, and not taken by this process.
+    is_read: bool,
     contents: Contents,
     /// The contents of its file.
     pub bytes: Vec<u8>,
@@ -56,7 +58,13 @@ struct Contents {
     drives: Vec<[u8; 32]>,
     /// When it was taken.
     now: Nanos,
+    #[serde(serialize_with = "as_bytes")]
     state: Vec<u8>,
+}
+
+/// All at once, where serde writes a list byte by byte.
+fn as_bytes<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bytes(bytes)
 }
 
 impl SavedState {
@@ -70,7 +78,7 @@ impl SavedState {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
         crate::state::write(&(VERSION, &contents), &mut bytes);
-        Ok(SavedState { path: PathBuf::from("-"), contents, bytes: sealed(bytes) })
+        Ok(SavedState { path: PathBuf::from("-"), is_read: false, contents, bytes: sealed(bytes) })
     }
 
     /// The SHA-256 at the end of its file.
@@ -93,7 +101,7 @@ impl SavedState {
             return refused(&format!("the state was saved by smrkit {version}, and this is {VERSION}: save it again"));
         }
         let contents = postcard::from_bytes(rest).map_err(|_| unreadable())?;
-        Ok(SavedState { path: path.into(), contents, bytes: bytes.into() })
+        Ok(SavedState { path: path.into(), is_read: true, contents, bytes: bytes.into() })
     }
 
     /// Record from which its system can be built again.
@@ -109,7 +117,12 @@ impl SavedState {
                 format!("the saved state {difference}: run it on the system that it was saved of, or save another");
             return Err(Error::input(&self.path, message));
         }
-        device.restore(&self.contents.state).map_err(|fault| Error::input(&self.path, fault.to_string()))?;
+        let refused = |fault: Box<Fault>| Error::input(&self.path, fault.to_string());
+        device.restore(&self.contents.state).map_err(refused)?;
+        // What this process has taken of a device is as that was, and to check all of a full disk takes longer than many a run.
+        if self.is_read {
+            device.check().map_err(refused)?;
+        }
         Ok(self.contents.now)
     }
 

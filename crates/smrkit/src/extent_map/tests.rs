@@ -54,6 +54,11 @@ proptest! {
                 put(&mut model, lba.0, sectors, from.0 + 50_000);
             }
         }
+        let mut saved = Vec::new();
+        crate::state::write(&map, &mut saved);
+        let restored: ExtentMap = crate::state::read(&mut saved.as_slice()).unwrap();
+        prop_assert_eq!((restored.len(), restored.sectors(), restored.bytes()), (map.len(), map.sectors(), map.bytes()));
+        let map = restored;
         for (lba, n) in asks {
             let mut ours = Vec::new();
             joined(map.pieces(Lba(lba), n), |piece| { ours.push(piece); Ok::<_, ()>(()) }).unwrap();
@@ -111,6 +116,17 @@ fn scattered_extents_take_little_memory() {
         map.insert(Lba(i.wrapping_mul(0x9E37_79B9) % 40_000_000), 8, Pba(i * 8));
     }
     assert!(map.bytes() / map.len() as u64 <= 40, "{} bytes an extent", map.bytes() / map.len() as u64);
+}
+
+#[test]
+fn what_was_not_changed_stays_one_run() {
+    // Each write is in a chunk of its own; all of them are in a leaf.
+    let mut map = ExtentMap::of_runs(std::iter::once((Pba(5), CHUNK * 1000)));
+    (0..3).for_each(|at| map.insert(Lba(CHUNK * (7 + 10 * at) + 9), 8, Pba(0)));
+    let (pieces, mut saved) = (map.pieces(Lba(0), CHUNK * 1000).count(), Vec::new());
+    crate::state::write(&map, &mut saved);
+    // Of each of these chunks three, and what is between them.
+    assert!(map.len() == 9 && pieces == 13 && saved.len() < 150, "{} {pieces} {}", map.len(), saved.len());
 }
 
 #[test]
