@@ -259,11 +259,17 @@ fn scaled(text: &str) -> Option<f64> {
 }
 
 fn zpool(text: &str) -> Devices {
+    let is_header = |line: &str| line.contains("bandwidth");
+    let has_parts = text.lines().any(|line| line.starts_with(' ') && !is_header(line));
     let (mut reports, mut clock) = (Reports::default(), Clock::default());
-    // The first report ends where a name comes again: headers come with any report.
+    // The first report of a recording ends where a name comes again. In a file the header begins a recording, unless it comes with each report,
+    // as with -v. On a terminal it comes with each page, too, of which one report is lost.
     let (mut first, mut is_first) = (Vec::new(), true);
     for line in text.lines() {
         clock.read(line);
+        if is_header(line) && !is_first && !has_parts {
+            (first, is_first) = (Vec::new(), true);
+        }
         // With -v the parts of a pool follow, shifted to the right: the pool's own line has their sum.
         let words: Vec<&str> = if line.starts_with(' ') { Vec::new() } else { line.split_whitespace().collect() };
         let [name, _, _, rates @ ..] = words.as_slice() else { continue };
@@ -574,6 +580,17 @@ mod tests {
                      tank        1.2T   2.4T      0     99      0    99M\ntank        1.2T   2.4T      0      1      0   512K\n\
                      usb         1.2T   2.4T      0     10      0     5M\n";
         assert!(made(zpool).note.contains("usb over 1 interval"), "{}", made(zpool).note);
+        // Two recordings in a file, of a pool and of a pool with its disks.
+        let header = "              capacity     operations     bandwidth\npool        alloc   free   read  write   read  write\n";
+        let row = |writes: u32| format!("tank        1.2T   2.4T      0  {writes}      0   {}K\n", writes * 512);
+        let recording = [header, &row(90), &row(10), &row(10)].concat();
+        let twice = made(&recording.repeat(2));
+        assert!(twice.note.contains("4 intervals") && !twice.workload.contains("interval=11111111ns"), "{twice:?}");
+        let report = |writes: u32| {
+            format!("{header}{}  sda           -      -      0  {writes}      0   {}K\n", row(writes), writes * 512)
+        };
+        let with_parts = made(&[report(90), report(10), report(10)].concat());
+        assert!(with_parts.note.contains("tank over 2 intervals"), "{}", with_parts.note);
     }
 
     #[test]
