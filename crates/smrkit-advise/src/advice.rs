@@ -463,13 +463,16 @@ impl Advice {
 
     /// True if a run does not do what is needed.
     pub fn misses(&self, run: &Trajectory) -> bool {
-        let Need { within, every, keep, buffer } = self.need;
+        let Need { within, every, keep, .. } = self.need;
         let seconds = self.seconds(run);
         let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
         within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
             || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(run, seconds)))
             || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
-            || buffer.is_some_and(|buffer| buffer.longest_ns(run) > buffer.bridges.0 || run.falls_behind)
+            || self
+                .need
+                .scarcest_buffer(run)
+                .is_some_and(|buffer| buffer.longest_ns(run) > buffer.bridges.0 || run.falls_behind)
     }
 
     /// Seconds of rest after the load: as much of that after a full cache as it fills.

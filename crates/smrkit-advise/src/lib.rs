@@ -111,9 +111,9 @@ pub struct Need {
     /// Ninety-nine requests of a hundred have to be answered in this time.
     #[serde(rename = "keep_ns")]
     pub keep: Option<Nanos>,
-    /// No request of the program may take longer than its buffer bridges.
-    #[serde(rename = "buffer_ns", serialize_with = "bridged_ns")]
-    pub buffer: Option<Buffer>,
+    /// No read, and no write, may take longer than the buffer of a program bridges.
+    #[serde(rename = "buffer_ns", serialize_with = "shortest_ns")]
+    pub buffers: [Option<Buffer>; 2],
 }
 
 /// What a program holds in memory, so that nobody notices a wait for the disk until it is full, or empty.
@@ -136,14 +136,20 @@ impl Buffer {
     }
 }
 
-fn bridged_ns<S: Serializer>(buffer: &Option<Buffer>, serializer: S) -> Result<S::Ok, S::Error> {
-    buffer.map(|buffer| buffer.bridges.0).serialize(serializer)
+fn shortest_ns<S: Serializer>(buffers: &[Option<Buffer>; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    buffers.iter().flatten().map(|buffer| buffer.bridges.0).min().serialize(serializer)
 }
 
 impl Need {
     /// True if anything is needed.
     pub fn is_some(&self) -> bool {
         *self != Need::default()
+    }
+
+    /// Of the buffers that which the longest request exhausts first, if there is any.
+    pub fn scarcest_buffer(&self, run: &Trajectory) -> Option<Buffer> {
+        let share = |buffer: &Buffer| buffer.longest_ns(run) as f64 / buffer.bridges.0 as f64;
+        self.buffers.into_iter().flatten().max_by(|one, other| share(one).total_cmp(&share(other)))
     }
 }
 
@@ -232,20 +238,35 @@ pub fn advise(
         advice.take_ends(ends);
         advice.conclude();
     }
-    if is_open && advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
-        let Some(pairs) = as_it_is(question, sectors, Some(&pairs), monitor)? else { return Ok(None) };
-        advice.trimmed = pairs.iter().zip(&question.loads).map(present_of).collect();
-        let (own, usual) = &pairs[calm];
-        let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
-        let change = Change::beside(ChangeKind::Trim, name);
-        advice.remedies.push(beside(&advice, &change, &own.trajectory, own.compared_with(usual)));
+    let trims = |advice: &Advice| {
+        is_open
+            && advice.trimmed.is_empty()
+            && advice.answer != Answer::Yes
+            && changes::trimmed(&question.run).is_some()
+    };
+    let trimmed = || -> Result<Option<Vec<Present>>, Error> {
+        let trimmed = as_it_is(question, sectors, Some(&pairs), monitor)?;
+        Ok(trimmed.map(|pairs| pairs.iter().zip(&question.loads).map(present_of).collect()))
+    };
+    if trims(&advice) {
+        let Some(trimmed) = trimmed()? else { return Ok(None) };
+        advice.trimmed = trimmed;
     }
-    if is_open && !question.run.is_conventional() {
-        let change = Change::beside(ChangeKind::Conventional, "CMR disks");
-        advice.remedies.push(beside(&advice, &change, &calm_usual.trajectory, calm_usual.compared_with(calm_usual)));
+    let alike = calm_usual.compared_with(calm_usual);
+    if is_open {
+        judge_beside(&mut advice, alike);
     }
     words::answer(&mut advice, &own.outcome);
     listener.first(&advice);
+    if is_open {
+        advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
+        // Only by that it is known whether what comes again finds the drive cleaned.
+        advice.conclude();
+        if trims(&advice) {
+            advice.trimmed = trimmed()?.unwrap_or_default();
+        }
+        judge_beside(&mut advice, alike);
+    }
     // Of a load that is over at once every change would seem to help, or none.
     if !advice.is_too_short() {
         let changes = if advice.problems.any() {
@@ -258,9 +279,6 @@ pub fn advise(
             advice.remedies.push(remedy);
             listener.tried(&advice);
         }
-    }
-    if is_open {
-        advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
     }
     advice.is_tried = true;
     let is_interrupted = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
@@ -381,7 +399,19 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
     Ok((whole.map(|(end, _)| end).collect(), lacks_room))
 }
 
-/// A change that has been run: conventional disks, or a disk that is trimmed.
+/// Judges the changes that were run beside the system as it is; `alike` is a comparison of conventional disks with themselves.
+fn judge_beside(advice: &mut Advice, alike: Comparison) {
+    let trimmed = advice.trimmed_calm().map(|trimmed| {
+        let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
+        beside(advice, &Change::beside(ChangeKind::Trim, name), &trimmed.own, trimmed.against)
+    });
+    let conventional = (!advice.system.is_conventional).then(|| {
+        let change = Change::beside(ChangeKind::Conventional, "CMR disks");
+        beside(advice, &change, &advice.calm().conventional, alike)
+    });
+    advice.remedies = trimmed.into_iter().chain(conventional).collect();
+}
+
 fn beside(advice: &Advice, change: &Change, run: &Trajectory, against: Comparison) -> Remedy {
     let present = advice.judged();
     let before = judged(advice, &present.own, &present.against);

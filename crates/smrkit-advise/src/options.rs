@@ -426,11 +426,11 @@ impl AskedAdvice<'_> {
         let span = self.options.demand.span;
         let asked_use = self.asked_use.clone();
         let disk = disk(&run)?;
-        let (mut buffer, mut hastened) = (None, None);
+        let (mut buffers, mut hastened) = ([None; 2], None);
         if let Some(asked) = asked_use.clone().filter(AskedUse::is_paced) {
             // Who says how long requests may take knows better, and a rebuild is judged by its own time.
             if keep.is_none() && run.rebuild().is_none() {
-                buffer = asked.buffer()?;
+                buffers = asked.buffers();
             }
             hastened =
                 Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste)?.unwrap_or_default().0, span))
@@ -448,7 +448,7 @@ impl AskedAdvice<'_> {
             asked_use,
             hastened,
             instead,
-            need: Need { within, every, keep, buffer },
+            need: Need { within, every, keep, buffers },
             note,
             times,
             even_requests: None,

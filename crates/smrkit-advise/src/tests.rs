@@ -326,7 +326,7 @@ fn a_need_is_what_counts() {
             every: every.map(|h| Nanos(h * hour.0)),
             ..Need::default()
         };
-        Advice { need, ..amount(9.0, 18e9) }
+        Advice { need, is_tried: true, ..amount(9.0, 18e9) }
     };
     let text = "Yes: a backup by restic takes 5 h of the 8 h that you have.";
     assert_eq!(said(asked(Some(8), None), "Yes"), (Answer::Yes, Verdict::Meets, text.into()));
@@ -337,6 +337,9 @@ fn a_need_is_what_counts() {
     assert!(said(neither, "No").2.ends_with("A CMR disk would not do it either."));
     let text = "Yes: a backup by restic takes 5 h of the 24 h until the next.";
     assert_eq!(said(asked(None, Some(24)), "Yes"), (Answer::Yes, Verdict::Meets, text.into()));
+    let first = Advice { is_tried: false, ..asked(None, Some(24)) };
+    let text = "Yes: a backup by restic takes 5 h of the 24 h until the next, if the drive has cleaned up by then, which is tried now.";
+    assert_eq!(said(first, "Yes").2, text);
     let rested = |every| {
         let budget = Budget { at_once_bytes: Some(9_000_000_000), rest_s: Some(36_000.0), ..Budget::default() };
         Advice { budget: Some(budget), ..asked(None, Some(every)) }
@@ -1011,7 +1014,7 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
         Buffer { bridges: Nanos(2 * S), is_read: false, name: "the recorder's buffer", harm: "pictures are lost" };
     let waits = |read_s: u64, write_s: u64| {
         let mut one = advice(1.0, 1);
-        one.need.buffer = Some(recorder);
+        one.need.buffers[1] = Some(recorder);
         let own = &mut one.present[0].own;
         (own.longest_read_ns, own.longest_write_ns) = (read_s * S, write_s * S);
         said(one, "")
@@ -1020,6 +1023,13 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
     assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
     let text = "Yes: the longest request takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
+    // A player beside it, whose reads have less time.
+    let player = Buffer { bridges: Nanos(S), is_read: true, name: "a player's buffer", harm: "the picture stops" };
+    let mut both = advice(1.0, 1);
+    both.need.buffers = [Some(player), Some(recorder)];
+    (both.present[0].own.longest_read_ns, both.present[0].own.longest_write_ns) = (2 * S, 3 * S);
+    let text = "No: a player's buffer bridges 1 s, and the longest request takes 2 s, so that the picture stops.";
+    assert_eq!(said(both, "").2, text);
 }
 
 #[test]

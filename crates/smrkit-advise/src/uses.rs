@@ -177,19 +177,15 @@ impl AskedUse {
         depths.max().unwrap_or(1)
     }
 
-    /// The buffer that bridges waits. Errors: two uses have one each.
-    pub fn buffer(&self) -> Result<Option<Buffer>, Error> {
-        let mut buffers = self.all().filter_map(|asked| match asked.info.pace {
-            Pace::Own(Some(buffer)) => Some(Buffer { bridges: asked.values(1.0).time("buffer"), ..buffer }),
-            _ => None,
-        });
-        let first = buffers.next();
-        match buffers.next() {
-            None => Ok(first),
-            Some(_) => Err(Error::Usage(
-                "two of these uses have a buffer of their own: say with {keep} how long a request may take".into(),
-            )),
-        }
+    /// The buffers that bridge waits for reads and for writes: of several the one that bridges least.
+    pub fn buffers(&self) -> [Option<Buffer>; 2] {
+        let all = || {
+            self.all().filter_map(|asked| match asked.info.pace {
+                Pace::Own(Some(buffer)) => Some(Buffer { bridges: asked.values(1.0).time("buffer"), ..buffer }),
+                _ => None,
+            })
+        };
+        [true, false].map(|is_read| all().filter(|one| one.is_read == is_read).min_by_key(|one| one.bridges))
     }
 
     /// The share of a disk that is in use, where an array replaces one.
@@ -968,7 +964,6 @@ mod tests {
         let two = together(&["plex:streams=1", "restic:bytes=6G"], Some(8)).unwrap().unwrap();
         assert_eq!(two.to_string(), "plex:streams=1 + restic:bytes=6G");
         assert_eq!(two.what(), "a media server and a backup by restic");
-        assert_eq!(two.buffer().unwrap().unwrap().bridges, Nanos(1_000_000_000));
         assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: Packs"));
         let (text, _) = two.workload(&disk).unwrap().unwrap();
         let mut source = Workload::parse(&text).unwrap().source(disk.bytes / SECTOR_BYTES, 1).unwrap();
@@ -988,10 +983,15 @@ mod tests {
 
     #[test]
     fn a_buffer_bridges_what_its_owner_says() {
-        let bridges = |text: &str| text.parse::<AskedUse>().unwrap().buffer().unwrap().map(|buffer| buffer.bridges.0);
-        assert_eq!(bridges("surveillance"), Some(2_000_000_000));
-        assert_eq!(bridges("surveillance:buffer=10s"), Some(10_000_000_000));
-        assert_eq!(bridges("restic"), None);
+        let bridges = |texts: &[&str]| {
+            let all: Vec<AskedUse> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let buffers = AskedUse::together(&all, Some(Nanos(1))).unwrap().unwrap().buffers();
+            buffers.map(|buffer| buffer.map(|buffer| buffer.bridges.as_secs()))
+        };
+        assert_eq!(bridges(&["surveillance"]), [None, Some(2.0)]);
+        assert_eq!(bridges(&["surveillance:buffer=10s"]), [None, Some(10.0)]);
+        assert_eq!(bridges(&["restic"]), [None, None]);
+        assert_eq!(bridges(&["torrent", "plex", "surveillance", "restic"]), [Some(1.0), Some(2.0)]);
         assert!("surveillance:buffer=0s".parse::<AskedUse>().is_err() && "replace:live=0".parse::<AskedUse>().is_err());
     }
 

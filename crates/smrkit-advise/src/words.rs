@@ -137,7 +137,7 @@ fn headline(advice: &Advice) -> String {
             )
         }
         Verdict::FallsBehind => {
-            let but = match (advice.misses(conventional), advice.need.keep, &advice.need.buffer) {
+            let but = match (advice.misses(conventional), advice.need.keep, advice.need.scarcest_buffer(conventional)) {
                 (true, Some(keep), _) => {
                     format!(", though one request in a hundred takes longer there than {}", format::nanos(keep.0))
                 }
@@ -278,7 +278,7 @@ fn need(advice: &Advice) -> String {
     let seconds = advice.seconds(&present.own).unwrap_or(0.0);
     let need = advice.need;
     let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
-    if let Some(buffer) = need.buffer {
+    if let Some(buffer) = need.scarcest_buffer(&present.own) {
         let longest = format::nanos(buffer.longest_ns(&present.own));
         let (name, bridges) = (buffer.name, limit(buffer.bridges));
         return match is_missed {
@@ -307,6 +307,9 @@ fn need(advice: &Advice) -> String {
             // Where work comes again before that, the drive keeps up without it.
             let rest = match advice.rest_s().filter(|rest_s| seconds + rest_s <= every.as_secs()) {
                 Some(rest_s) => format!(", and the drive has cleaned up after {} more", format::seconds(rest_s)),
+                None if advice.system.cleans && !advice.is_tried => {
+                    ", if the drive has cleaned up by then, which is tried now".into()
+                }
                 None => String::new(),
             };
             let time = format::seconds(seconds);

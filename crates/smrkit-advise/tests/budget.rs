@@ -14,8 +14,10 @@ use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
+use smrkit_advise::advice::{Advice, Verdict};
 use smrkit_advise::budget::Budget;
-use smrkit_advise::{Deaf, Hastened, Load, LoadKind, Question, advise};
+use smrkit_advise::comparison::Effect;
+use smrkit_advise::{Deaf, Hastened, Listener, Load, LoadKind, Need, Question, advise};
 
 const TINY: &str = include_str!("../../smrkit/drives/tiny.toml");
 
@@ -136,6 +138,32 @@ fn room_that_was_left_is_no_rate_that_lasts() {
         let (after, lasting) = (found.after_bytes_per_s.unwrap(), found.for_ever_bytes_per_s.unwrap());
         assert!((0.5..1.5).contains(&(lasting / after)), "{lasting} for {after} on {sectors}");
     }
+}
+
+/// The first answer.
+#[derive(Default)]
+struct First(String);
+
+impl Listener for First {
+    fn first(&mut self, advice: &Advice) {
+        self.0.clone_from(&advice.text);
+    }
+}
+
+#[test]
+fn what_comes_again_is_judged_once_its_cleaning_is_known() {
+    // They are written in 8 s, and cleaned in more than one.
+    let run = tiny("drive-managed", 0, settings(Arrival::FlatOut));
+    let demand: Arc<dyn Demand> = Arc::new(workload("random-write:size=4Ki,count=400"));
+    let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
+    let need = Need { every: Some(Nanos::from_secs(9.0)), ..Need::default() };
+    let mut first = First::default();
+    let advice = advise(&Question { need, ..Question::of(run, vec![load]) }, &Unwatched, &mut first).unwrap().unwrap();
+    assert!(first.0.starts_with("Yes") && first.0.contains("if the drive has cleaned up by then"), "{}", first.0);
+    assert_eq!(advice.verdict, Verdict::Misses, "{}", advice.text);
+    let cmr = &advice.remedies[0];
+    assert_eq!((cmr.change.as_str(), cmr.effect), ("CMR disks", Some(Effect::Fixes)));
+    assert!(advice.remedies.len() > 1, "changes are tried for what is found only then");
 }
 
 #[test]
