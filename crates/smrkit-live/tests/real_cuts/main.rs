@@ -10,6 +10,7 @@ mod history;
 mod host;
 mod recorder;
 mod replay;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
