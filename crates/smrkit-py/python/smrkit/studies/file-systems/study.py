@@ -107,6 +107,13 @@ def published(study: Study) -> None:
         study.row(f"btrfs / XFS, {words} disk", btrfs / xfs)
 
 
+def observed(study: Study) -> None:
+    study.section("Beside attached drives")
+    kinds = ("ext4, in a folder", "XFS", "btrfs")
+    for kind, run in zip(kinds, replays(study, [(SEAGATE, LOADS["PostMark"][kind]) for kind in kinds])):
+        study.row(kind, seconds(run))
+
+
 def which(study: Study) -> None:
     study.section("Which file system on which drive")
     loads, drives = study.pick((list(LOADS), list(DRIVES)), (["PostMark"], [CONVENTIONAL, SEAGATE, WD]))
@@ -138,4 +145,5 @@ def which(study: Study) -> None:
 def study(study: Study) -> None:
     writes(study)
     published(study)
+    observed(study)
     which(study)
