@@ -38,6 +38,9 @@ keys! {
     struct ZonedKeys {
         /// The zones.
         zones: ZoneKeys;
+        /// Type of the zones that are not shingled: written anywhere, or at their write pointer or before it (ZBC-2: sequential or before
+        /// required), which no limit of open or active zones counts.
+        conventional_type: ConventionalType = CONVENTIONAL_TYPE, "conventional";
         /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit.
         max_open: u64 = Count(0, 1 << 20), "128";
         /// Zones that may be begun and not full; one more is a violation; 0 is no limit.
@@ -48,6 +51,15 @@ keys! {
 }
 
 const ON_VIOLATION: Word<OnViolation> = Word(&[("count", OnViolation::Count), ("refuse", OnViolation::Refuse)]);
+
+const CONVENTIONAL_TYPE: Word<ConventionalType> =
+    Word(&[("conventional", ConventionalType::Conventional), ("sobr", ConventionalType::SequentialOrBefore)]);
+
+#[derive(Clone, Copy, PartialEq)]
+enum ConventionalType {
+    Conventional,
+    SequentialOrBefore,
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum OnViolation {
@@ -81,7 +93,7 @@ const DESCRIBED: usize = 8;
 /// A rule that a request can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// A sequential zone is written at its write pointer.
+    /// A sequential zone is written at its write pointer; one that is sequential or before, up to it.
     AtPointer,
     /// A full zone is reset before it is written again.
     Full,
@@ -167,6 +179,8 @@ struct Zoned {
     capacity: Capacity,
     /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
     pointers: Vec<u64>,
+    /// True if the zones that are not shingled have pointers too, and take writes up to them.
+    has_before: bool,
     /// The zones that writes have opened, the one written last at the end.
     open: Vec<u64>,
     /// The zones that commands have opened: the drive does not close them by itself.
@@ -186,7 +200,7 @@ state! {
     Zoned {
         sized: pointers;
         values: open, opened, active, latest, violations, counts;
-        built: layout, capacity, max_open, max_active, refuses;
+        built: layout, capacity, has_before, max_open, max_active, refuses;
     }
 }
 
@@ -201,10 +215,14 @@ impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
         let layout = keys.layout(drive)?;
         let mut pointers = vec![0; layout.count() as usize];
-        pointers[..layout.conventional as usize].fill(layout.size());
+        let has_before = keys.conventional_type == ConventionalType::SequentialOrBefore;
+        if !has_before {
+            pointers[..layout.conventional as usize].fill(layout.size());
+        }
         Ok(Zoned {
             capacity: layout.capacity(drive),
             pointers,
+            has_before,
             open: Vec::new(),
             opened: Vec::new(),
             active: 0,
@@ -223,18 +241,25 @@ impl Zoned {
         zone >= self.layout.conventional
     }
 
+    /// True if the zone has a write pointer, and can be reset.
+    #[inline]
+    fn has_pointer(&self, zone: u64) -> bool {
+        self.has_before || self.is_sequential(zone)
+    }
+
     /// The rule that a write breaks, if it does.
     #[inline]
     fn broken_by_write(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
         let (zone, at) = self.layout.of(lba);
         let is_sequential = self.is_sequential(zone);
         if at + n > self.layout.size() {
-            // Conventional zones come first, so that some zone of the write is sequential exactly if its last one is.
+            // Conventional zones come first, so that some zone of the write has a pointer exactly if its last one does.
             let (last, _) = self.layout.of(lba + (n - 1));
-            return self.is_sequential(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
+            return self.has_pointer(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
         }
         let pointer = self.pointers[zone as usize];
-        if !is_sequential {
+        let is_before = !is_sequential && at <= pointer;
+        if is_before {
             None
         } else if at != pointer {
             let rule = if pointer == self.layout.size() { Rule::Full } else { Rule::AtPointer };
@@ -310,7 +335,8 @@ impl Zoned {
     }
 
     fn is_active(&self, zone: u64) -> bool {
-        (1..self.layout.size()).contains(&self.pointers[zone as usize]) || self.opened.contains(&zone)
+        let is_begun = (1..self.layout.size()).contains(&self.pointers[zone as usize]);
+        self.is_sequential(zone) && is_begun || self.opened.contains(&zone)
     }
 
     /// A zone becomes the one written last of those that are open.
@@ -339,7 +365,10 @@ impl Zoned {
         // A write that the power cuts moves no pointer (assumption).
         disk.write(self.latest.1 + at, n, Cause::Host, data, from)?;
         if self.pointers[zone as usize] < at + n {
-            self.advance(zone, at + n);
+            match self.is_sequential(zone) {
+                true => self.advance(zone, at + n),
+                false => self.pointers[zone as usize] = at + n,
+            }
         }
         Ok(())
     }
@@ -384,10 +413,10 @@ impl Layer for Zoned {
         Ok(())
     }
 
-    /// A sequential zone that it covers is reset; of any other it means nothing.
+    /// A zone with a pointer that it covers is reset; of any other it means nothing.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for (zone, _, n) in self.layout.pieces(lba, n) {
-            if n == self.layout.size() && self.is_sequential(zone) {
+            if n == self.layout.size() && self.has_pointer(zone) {
                 self.reset(zone);
             }
         }
@@ -478,6 +507,7 @@ impl HostZones for Zoned {
     fn report(&self, zone: u64) -> ZoneReport {
         let pointer = self.pointers[zone as usize];
         let condition = match pointer {
+            // One that is sequential or before has no type that Linux would know.
             _ if !self.is_sequential(zone) => ZoneCondition::Conventional,
             _ if self.opened.contains(&zone) => ZoneCondition::OpenedByCommand,
             0 => ZoneCondition::Empty,
@@ -501,7 +531,7 @@ impl HostZones for Zoned {
             // The reset of a zone, of which a conventional one has nothing.
             Op::Discard => {
                 let zone = self.layout.of(lba).0;
-                (!self.is_sequential(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
+                (!self.has_pointer(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
             }
             Op::Flush => None,
         };
@@ -570,6 +600,26 @@ mod tests {
         assert!(found([1, 2, 3], &[0, 1, 2], 3).unwrap_err().contains("3 zones are open, and 2 may be"));
         assert!(found([1, size, 0], &[1], 1).unwrap_err().contains("is open, and empty or full"));
         assert!(found([1, size, 0], &[2], 1).unwrap_err().contains("is open, and empty or full"));
+    }
+
+    #[test]
+    fn zones_that_are_sequential_or_before_take_writes_up_to_their_pointers() {
+        let mut zoned = zoned();
+        let size = zoned.layout.size();
+        assert!(zoned.layout.conventional > 0);
+        zoned.has_before = true;
+        zoned.pointers[0] = 40;
+        let rule = |zoned: &Zoned, at, n| zoned.broken_by_write(Lba(at), n).map(|broken| broken.rule);
+        assert_eq!([(0, 8), (8, 40), (40, 8), (40, size - 40)].map(|(at, n)| rule(&zoned, at, n)), [None; 4]);
+        assert_eq!((rule(&zoned, 48, 8), rule(&zoned, size - 8, 16)), (Some(Rule::AtPointer), Some(Rule::AcrossZones)));
+        let drive = Drive::load("tiny-constant").unwrap();
+        let mut disk = Disk::new(&drive, crate::medium::Medium::NoData);
+        zoned.write(&mut disk, Lba(36), 8, &Buf::NoData).unwrap();
+        assert_eq!((zoned.pointers[0], zoned.active, zoned.open.len()), (44, 0, 0));
+        zoned.check().unwrap();
+        assert_eq!(zoned.broken_by_read(Lba(40), 8).map(|broken| broken.rule), Some(Rule::ReadPast));
+        zoned.discard(&mut disk, Lba(0), size).unwrap();
+        assert_eq!((zoned.pointers[0], zoned.active), (0, 0));
     }
 
     /// Whatever commands and writes come, a zone is in one condition, and no more are open than may be.

@@ -1,8 +1,9 @@
 //! The zones of a host-managed disk: equal stretches of LBAs, the first of them conventional, the others to be written in order.
 //!
-//! Conventional zones are recorded without overlap, so that their sectors can be written anywhere, any number of times; the
-//! geometry is taken as it is, without the density that this costs (assumption). Zones that must be written in order are
-//! shingled, each with the guard that the law asks for behind it.
+//! Conventional zones are recorded without overlap, so that their sectors can be written anywhere, any number of times. A drive's
+//! geometry is that of shingled tracks. Where conventional ones are said to be less dense, each zone has the room that it would
+//! take in wider tracks, and what it would not fill of that is lost behind it. Zones that must be written in order are shingled, each
+//! with the guard that the law asks for behind it.
 
 use super::{Capacity, TABLES_BYTES_MAX};
 use crate::drive::Drive;
@@ -22,6 +23,8 @@ keys! {
         pub zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
         /// Share of the zones, at the outer edge, that are conventional; auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
+        /// Density of conventional zones in percent of the shingled ones'; where it is less, fewer of them take the place of that share.
+        conventional_density_percent: f64 = percent(10.0, 100.0), "100";
     }
 }
 
@@ -35,7 +38,8 @@ const USUAL_CONVENTIONAL_PERCENT: f64 = 1.0;
 impl ZoneKeys {
     /// The keys with a value for each `auto`.
     pub fn settled(self, drive: &Drive) -> ZoneKeys {
-        ZoneKeys { zone_bytes: Some(self.zone_sectors(drive)), conventional_percent: Some(self.conventional_percent()) }
+        let conventional_percent = Some(self.conventional_percent());
+        ZoneKeys { zone_bytes: Some(self.zone_sectors(drive)), conventional_percent, ..self }
     }
 
     /// True if the keys do not say how many zones are conventional.
@@ -45,7 +49,7 @@ impl ZoneKeys {
 
     /// The keys with the share of `zones` that is conventional.
     pub fn with_conventional(self, zones: &ZoneLayout) -> ZoneKeys {
-        let percent = 100.0 * zones.conventional as f64 / zones.count() as f64;
+        let percent = 100.0 * zones.room as f64 / zones.regions.count as f64;
         ZoneKeys { conventional_percent: Some(percent), ..self }
     }
 
@@ -65,7 +69,11 @@ impl ZoneKeys {
 /// The zones of a drive.
 #[derive(Clone)]
 pub(in crate::layer) struct ZoneLayout {
+    /// The zones as if all were shingled.
     regions: Regions,
+    /// Those of them whose room is that of the conventional zones, which are longer where they are less dense.
+    room: u64,
+    wide: Option<Box<Regions>>,
     size: Divisor,
     /// Number of zones, from the first on, that are conventional.
     pub conventional: u64,
@@ -86,19 +94,35 @@ impl ZoneLayout {
         }
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
-        let share = keys.conventional_percent() / 100.0;
-        let conventional = (regions.count as f64 * share).round() as u64;
-        Ok(ZoneLayout { size: Divisor::new(sectors), conventional, regions })
+        let room = (regions.count as f64 * keys.conventional_percent() / 100.0).round() as u64;
+        let all = ZoneLayout { size: Divisor::new(sectors), conventional: 0, room: 0, wide: None, regions };
+        Ok(all.with_room(drive, keys, room))
     }
 
-    /// The zones with the first `conventional` of them conventional.
-    pub fn with_conventional(self, conventional: u64) -> ZoneLayout {
-        ZoneLayout { conventional, ..self }
+    /// The zones with the first `conventional` of them conventional, or one less where a recording zone ends among them.
+    pub fn with_conventional(self, drive: &Drive, keys: &ZoneKeys, conventional: u64) -> ZoneLayout {
+        let room = (conventional as f64 * 100.0 / keys.conventional_density_percent).ceil() as u64;
+        self.with_room(drive, keys, room)
+    }
+
+    /// The zones with conventional ones in the room of the first `room` shingled ones; none where not even one fits.
+    fn with_room(self, drive: &Drive, keys: &ZoneKeys, room: u64) -> ZoneLayout {
+        if keys.conventional_density_percent == 100.0 || room == 0 {
+            return ZoneLayout { conventional: room, room, wide: None, ..self };
+        }
+        let room = room.min(self.regions.count);
+        // The guard behind the last of these zones stays: a write behind it may wear what lies before it.
+        let end = self.regions.start(room - 1) + self.size();
+        let sectors = (self.size() as f64 * 100.0 / keys.conventional_density_percent).ceil() as u64;
+        let guard = drive.interference.guard(&drive.geometry);
+        let wide = Regions::within(&drive.geometry, guard, sectors, Pba(0), end).ok().map(Box::new);
+        let (conventional, room) = wide.as_ref().map_or((0, 0), |wide| (wide.count, room));
+        ZoneLayout { conventional, room, wide, ..self }
     }
 
     /// Number of zones.
     pub fn count(&self) -> u64 {
-        self.regions.count
+        self.regions.count - self.room + self.conventional
     }
 
     /// Sectors of a zone.
@@ -121,13 +145,19 @@ impl ZoneLayout {
     /// The first sector of a zone.
     #[inline]
     pub fn start(&self, zone: u64) -> Pba {
-        self.regions.start(zone)
+        match &self.wide {
+            Some(wide) if zone < self.conventional => wide.start(zone),
+            _ => self.regions.start(zone + self.room - self.conventional),
+        }
     }
 
     /// The zone of a sector; the sectors of guards count as part of the zone before them.
     #[inline]
     pub fn at(&self, pba: Pba) -> u64 {
-        self.regions.with_guard_at(pba)
+        match (self.regions.with_guard_at(pba), &self.wide) {
+            (zone, Some(wide)) if zone < self.room => wide.with_guard_at(pba),
+            (zone, _) => zone + self.conventional - self.room,
+        }
     }
 
     /// The end of the conventional recording.
@@ -135,14 +165,10 @@ impl ZoneLayout {
         self.conventional.checked_sub(1).map_or(Pba(0), |last| self.start(last) + self.size())
     }
 
-    /// Every zone offered to the host.
+    /// Every zone offered to the host; what conventional ones do not fill of their room counts as guards.
     pub fn capacity(&self, drive: &Drive) -> Capacity {
-        Capacity {
-            raw_sectors: drive.geometry.sectors,
-            host_sectors: self.count() * self.size(),
-            guard_sectors: self.regions.guard_sectors,
-            ..Capacity::default()
-        }
+        let (raw_sectors, host_sectors) = (drive.geometry.sectors, self.count() * self.size());
+        Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }
     }
 
     /// LBAs in the order of the zones.
@@ -152,5 +178,46 @@ impl ZoneLayout {
             let (zone, at) = zones.of(lba);
             zones.start(zone) + at
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::interference::Interference;
+    use crate::schema::{Keyed, Values};
+
+    fn layout(drive: &Drive, percent: &'static str, density: &'static str) -> ZoneLayout {
+        let set = |key: crate::schema::Key| match key.name {
+            "zone_bytes" => key.with_default("32Ki"),
+            "conventional_percent" => key.with_default(percent),
+            _ => key.with_default(density),
+        };
+        let keys = ZoneKeys::read(&Values::new(ZoneKeys::keys().into_iter().map(set).collect())).unwrap();
+        ZoneLayout::new(drive, &keys, 8).unwrap()
+    }
+
+    /// 400 tracks of 50 sectors hold 133 zones of 64 sectors, each of two tracks and a guard track.
+    #[test]
+    fn conventional_zones_take_the_room_of_their_wider_tracks() {
+        let law = Interference::Tracks { width: 2, band: None };
+        let drive = Drive::load("tiny-constant").unwrap().with_interference(law).unwrap();
+        let all = layout(&drive, "0", "100");
+        for (percent, density) in [("30", "100"), ("30", "50"), ("60", "80"), ("90", "33")] {
+            let zones = layout(&drive, percent, density);
+            let room = (all.count() as f64 * percent.parse::<f64>().unwrap() / 100.0).round() as u64;
+            // Zones begin on a track, and the last one needs no guard of its own.
+            let tracks = (64.0 * 100.0 / density.parse::<f64>().unwrap() / 50.0).ceil() as u64 + 1;
+            let conventional = if density == "100" { room } else { (room * 3 - 2 + 1) / tracks };
+            assert_eq!(zones.conventional, conventional, "{percent} {density}");
+            assert_eq!(zones.count(), all.count() - room + zones.conventional);
+            for zone in 0..zones.count() {
+                let start = zones.start(zone);
+                assert_eq!((zones.at(start), zones.at(start + 63)), (zone, zone));
+                assert!(zone + 1 == zones.count() || start + 64 <= zones.start(zone + 1));
+            }
+            assert_eq!(zones.start(zones.conventional), all.start(room), "what is shingled stays where it was");
+        }
+        assert_eq!(layout(&drive, "1", "10").conventional, 0, "no room for one");
     }
 }

@@ -166,7 +166,7 @@ impl Disks {
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 // As the drive's clock says, so that what a trial does hangs on its drive.
                 // Drawn, it would change all that a trial draws after it, and with that the kept runs.
-                ("moves", _) => parameter.default.into(),
+                ("moves" | "conventional_type", _) => parameter.default.into(),
                 ("host" | "hints", Domain::Words(words)) => words[self.later.random_range(0..words.len())].into(),
                 ("free_zones" | "reclaim_percent", _) | ("policy", Domain::Or(..)) => parameter.default.into(),
                 ("low_space_percent", _) => ["0", "30", "100"][self.later.random_range(0..3)].into(),
@@ -175,7 +175,9 @@ impl Disks {
                 ("entry_bytes", _) => ["any", "4Ki", "9Ki"][self.random.random_range(0..3)].into(),
                 ("gap_bytes", _) => ["0", "1Ki", "3Ki"][self.random.random_range(0..3)].into(),
                 ("free_bytes", _) => ["0", "2Ki", "128Mi"][self.random.random_range(0..3)].into(),
-                ("shared_writes", _) if spec.name == "log" => ["1", "3", "8"][self.random.random_range(0..3)].into(),
+                ("shared_writes", _) if ["log", "host-aware"].contains(&spec.name) => {
+                    ["1", "3", "8"][self.random.random_range(0..3)].into()
+                }
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
@@ -206,10 +208,14 @@ impl Disks {
                 ("zone_bytes", _) if spec.name == "zone-log" => (self.random.random_range(8..200) * 512).to_string(),
                 ("zone_bytes", _) => (self.random.random_range(8..40) * 4096).to_string(),
                 ("conventional_percent", _) => self.random.random_range(20..60).to_string(),
+                ("conventional_density_percent", _) if spec.name == "host-aware" => {
+                    self.random.random_range(60..101).to_string()
+                }
+                ("conventional_density_percent", _) => parameter.default.into(),
                 ("open_zones" | "clean_below_zones", _) => self.random.random_range(1..4).to_string(),
                 ("reserved_zones", _) => self.random.random_range(1..5).to_string(),
                 ("commit_period", _) => ["0ns", "50ms", "10s"][self.random.random_range(0..3)].into(),
-                ("max_open" | "max_active", _) => self.random.random_range(0..5).to_string(),
+                ("max_open" | "max_active" | "max_non_seq", _) => self.random.random_range(0..5).to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };
             settings.push((parameter.name.to_string(), value));

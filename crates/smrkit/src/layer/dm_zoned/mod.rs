@@ -506,7 +506,7 @@ impl DmZonedKeys {
             true => {
                 let least = metadata.all_zones() + CONVENTIONAL_A_RESERVED * reserved;
                 let conventional = zones.conventional.max(least);
-                zones.with_conventional(conventional)
+                zones.with_conventional(drive, &self.zones, conventional)
             }
             false => zones,
         };
