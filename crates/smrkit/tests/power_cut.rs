@@ -172,7 +172,7 @@ fn drive_managed_loses_nothing() {
 /// What was flushed is on the platters, whatever the drive's own cache held: the engine stops where it is not.
 #[test]
 fn only_unflushed_writes_of_a_write_cache_are_lost() {
-    for name in ["drive-managed", "s-block", "vguard", "smart", "log", "zone-log"] {
+    for name in ["drive-managed", "s-block", "vguard", "smart", "log", "zone-log", "host-aware"] {
         let mut lost = 0;
         cut_on(name, TinyClock::Cached, flushed, |cut, _, _, _| lost += cut.lost_sectors);
         assert!(lost > 0, "{name}");
@@ -233,6 +233,11 @@ fn s_block_loses_nothing() {
 #[test]
 fn smart_loses_nothing() {
     loses_nothing("smart", false);
+}
+
+#[test]
+fn host_aware_loses_nothing() {
+    loses_nothing("host-aware", false);
 }
 
 #[test]

@@ -127,8 +127,13 @@ fn imr_never_loses_a_write() {
 }
 
 #[test]
+fn host_aware_never_loses_a_write() {
+    survives("host-aware");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = "rmw set-assoc s-block drive-managed vguard track-map smart log dm-zoned zone-log imr"
+    let tested = "rmw set-assoc s-block drive-managed vguard track-map smart log dm-zoned zone-log imr host-aware"
         .split(' ')
         .collect::<Vec<_>>();
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();

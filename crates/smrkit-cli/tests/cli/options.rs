@@ -27,6 +27,8 @@ fn a_drive_is_run_as_it_is_sold_beside_its_conventional_twin() {
     assert_eq!(layers("--drive st8000dm004"), ["in-place", "drive-managed"]);
     assert_eq!(layers("--drive wd40efax"), ["in-place", "log"]);
     assert_eq!(layers("--drive hc680"), ["in-place", "zoned"]);
+    assert_eq!(layers("--drive ST8000AS0022"), ["in-place", "host-aware"]);
+    assert_eq!(layers("--drive st8000as0022 --layer zone-log,dm-zoned"), ["zone-log", "dm-zoned"]);
     assert_eq!(layers("--drive wd40efrx"), ["in-place"]);
     assert_eq!(layers("--drive wd40efrx --layer in-place,as-sold,rmw"), ["in-place", "rmw"]);
     assert_eq!(layers("--drive wd40efax --layer as-sold --check --capacity 1GB"), ["log"]);

@@ -21,7 +21,8 @@ use super::protocol::NO_SPACE;
 use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, check_image, image, open_image};
 
 /// Layers that promise it.
-const SAFE: [&str; 8] = ["in-place", "s-block", "drive-managed", "vguard", "smart", "log", "dm-zoned", "zone-log"];
+const SAFE: [&str; 9] =
+    ["in-place", "s-block", "drive-managed", "vguard", "smart", "log", "dm-zoned", "zone-log", "host-aware"];
 const PIECE: usize = 4096;
 const PIECES: u64 = 256;
 

@@ -32,7 +32,7 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Frontend, Listener, TlsCertificates};
 use tempfile::TempDir;
 
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "in-place",
     "rmw",
     "set-assoc",
@@ -45,6 +45,7 @@ const LAYERS: [&str; 12] = [
     "dm-zoned",
     "zone-log",
     "imr",
+    "host-aware",
 ];
 
 /// Arrays of drives of 1 GB: every kind, and layers that recover in different ways.

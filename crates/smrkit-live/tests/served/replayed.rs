@@ -149,8 +149,9 @@ fn a_power_cut_may_meet_the_drives_own_work() {
 
 #[test]
 fn faults_and_recoveries_are_replayed_too() {
-    let layers =
-        ["drive-managed", "log", "s-block", "vguard", "smart", "dm-zoned", "zone-log"].into_iter().chain(ARRAYS);
+    let layers = ["drive-managed", "log", "s-block", "vguard", "smart", "dm-zoned", "zone-log", "host-aware"]
+        .into_iter()
+        .chain(ARRAYS);
     for (first_seed, layer) in (0..).step_by(2).zip(layers) {
         let folder = TempDir::new().unwrap();
         let (path, log) = (image(folder.path(), layer), folder.path().join("log"));

@@ -462,13 +462,13 @@ impl LayerSpec {
         let sold = drive
             .translation
             .iter()
-            .filter(|sold| sold.layer == self.name || self.is_on_zones() && sold.layer == HOST_MANAGED_DISK);
+            .filter(|sold| sold.layer == self.name || self.is_on_zones() && has_zones(&sold.layer));
         let applies = |key: &str, layer: &str| layer == self.name || keys.iter().any(|known| known.name == key);
         let own = sold.flat_map(|sold| sold.parameters.iter().filter(|(key, _)| applies(key, &sold.layer))).cloned();
         self.resolve(&own.chain(set.iter().cloned()).collect::<Vec<_>>())
     }
 
-    /// True if it needs the zones that a host-managed drive shows its host.
+    /// True if it needs the zones that a host-managed or host-aware drive shows its host.
     pub fn is_on_zones(&self) -> bool {
         [HOST_MANAGED_DISK, "dm-zoned", "zone-log"].contains(&self.name)
     }
@@ -476,7 +476,7 @@ impl LayerSpec {
     /// Refuses a layer that the drive can't have, because it is sold as another kind of disk.
     pub fn check_on(&self, drive: &Drive) -> Result<(), Error> {
         match &drive.translation {
-            Some(sold) if self.is_on_zones() && sold.layer != HOST_MANAGED_DISK => {
+            Some(sold) if self.is_on_zones() && !has_zones(&sold.layer) => {
                 let kind = if sold.layer == BASELINE { "a conventional disk" } else { "drive-managed" };
                 Err(Error::Impossible(format!(
                     "{} is {kind} and shows its host no zones, which {} needs: take a host-managed drive, such as hc620, or \
@@ -533,6 +533,11 @@ impl LayerSpec {
     }
 }
 
+/// True if a drive sold with this layer shows its host zones.
+fn has_zones(layer: &str) -> bool {
+    [HOST_MANAGED_DISK, HOST_AWARE].contains(&layer)
+}
+
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
 
@@ -541,6 +546,9 @@ pub const DRIVE_MANAGED: &str = "drive-managed";
 
 /// The host-managed disk, which translates nothing.
 pub const HOST_MANAGED_DISK: &str = "zoned";
+
+/// The disk with zones that takes any write.
+pub const HOST_AWARE: &str = "host-aware";
 
 /// The name that means the layer of the drive file.
 pub const AS_SOLD: &str = "as-sold";

@@ -31,8 +31,9 @@ use crate::names::known;
 pub use crate::schema::{Scalar, Values as Parameters};
 pub(crate) use interface::TABLES_BYTES_MAX;
 pub use interface::{
-    AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_MANAGED_DISK,
-    HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition, ZoneLimits, ZoneReport,
+    AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_AWARE,
+    HOST_MANAGED_DISK, HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition,
+    ZoneLimits, ZoneReport,
 };
 use interface::{inconsistent, record_sectors};
 pub use stats::{LayerStats, ZoneViolations};
@@ -51,6 +52,7 @@ pub const LAYERS: &[LayerSpec] = &[
     dm_zoned::SPEC,
     zone_log::SPEC,
     imr::SPEC,
+    drive_managed::host_aware::SPEC,
 ];
 
 /// Disks that check the host's requests instead of translating them. Found by their names, but not part of "every layer", because only a

@@ -175,7 +175,8 @@ layers! {
     log_runs: "log",
     dm_zoned_runs: "dm-zoned",
     runs_of_logs_in_zones: "zone-log",
-    interlaced_runs: "imr"
+    interlaced_runs: "imr",
+    host_aware_runs: "host-aware"
 }
 
 #[test]

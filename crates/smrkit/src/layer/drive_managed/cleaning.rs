@@ -22,7 +22,7 @@ use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
 /// A cached piece that cleaning has merged into its band: (LBA, sectors, PBA).
-type MergedPiece = (Lba, u64, Pba);
+pub(super) type MergedPiece = (Lba, u64, Pba);
 
 /// The bands: their layout, and which tracks were ever written.
 pub(super) struct HomeBands {
@@ -309,7 +309,13 @@ fn is_wholly_cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) ->
 }
 
 /// Reads cached pieces into `buf`, in which `first` is sector `at`; returns whether there were any.
-fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Buf, at: u64) -> DiskResult<bool> {
+pub(super) fn overlay(
+    disk: &mut Disk,
+    pieces: &mut [MergedPiece],
+    first: Lba,
+    buf: &mut Buf,
+    at: u64,
+) -> DiskResult<bool> {
     // Read in the order of the log, in which they lie on the platters.
     pieces.sort_unstable_by_key(|(.., pba)| *pba);
     // A gap of less than half a track is read over, rather than wait a rotation (assumption).

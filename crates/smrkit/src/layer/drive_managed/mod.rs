@@ -12,6 +12,7 @@
 
 mod bypass;
 mod cleaning;
+pub(super) mod host_aware;
 mod log;
 mod parameters;
 mod persistent;

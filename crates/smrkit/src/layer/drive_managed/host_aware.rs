@@ -1,0 +1,699 @@
+//! A host-aware disk: zones with write pointers, and any write is allowed (ZBC, INCITS 536: sequential write preferred zones).
+//!
+//! A write at the pointer goes to its place in the zone. Any other one is appended to the persistent cache of
+//! [`drive-managed`](super): its log, map and costs are the same. The zone then counts as written out of order until it is
+//! rewritten: read up to its pointer, laid over with what is cached of it, and written to a spare zone of the platters, which
+//! takes its place. The old place is the next spare, so that a power cut finds one or the other whole. No vendor says what
+//! its disks do: all of it is an assumption.
+//!
+//! A write behind the pointer moves the pointer to its end, and leaves a gap that reads as zeros. Until the zone is rewritten,
+//! writes at its pointer are cached too.
+//!
+//! # Layout
+//!
+//! Zones from PBA 0 on: the conventional ones, the persistent cache, two copies of its map, a note on the last zone rewritten, the
+//! others. The last one is the first spare.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cleaning::{MergedPiece, overlay};
+use super::log::{CacheLog, CostKeys, Costs, Extent};
+use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::joined;
+use crate::keys;
+use crate::layer::bands::BufferKeys;
+use crate::layer::interface::DelayKeys;
+use crate::layer::stats::counts;
+use crate::layer::zones::{ZoneKeys, ZoneLayout};
+use crate::layer::{
+    Capacity, Gauge, Gauges, HOST_AWARE, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, inconsistent,
+};
+use crate::medium::interference::Form;
+use crate::medium::{Ascending, Buf, Placement};
+use crate::schema::{Count, Or, Switch, percent};
+use crate::state::{layer_state, state};
+use crate::tally::Cause;
+use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
+
+pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<HostAwareKeys>(
+    HOST_AWARE,
+    "A host-aware disk: writes at a zone's pointer go to their place, others to a persistent cache until the zone is rewritten.",
+    "none (ZBC, INCITS 536)",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct HostAwareKeys {
+        /// The zones.
+        zones: ZoneKeys;
+        /// Share of the zones that are the persistent cache.
+        cache_percent: f64 = percent(0.001, 50.0), "0.35";
+        /// Zones that may be written out of order; beyond them the one with the oldest cached data is rewritten; 0 is no limit.
+        max_non_seq: u64 = Count(0, 1 << 20), "0";
+        /// Map entries, and entries of the log, beyond which zones are rewritten; auto is 5/3 of the cache's tracks and one, times
+        /// shared_writes for the map.
+        alpha: Option<u64> = Or("auto", Count(1, 1 << 24)), "auto";
+        /// Costs of the cache.
+        costs: CostKeys;
+        /// Writes that may share a log entry, if they wait together.
+        shared_writes: u64 = Count(1, 64), "8";
+        /// Memory.
+        buffer: BufferKeys;
+        /// Rewrites zones while nothing waits.
+        idle_clean: bool = Switch, "on";
+        /// When.
+        delay: DelayKeys;
+    }
+}
+
+/// Entries of the map beyond twice α: what a single request may add on a small drive.
+const SPARE_ENTRIES: u64 = 64;
+/// Memory of a zone: its place, pointer and end of data.
+const BYTES_A_ZONE: u64 = 20;
+
+/// The zones of the platters by their use.
+struct Plan {
+    zones: ZoneLayout,
+    /// The drive's own, behind the conventional ones: the cache, then two map copies and a note of as many zones each.
+    cache: u64,
+    copy: u64,
+    costs: Costs,
+    limits: Limits,
+    capacity: Capacity,
+}
+
+impl Plan {
+    /// The drive's own but for the spare one.
+    fn own(&self) -> u64 {
+        self.cache + 3 * self.copy
+    }
+
+    /// The host's.
+    fn count(&self) -> u64 {
+        self.zones.count() - self.own() - 1
+    }
+
+    /// The cache's first sector, and the one after its last.
+    fn cache_span(zones: &ZoneLayout, cache: u64) -> (Pba, Pba) {
+        (zones.start(zones.conventional), zones.start(zones.conventional + cache - 1) + zones.size())
+    }
+}
+
+impl HostAwareKeys {
+    fn plan(&self, drive: &Drive) -> Result<Plan, Error> {
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
+        let sequential = zones.count() - zones.conventional;
+        let cache = ((zones.count() as f64 * self.cache_percent / 100.0).round() as u64).clamp(1, sequential);
+        let (start, end) = Plan::cache_span(&zones, cache);
+        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
+        let alpha = self.alpha.unwrap_or(auto * self.shared_writes);
+        let map_entries_max = 2 * alpha + SPARE_ENTRIES;
+        // An append leaves up to three entries more, and one for each chunk that it spans; no log holds more than sectors.
+        let costs = Costs::new(drive, &self.costs);
+        let added = costs.map_every_writes.saturating_mul(3 * self.shared_writes);
+        let copied_max = (map_entries_max + (end - start) / MAP_ENTRY_SECTORS).saturating_add(added).min(end - start);
+        let limits = Limits { alpha, beta: self.alpha.unwrap_or(auto), map_entries_max, copied_max };
+        let copy = copy_sectors(copied_max).div_ceil(zones.size());
+        let own = cache + 3 * copy;
+        if sequential <= own + 1 {
+            return Err(Error::Impossible(format!(
+                "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
+                 lower host-aware.cache_percent, conventional_percent or zone_bytes, or take a larger drive",
+            )));
+        }
+        let all = zones.capacity(drive);
+        let host_sectors = (zones.count() - own - 1) * zones.size();
+        let (cache_sectors, spare_sectors) = (end - start, (3 * copy + 1) * zones.size());
+        let guard_sectors = all.raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        let capacity = Capacity { host_sectors, cache_sectors, spare_sectors, guard_sectors, ..all };
+        Ok(Plan { zones, cache, copy, costs, limits, capacity })
+    }
+}
+
+impl LayerKeys for HostAwareKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(self.plan(drive)?.capacity)
+    }
+
+    fn settled(self, drive: &Drive) -> HostAwareKeys {
+        let alpha = self.plan(drive).map_or(self.alpha, |plan| Some(plan.limits.alpha));
+        HostAwareKeys { zones: self.zones.settled(drive), alpha, ..self }
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(HostAware::new(self.plan(drive)?, drive, self)))
+    }
+}
+
+struct HostAware {
+    zones: ZoneLayout,
+    /// Zones of the drive's own before the first that is written in order.
+    own: u64,
+    capacity: Capacity,
+    cache: PersistentCache,
+    /// The zone of the platters in which each of the host's lies, and the one that is spare.
+    places: Vec<u32>,
+    spare: u32,
+    /// Place of the note on the last zone rewritten.
+    note: Pba,
+    /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
+    pointers: Vec<u64>,
+    /// End of the data at each zone's place: before the pointer where a write has left a gap.
+    home_ends: Vec<u64>,
+    /// Zones written out of order: those with cached data.
+    non_seq: BTreeSet<u64>,
+    rewrite: Option<ZoneRewrite>,
+    max_non_seq: u64,
+    stage_sectors: u64,
+    shared_writes: usize,
+    idle_delay: Option<Nanos>,
+    counts: HostAwareCounts,
+}
+
+/// A zone that is being rewritten to the spare one.
+#[derive(Serialize, Deserialize)]
+struct ZoneRewrite {
+    zone: u64,
+    /// Sectors that are there.
+    done: u64,
+    /// Cached pieces that were laid over them, by LBA.
+    merged: Vec<MergedPiece>,
+}
+
+counts! { HostAwareCounts { zones_rewritten, out_of_order_writes, resets } }
+
+state! {
+    HostAware {
+        parts: cache;
+        sized: places, pointers, home_ends;
+        values: spare, non_seq, rewrite, counts;
+        built: zones, own, capacity, note, max_non_seq, stage_sectors, shared_writes, idle_delay;
+    }
+}
+
+/// The zone of the platters that holds one of the host's on a new disk: the drive's own lie behind the conventional ones.
+fn platter_zone(zone: u64, conventional: u64, own: u64) -> u64 {
+    if zone < conventional { zone } else { zone + own }
+}
+
+impl HostAware {
+    /// An empty disk.
+    fn new(plan: Plan, drive: &Drive, keys: &HostAwareKeys) -> HostAware {
+        let (own, count, conventional) = (plan.own(), plan.count(), plan.zones.conventional);
+        let mut pointers = vec![0; count as usize];
+        pointers[..conventional as usize].fill(plan.zones.size());
+        let (start, end) = Plan::cache_span(&plan.zones, plan.cache);
+        let log = CacheLog::new(drive, plan.costs, start, end);
+        let [first, second, note] =
+            [0, 1, 2].map(|number| plan.zones.start(conventional + plan.cache + number * plan.copy));
+        HostAware {
+            cache: PersistentCache::new(plan.limits, log, [first, second], false),
+            places: (0..count).map(|zone| platter_zone(zone, conventional, own) as u32).collect(),
+            spare: plan.zones.count() as u32 - 1,
+            note,
+            home_ends: pointers.clone(),
+            pointers,
+            non_seq: BTreeSet::new(),
+            rewrite: None,
+            max_non_seq: keys.max_non_seq,
+            stage_sectors: (keys.buffer.buffer_bytes / SECTOR_BYTES).max(1),
+            shared_writes: keys.shared_writes as usize,
+            idle_delay: keys.delay.when(keys.idle_clean),
+            counts: HostAwareCounts::default(),
+            zones: plan.zones,
+            capacity: plan.capacity,
+            own,
+        }
+    }
+
+    #[inline]
+    fn place(&self, zone: u64) -> Pba {
+        self.zones.start(self.places[zone as usize].into())
+    }
+
+    #[inline]
+    fn lba(&self, zone: u64, at: u64) -> Lba {
+        Lba(zone * self.zones.size() + at)
+    }
+
+    /// True if a write goes to its place: in a conventional zone, or at the pointer where all before it is at its place too.
+    #[inline]
+    fn goes_home(&self, zone: u64, at: u64) -> bool {
+        let (pointer, home_end) = (self.pointers[zone as usize], self.home_ends[zone as usize]);
+        zone < self.zones.conventional || at == pointer && at == home_end
+    }
+
+    /// Writes to the place of a zone.
+    #[inline]
+    fn write_home(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
+        if zone >= self.zones.conventional {
+            // Before the write, and so moved by one that the power cuts, too: a second write of these sectors could wear what lies
+            // before them. The next one is cached.
+            self.pointers[zone as usize] = at + n;
+        }
+        disk.write(self.place(zone) + at, n, Cause::Host, data, from)?;
+        if zone >= self.zones.conventional {
+            self.home_ends[zone as usize] = at + n;
+        }
+        Ok(())
+    }
+
+    /// Brings `n` sectors of a zone into the cache, as many requests as it takes.
+    fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, from: u64) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(self.cache.log.request_max());
+            self.make_room(disk, count)?;
+            self.cache.append(disk, Cause::Host, lba + done, count, data, from + done)?;
+            self.note_cached(lba + done, count);
+            self.follow_up(disk)?;
+            done += count;
+        }
+        self.counts.out_of_order_writes += 1;
+        Ok(())
+    }
+
+    /// Sectors of a zone have been cached.
+    fn note_cached(&mut self, lba: Lba, n: u64) {
+        let (zone, at) = self.zones.of(lba);
+        self.non_seq.insert(zone);
+        let pointer = &mut self.pointers[zone as usize];
+        *pointer = (*pointer).max(at + n);
+    }
+
+    /// Every so often a copy of the map follows an append.
+    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
+        self.cache.log.skip_gap();
+        if self.cache.is_copy_due() { self.cache.persist(disk) } else { Ok(()) }
+    }
+
+    /// Sees that log and map have room for a request of `n` sectors, while the host waits.
+    fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
+        while !self.cache.has_room(n) {
+            if self.cache.trim() && !self.cache.is_held_by_copy() {
+                self.rewrite_zone(disk)?;
+                continue;
+            }
+            let is_empty = self.cache.log.entries.is_empty() && !self.cache.is_held_by_copy();
+            if is_empty {
+                // The request does not fit before the log's limit. It begins at the next lap, and the copy of the map moves the limit.
+                self.cache.log.head = self.cache.log.next_lap();
+            }
+            self.cache.persist(disk)?;
+            if is_empty {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a zone has to be rewritten before the next request.
+    fn is_due(&mut self) -> bool {
+        if self.max_non_seq > 0 && self.non_seq.len() as u64 > self.max_non_seq {
+            return true;
+        }
+        // Entries that hold nothing valid any more cost nothing.
+        self.cache.excess() > 0 && self.cache.trim() && self.cache.excess() > 0
+    }
+
+    /// Rewrites a zone while the host waits, or goes on with the one at work to its end.
+    fn rewrite_zone(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.first_cleaning_request.get_or_insert(disk.requests());
+        while self.rewrite_stage(disk)? && self.rewrite.is_some() {}
+        Ok(())
+    }
+
+    /// The zone of the oldest cached data.
+    fn next_rewrite(&mut self) -> Option<ZoneRewrite> {
+        self.cache.trim();
+        let (lba, ..) = self.cache.valid(self.cache.log.entries.front()?).next()?;
+        Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
+    }
+
+    /// One stage of the zone at work, or of the next one; `false` if nothing is cached.
+    fn rewrite_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        // After a power cut in the middle of it there is none at work, and the zone is where it was.
+        let Some(mut work) = self.rewrite.take().or_else(|| self.next_rewrite()) else { return Ok(false) };
+        let (zone, at) = (work.zone, work.done);
+        let n = self.stage_sectors.min(self.pointers[zone as usize] - at);
+        if n == 0 {
+            self.finish_rewrite(disk, &work)?;
+            return Ok(true);
+        }
+        let first = self.lba(zone, at);
+        let mut cached: Vec<MergedPiece> = self.cache.map.mapped(first, n).collect();
+        let is_wholly_cached = cached.iter().map(|piece| piece.1).sum::<u64>() == n;
+        let mut buf = disk.buf(n);
+        let home = self.home_ends[zone as usize].saturating_sub(at).min(n);
+        if home > 0 && !is_wholly_cached {
+            disk.read(self.place(zone) + at, home, Cause::Clean, &mut buf, 0)?;
+        }
+        work.merged.extend_from_slice(&cached);
+        overlay(disk, &mut cached, first, &mut buf, 0)?;
+        disk.write(self.zones.start(self.spare.into()) + at, n, Cause::Clean, &buf, 0)?;
+        work.done += n;
+        self.rewrite = Some(work);
+        Ok(true)
+    }
+
+    /// The spare zone takes the place of the one rewritten. What was written to that meanwhile stays in the cache.
+    fn finish_rewrite(&mut self, disk: &mut Disk, work: &ZoneRewrite) -> DiskResult {
+        disk.write_metadata(self.note, 1)?;
+        let (zone, size) = (work.zone, self.zones.size());
+        self.cache.forget_merged(self.lba(zone, 0), size, &work.merged);
+        std::mem::swap(&mut self.places[zone as usize], &mut self.spare);
+        self.home_ends[zone as usize] = work.done;
+        if self.cache.map.mapped(self.lba(zone, 0), size).next().is_none() {
+            self.non_seq.remove(&zone);
+        }
+        self.counts.zones_rewritten += 1;
+        Ok(())
+    }
+
+    fn reset(&mut self, zone: u64) {
+        self.rewrite = self.rewrite.take().filter(|work| work.zone != zone);
+        self.cache.forget(self.lba(zone, 0), self.zones.size());
+        self.non_seq.remove(&zone);
+        (self.pointers[zone as usize], self.home_ends[zone as usize]) = (0, 0);
+        self.counts.resets += 1;
+    }
+
+    /// Reads sectors from the places of their zones; past their data are zeros, which take no time.
+    fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, mut to: u64) -> DiskResult {
+        for (zone, at, n) in self.zones.pieces(lba, n) {
+            let home = self.home_ends[zone as usize].saturating_sub(at).min(n);
+            if home > 0 {
+                disk.read(self.place(zone) + at, home, Cause::Host, out, to)?;
+            }
+            if home < n {
+                out.put(to + home, &disk.buf(n - home), 0, n - home);
+            }
+            to += n;
+        }
+        Ok(())
+    }
+}
+
+impl Layer for HostAware {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn conventional_end(&self) -> Pba {
+        self.zones.conventional_end()
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        joined(self.cache.map.pieces(lba, n), |piece| match piece.pba {
+            Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
+            None => self.read_home(disk, piece.lba, piece.sectors, out, piece.lba - lba),
+        })
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        for (zone, at, n) in self.zones.pieces(lba, n) {
+            match self.goes_home(zone, at) {
+                true => self.write_home(disk, (zone, at, n), data, done)?,
+                false => self.put(disk, lba + done, n, data, done)?,
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    fn takes_together(&self) -> usize {
+        self.shared_writes
+    }
+
+    fn joint_sectors(&self) -> u64 {
+        self.cache.log.costs.entry_sectors
+    }
+
+    fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
+        let (data, n) = QueuedWrite::joined(disk, writes);
+        if writes.windows(2).all(|pair| pair[0].lba + pair[0].sectors == pair[1].lba) {
+            return self.write(disk, writes[0].lba, n, &data);
+        }
+        let pieces = writes.iter().flat_map(|one| self.zones.pieces(one.lba, one.sectors));
+        let extents: Vec<(Extent, bool)> =
+            pieces.map(|(zone, at, n)| ((self.lba(zone, at), n), self.goes_home(zone, at))).collect();
+        let mut is_joint = extents.iter().all(|(_, goes_home)| !goes_home) && n <= self.cache.log.request_max();
+        if is_joint {
+            self.make_room(disk, n)?;
+            is_joint = self.cache.log.holds_undivided(n);
+        }
+        if !is_joint {
+            return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
+        }
+        let extents: Vec<Extent> = extents.into_iter().map(|(extent, _)| extent).collect();
+        self.cache.append_together(disk, &extents, &data)?;
+        extents.iter().for_each(|&(lba, n)| self.note_cached(lba, n));
+        self.counts.out_of_order_writes += writes.len() as u64;
+        self.follow_up(disk)
+    }
+
+    /// A zone that it covers is reset, in no time (assumption), unless that is conventional; other discards mean nothing.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        for (zone, _, n) in self.zones.pieces(lba, n) {
+            if n == self.zones.size() && zone >= self.zones.conventional {
+                self.reset(zone);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Spare {
+            return self.rewrite_stage(disk);
+        }
+        let mut any = false;
+        while self.is_due() {
+            self.rewrite_zone(disk)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.idle_delay
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
+    /// Every zone is full, and nothing is cached.
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.pointers.fill(self.zones.size());
+        self.home_ends.fill(self.zones.size());
+        let (zones, own) = (self.zones.clone(), self.own);
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
+            let (zone, at) = zones.of(lba);
+            zones.start(platter_zone(zone, zones.conventional, own)) + at
+        }))
+    }
+
+    /// Map, log, places and pointers survive (assumption); a zone at work is rewritten from its beginning.
+    fn power_cut(&mut self) {
+        self.rewrite = None;
+        self.cache.log.power_cut();
+        // A request in several entries may be there in part.
+        let cached: Vec<MergedPiece> = self.cache.map.mapped(Lba(0), self.capacity.host_sectors).collect();
+        for (lba, n, _) in cached {
+            self.zones.pieces(lba, n).for_each(|(zone, at, n)| self.note_cached(self.lba(zone, at), n));
+        }
+    }
+
+    layer_state!();
+
+    fn locate(&self, lba: Lba) -> Pba {
+        let (zone, at) = self.zones.of(lba);
+        self.cache.map.get(lba).unwrap_or_else(|| self.place(zone) + at)
+    }
+
+    fn is_mapped(&self, lba: Lba) -> bool {
+        let (zone, at) = self.zones.of(lba);
+        at < self.home_ends[zone as usize] || self.cache.map.get(lba).is_some()
+    }
+
+    /// The cache's books; each zone has a place of its own, and cached data lie before the pointers of zones written out of order.
+    fn check(&self) -> DiskResult {
+        self.cache.check()?;
+        let mut places: Vec<u32> = self.places.iter().copied().chain([self.spare]).collect();
+        places.sort_unstable();
+        if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
+            return inconsistent(format!("two zones lie at zone {} of the platters", pair[0]));
+        }
+        let ends = self.home_ends.iter().zip(&self.pointers);
+        if let Some(zone) = ends.clone().position(|(end, pointer)| end > pointer) {
+            return inconsistent(format!("zone {zone} holds data behind its write pointer"));
+        }
+        let mut non_seq = BTreeSet::new();
+        for (lba, n, _) in self.cache.map.mapped(Lba(0), self.capacity.host_sectors) {
+            for (zone, at, n) in self.zones.pieces(lba, n) {
+                if zone < self.zones.conventional || at + n > self.pointers[zone as usize] {
+                    return inconsistent(format!(
+                        "LBA {lba} is cached, in a conventional zone or behind a write pointer"
+                    ));
+                }
+                non_seq.insert(zone);
+            }
+        }
+        match non_seq == self.non_seq {
+            true => Ok(()),
+            false => inconsistent(format!("zones {:?} count as written out of order, {non_seq:?} are", self.non_seq)),
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.cache.memory_bytes() + self.places.len() as u64 * BYTES_A_ZONE
+    }
+
+    fn gauges(&self) -> Gauges {
+        let others = vec![
+            Gauge::count("non_seq_zones", self.non_seq.len() as f64),
+            Gauge::count("log_length", self.cache.log.length() as f64),
+            Gauge::count("map_entries", self.cache.map.len() as f64),
+        ];
+        Gauges { cache_fill: Some(self.cache.fill(self.capacity.cache_sectors)), others }
+    }
+
+    fn stats(&self) -> LayerStats {
+        let count = |count: u64| crate::layer::Scalar::Int(count);
+        let all = self.counts.stats().with("map_writes", count(self.cache.map_writes));
+        all.with("non_seq_zones", count(self.non_seq.len() as u64))
+    }
+
+    fn bands_moved(&self) -> u64 {
+        self.counts.zones_rewritten
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = HostAwareCounts::default();
+        self.cache.map_writes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::{Medium, Stamp, Stamps};
+    use crate::schema::Keyed;
+
+    /// An empty disk of zones of 128 sectors.
+    fn empty() -> (HostAware, Disk) {
+        let drive = Drive::load("tiny-constant").unwrap();
+        let set = [("zone_bytes", "64Ki"), ("cache_percent", "5")].map(|(key, value)| (key.into(), value.into()));
+        let keys = HostAwareKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        let layer = HostAware::new(keys.plan(&drive).unwrap(), &drive, &keys);
+        (layer, Disk::new(&drive, Medium::Stamps(Stamps::new())))
+    }
+
+    fn write(layer: &mut HostAware, disk: &mut Disk, zone: u64, at: u64, n: u64) {
+        let lba = layer.lba(zone, at);
+        let data = Buf::Stamps((0..n).map(|sector| Stamp::new(lba + sector, 1).0).collect());
+        layer.write(disk, lba, n, &data).unwrap();
+        layer.check().unwrap();
+    }
+
+    /// The LBAs, from the zone's first on, whose data a read finds.
+    fn found(layer: &mut HostAware, disk: &mut Disk, zone: u64) -> Vec<u64> {
+        let (first, n) = (layer.lba(zone, 0), layer.zones.size());
+        let mut out = disk.buf(n);
+        layer.read(disk, first, n, &mut out).unwrap();
+        let Buf::Stamps(stamps) = out else { unreachable!("as made above") };
+        let is_there = |at: &u64| stamps[*at as usize] == Stamp::new(first + *at, 1).0;
+        let there: Vec<u64> = (0..n).filter(is_there).collect();
+        assert!((0..n).all(|at| there.contains(&at) || stamps[at as usize] == 0));
+        there
+    }
+
+    #[test]
+    fn writes_at_the_pointer_go_home_and_others_are_cached_until_the_zone_is_rewritten() {
+        let (mut layer, mut disk) = empty();
+        let zone = layer.zones.conventional + 3;
+        write(&mut layer, &mut disk, zone, 0, 8);
+        write(&mut layer, &mut disk, zone, 8, 8);
+        assert!(layer.non_seq.is_empty() && layer.cache.log.entries.is_empty());
+        // Over again; then past a gap, from where on the pointer is not the end of what is at home.
+        write(&mut layer, &mut disk, zone, 4, 8);
+        write(&mut layer, &mut disk, zone, 16, 2);
+        assert_eq!((layer.home_ends[zone as usize], layer.cache.log.length()), (18, 1));
+        write(&mut layer, &mut disk, zone, 24, 8);
+        write(&mut layer, &mut disk, zone, 32, 8);
+        assert_eq!((layer.pointers[zone as usize], layer.home_ends[zone as usize]), (40, 18));
+        let there: Vec<u64> = (0..18).chain(24..40).collect();
+        assert_eq!(found(&mut layer, &mut disk, zone), there);
+        let before = layer.place(zone);
+        layer.rewrite_zone(&mut disk).unwrap();
+        layer.check().unwrap();
+        assert_ne!(layer.place(zone), before);
+        assert_eq!((layer.home_ends[zone as usize], layer.non_seq.len(), layer.cache.map.len()), (40, 0, 0));
+        assert_eq!(found(&mut layer, &mut disk, zone), there);
+        write(&mut layer, &mut disk, zone, 40, 8);
+        assert!(layer.non_seq.is_empty());
+        let (first, size) = (layer.lba(zone, 0), layer.zones.size());
+        layer.discard(&mut disk, first, size).unwrap();
+        assert!(found(&mut layer, &mut disk, zone).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_while_a_zone_is_rewritten_stays_cached() {
+        let (mut layer, mut disk) = empty();
+        layer.stage_sectors = 10;
+        let zone = layer.zones.conventional;
+        write(&mut layer, &mut disk, zone, 0, 40);
+        write(&mut layer, &mut disk, zone, 4, 4);
+        layer.rewrite_stage(&mut disk).unwrap();
+        // Behind, before, and at the pointer.
+        for (at, n) in [(5, 2), (30, 2), (40, 8)] {
+            write(&mut layer, &mut disk, zone, at, n);
+        }
+        layer.rewrite_zone(&mut disk).unwrap();
+        layer.check().unwrap();
+        let cached: Vec<(Lba, u64)> =
+            layer.cache.map.mapped(layer.lba(zone, 0), layer.zones.size()).map(|(lba, n, _)| (lba, n)).collect();
+        assert_eq!((cached, layer.home_ends[zone as usize]), (vec![(layer.lba(zone, 5), 2)], 48));
+        assert_eq!(found(&mut layer, &mut disk, zone), (0..48).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_more_zones_than_allowed_stay_written_out_of_order() {
+        let (mut layer, mut disk) = empty();
+        layer.max_non_seq = 2;
+        for zone in (layer.zones.conventional..).take(5) {
+            write(&mut layer, &mut disk, zone, 8, 8);
+            layer.step(&mut disk, Need::Must).unwrap();
+        }
+        assert_eq!((layer.non_seq.len(), layer.counts.zones_rewritten), (2, 3));
+        assert!(layer.non_seq.iter().eq(&[layer.zones.conventional + 3, layer.zones.conventional + 4]));
+    }
+
+    #[test]
+    fn a_check_finds_places_ends_and_zones_that_can_not_be() {
+        type Damage = fn(&mut HostAware, usize);
+        let damages: [(&str, Damage); 4] = [
+            ("two zones lie at zone", |layer, zone| layer.spare = layer.places[zone]),
+            ("holds data behind its write pointer", |layer, zone| layer.home_ends[zone] = 33),
+            ("is cached, in a conventional zone or behind a write pointer", |layer, zone| layer.pointers[zone] = 31),
+            ("count as written out of order", |layer, _| layer.non_seq.clear()),
+        ];
+        for (problem, damage) in damages {
+            let (mut layer, mut disk) = empty();
+            let zone = layer.zones.conventional;
+            write(&mut layer, &mut disk, zone, 24, 8);
+            damage(&mut layer, zone as usize);
+            let error = layer.check().unwrap_err().to_string();
+            assert!(error.contains(problem), "{problem}: {error}");
+        }
+    }
+}
