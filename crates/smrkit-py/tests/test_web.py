@@ -147,7 +147,7 @@ class Web(unittest.TestCase):
         page.get_by_role("textbox", name="In the words of the command").fill("zipf:count=3000")
         page.get_by_label("Parameters").fill("set-assoc.region_sectors=256 set-assoc.cache_percent=5,10")
         page.get_by_role("button", name="Run", exact=True).click()
-        words = "run --drive tiny --layer in-place,set-assoc --workload zipf:count=3000"
+        words = "run --drive tiny --workload zipf:count=3000 --layer in-place,set-assoc"
         options = " --set set-assoc.region_sectors=256 --set set-assoc.cache_percent=5,10"
         self.assertEqual(self.command(words + options), self.answer(page))
         with page.expect_download() as download:
