@@ -213,6 +213,7 @@ impl AskedUse {
         let mut made = Vec::new();
         for asked in self.all() {
             let values = Values { lasts: self.spread_over, ..asked.values(haste) };
+            asked.check_room(disk)?;
             let (text, times) = match asked.info.work {
                 Work::Workload(work) => (work(&values), 1.0),
                 Work::OnDisk(work) => work(&values, disk),
@@ -230,6 +231,28 @@ impl AskedUse {
         }
         let times = made.first().map(|(_, times)| *times);
         Ok(times.map(|times| (made.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("+"), times)))
+    }
+}
+
+impl AskedUse {
+    /// Errors: more was given than the disk holds.
+    fn check_room(&self, disk: &Disk) -> Result<(), Error> {
+        let Some((key, value)) = self.given.iter().find(|(key, _)| ["bytes", "plots"].contains(key)) else {
+            return Ok(());
+        };
+        let values = self.values(1.0);
+        let (needed, fit) = match *key {
+            "plots" => {
+                let all = format!(": {} fit", (disk.bytes as f64 / PLOT_BYTES) as u64);
+                (values.count(key) as f64 * PLOT_BYTES, all)
+            }
+            key => (values.bytes(key) as f64, String::new()),
+        };
+        let (name, room) = (self.info.name, format::bytes(disk.bytes as f64));
+        match disk.bytes > 0 && needed > disk.bytes as f64 {
+            true => Err(Error::Usage(format!("{name}: {key}={value} is more than there is room for on {room}{fit}"))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -461,6 +484,8 @@ fn whole_disk(disk: &Disk, passes: u64, work: impl Fn(&str) -> String) -> (Strin
 /// (assumption).
 const PLACES: u64 = 16;
 const LONG_PART: u64 = 4 * GI;
+/// A plot of Chia (k=32).
+const PLOT_BYTES: f64 = 101.4 * GI as f64;
 /// Passes that are run at most.
 const MOST_PASSES: u64 = 8;
 
@@ -720,7 +745,7 @@ pub static USES: &[Use] = &[
         keys: &[("plots", "70", "plots of 101.4 GiB")],
         pace: Pace::AtOnce(4),
         work: Work::OnDisk(|of, disk| {
-            let all = (of.count("plots") as f64 * 101.4 * GI as f64) as u64;
+            let all = (of.count("plots") as f64 * PLOT_BYTES) as u64;
             (committed_files(all.min(disk.bytes), GI, 1, "1Gi"), 1.0)
         }),
         assumed: "Plots of 101.4 GiB (k=32), as many as fit, are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
@@ -732,7 +757,7 @@ pub static USES: &[Use] = &[
         keys: &[("plots", "1", "plots of 101.4 GiB"), ("piece", "512Ki", "bytes that are written in one place")],
         pace: Pace::AtOnce(4),
         work: Work::OnDisk(|of, disk| {
-            let bytes = ((of.count("plots") as f64 * 101.4 * GI as f64) as u64).min(disk.bytes);
+            let bytes = ((of.count("plots") as f64 * PLOT_BYTES) as u64).min(disk.bytes);
             let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
             (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
         }),
@@ -993,6 +1018,18 @@ mod tests {
         assert_eq!(bridges(&["restic"]), [None, None]);
         assert_eq!(bridges(&["torrent", "plex", "surveillance", "restic"]), [Some(1.0), Some(2.0)]);
         assert!("surveillance:buffer=0s".parse::<AskedUse>().is_err() && "replace:live=0".parse::<AskedUse>().is_err());
+    }
+
+    #[test]
+    fn what_is_more_than_the_disk_holds_is_refused() {
+        let disk = Disk { bytes: 4_000_000_000_000, zone_bytes: None };
+        let made = |text: &str| text.parse::<AskedUse>().unwrap().workload(&disk).err().map(|error| error.to_string());
+        let why = made("restic:bytes=10T").expect("refused");
+        assert_eq!(why, "restic: bytes=10T is more than there is room for on 4 TB");
+        assert!(made("chia:plots=70").expect("refused").ends_with("on 4 TB: 36 fit"));
+        for fits in ["restic:bytes=4T", "chia:plots=36", "chia"] {
+            assert_eq!(made(fits), None);
+        }
     }
 
     #[test]
