@@ -34,6 +34,7 @@ pub struct Interrupt(Arc<State>);
 struct State {
     is_set: AtomicBool,
     is_writing: AtomicBool,
+    is_answered: AtomicBool,
     /// Files and folders under construction.
     partial: Mutex<Vec<PathBuf>>,
 }
@@ -72,6 +73,11 @@ impl Interrupt {
         self.0.is_writing.store(true, Ordering::Relaxed);
     }
 
+    /// An answer was printed: what may come yet is more of it.
+    pub fn answered(&self) {
+        self.0.is_answered.store(true, Ordering::Relaxed);
+    }
+
     /// The list of unfinished files and folders, to be extended before they are opened. Nothing ends the process while the guard is held.
     pub fn opening(&self) -> MutexGuard<'_, Vec<PathBuf>> {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
@@ -82,6 +88,14 @@ impl Interrupt {
         let mut partial = self.opening();
         partial.extend(paths.temporaries());
         partial
+    }
+
+    /// What is said where an interrupt ends the process at once.
+    fn parting(&self) -> &'static str {
+        match self.0.is_answered.load(Ordering::Relaxed) {
+            true => "after the first answer, which stands: not all changes were tried, and nothing is written",
+            false => "before there was a result: no answer, and nothing is written",
+        }
     }
 
     fn signalled(&self) {
@@ -97,7 +111,7 @@ impl Interrupt {
             if is_writing() {
                 return;
             }
-            eprintln!("smrkit: interrupted before there was a result: no answer, and nothing is written");
+            eprintln!("smrkit: interrupted {}", self.parting());
         }
         for path in partial.iter() {
             // Errors are ignored: the path may not exist yet, or no longer.
@@ -125,4 +139,17 @@ impl Monitor for Interrupt {
 /// The width of the terminal.
 fn columns() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| width.0).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_printed_stands() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.parting().contains("no answer"));
+        interrupt.answered();
+        assert!(interrupt.parting().contains("stands"));
+    }
 }

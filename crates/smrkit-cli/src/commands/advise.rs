@@ -55,6 +55,7 @@ struct Printer {
     screen: Screen,
     /// The lines that were printed first.
     said: String,
+    interrupt: Interrupt,
 }
 
 impl Listener for Printer {
@@ -62,6 +63,7 @@ impl Listener for Printer {
         self.said.clone_from(&advice.text);
         // An error of a closed pipe is reported when the rest is printed.
         let _ = print(screen::first(advice, self.screen));
+        self.interrupt.answered();
     }
 
     fn tried(&mut self, advice: &Advice) {
@@ -80,7 +82,7 @@ impl Advise {
         let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
         let is_printed = !matches!(json, Some(JsonTarget::Stdout));
-        let mut printer = Printer { screen, said: String::new() };
+        let mut printer = Printer { screen, said: String::new(), interrupt: interrupt.clone() };
         let mut answers = Vec::new();
         for one in asked {
             let demand = one.demand()?;
