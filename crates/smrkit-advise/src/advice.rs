@@ -14,16 +14,19 @@ use smrkit_report::format;
 
 use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
-use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory};
+use crate::comparison::{ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, Trajectory, UNNOTICED_NS};
 use crate::measured::{AskedWork, Known};
+use crate::sums::Seen;
 use crate::trial::{self, Measured};
 use crate::uses::AskedUse;
-use crate::{LoadKind, Need, Pair, Question};
+use crate::{Buffer, LoadKind, Need, Pair, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
 const SHORTEST_NS: u64 = 5_000_000_000;
 /// Ends of a drive's range are told where one is this many times the other.
 const RANGE: f64 = 1.1;
+/// By how many times longer than simulated requests were seen to wait where something else than the load holds them up (assumption).
+const ELSEWHERE: f64 = 5.0;
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -55,6 +58,9 @@ pub struct Advice {
     pub is_endless: bool,
     /// What can't be known of the load, where it was made of sums over intervals; null else.
     pub note: Option<String>,
+    /// How the disk did that was measured, where that was told.
+    #[serde(skip)]
+    pub seen: Option<Seen>,
     /// What is needed; all null without a need.
     pub need: Need,
     /// Problems under the load on which changes were tried.
@@ -155,6 +161,8 @@ pub enum Verdict {
     DroppedByRaid,
     /// It takes more than twice what conventional disks take.
     Slow,
+    /// It was measured to be far slower than this load makes it.
+    Elsewhere,
     /// By what is known of the drive it may be one or the other.
     Depends,
     /// It does what is needed.
@@ -177,7 +185,8 @@ impl Verdict {
             | Verdict::FallsBehind
             | Verdict::Misses
             | Verdict::Dropped
-            | Verdict::Slow => Answer::No,
+            | Verdict::Slow
+            | Verdict::Elsewhere => Answer::No,
             Verdict::Depends | Verdict::DroppedByRaid => Answer::Perhaps,
             Verdict::Meets | Verdict::Conventional | Verdict::SomewhatSlower | Verdict::Fine => Answer::Yes,
         }
@@ -417,6 +426,7 @@ impl Advice {
             whole_bytes: (outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut)
                 .then(|| question.times * bytes_of_all(question, own)),
             note: question.note.clone(),
+            seen: question.seen,
             engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
@@ -458,7 +468,29 @@ impl Advice {
         let problems = Judged::new(run, against).problems;
         // A drive alone is behind no RAID controller.
         let problems = Problems { dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems };
-        if self.need.is_some() { Problems { slow: self.misses(run), ..problems } } else { problems }
+        let slow = match against.rebuild {
+            _ if self.need.is_some() => self.misses(run),
+            // Light use stands for whatever is done beside a rebuild: what is asked about is how long that takes.
+            Some(times) if self.judged().load == LoadKind::Light => times > FACTOR,
+            _ => problems.slow,
+        };
+        Problems { slow, ..problems }
+    }
+
+    /// Problems at an end of what is known of the drive. Without a need it is compared by its figures, as its requests may be more, or fewer.
+    fn problems_at(&self, end: &Trajectory) -> Problems {
+        let Present { conventional, against, .. } = self.calm();
+        let (own, usual) = (self.figure(end), self.figure(conventional));
+        let is_slow = match self.measure() {
+            Measure::MeanNs => {
+                let multiples = Multiples::from_figures(&end.figures(), &conventional.figures(), false);
+                end.falls_behind || multiples.worst() > FACTOR
+            }
+            Measure::BytesPerS => own * FACTOR < usual,
+            Measure::Seconds => own > usual * FACTOR,
+        };
+        let problems = self.problems_of(end, against);
+        Problems { slow: if self.need.is_some() { problems.slow } else { is_slow }, ..problems }
     }
 
     /// True if a run does not do what is needed.
@@ -466,7 +498,8 @@ impl Advice {
         let Need { within, every, keep, .. } = self.need;
         let seconds = self.seconds(run);
         let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
-        within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
+        let later = |seconds| self.later_s(run, seconds).unwrap_or(seconds);
+        within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, later(seconds)))
             || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(run, seconds)))
             || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
             || self
@@ -494,6 +527,13 @@ impl Advice {
         with_rest.into_iter().chain(without_rest).reduce(f64::min).unwrap_or(seconds)
     }
 
+    /// Seconds of each later turn of what comes again and takes `seconds` in a run, where the drive has not cleaned up by then.
+    pub fn later_s(&self, run: &Trajectory, seconds: f64) -> Option<f64> {
+        let every = self.need.every.filter(|_| run.cleans)?;
+        let is_cleaned = self.rest_s().is_some_and(|rest_s| seconds + rest_s <= every.as_secs());
+        self.from_full_s().map(|later| later.max(seconds)).filter(|_| !is_cleaned)
+    }
+
     /// True if no load lasts long enough for an answer. A rebuild is all there is of it, however short.
     pub fn is_too_short(&self) -> bool {
         let is_short = |present: &Present| present.own.elapsed_ns.max(present.conventional.elapsed_ns) < SHORTEST_NS;
@@ -502,10 +542,14 @@ impl Advice {
 
     /// True if the cache would be full before the load ends, if it ever does, but no run has shown what comes then.
     pub fn is_unsettled(&self) -> bool {
-        let own = &self.judged().own;
-        let Some(more_s) = own.full_in_s else { return false };
+        self.leaves_open(&self.judged().own)
+    }
+
+    /// The same of a run of the load.
+    fn leaves_open(&self, run: &Trajectory) -> bool {
+        let Some(more_s) = run.full_in_s else { return false };
         match self.whole_bytes {
-            Some(whole) => (whole - own.bytes as f64) / own.lasting_bytes_per_s().max(1e-9) > more_s,
+            Some(whole) => (whole - run.bytes as f64) / run.lasting_bytes_per_s().max(1e-9) > more_s,
             None => self.is_endless,
         }
     }
@@ -528,13 +572,12 @@ impl Advice {
         self.ends = ends;
     }
 
-    /// What follows from the runs: the range, and the answer in a word.
+    /// What follows from the runs: the range, and the answer in a word. It is *no* only if the better end of what is known of the drive fails
+    /// as well, and *yes* only if the worse end holds.
     pub fn conclude(&mut self) {
         self.problems = self.problems_of(&self.judged().own, &self.judged().against);
-        let calm = self.calm();
-        let ends: Vec<Problems> =
-            self.ends.iter().map(|end| self.problems_of(&end.trajectory, &calm.against)).collect();
-        let figure = self.figure(&calm.own);
+        let ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
+        let figure = self.figure(&self.calm().own);
         // The latency of a backlog that grows is no figure of the drive.
         let is_figure = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
         let at_ends = self.ends.iter().filter(is_figure).map(|end| self.figure(&end.trajectory));
@@ -542,57 +585,86 @@ impl Advice {
         let trimmed = self.trimmed_calm().map(|trimmed| self.figure(&trimmed.own));
         let range =
             self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([figure]).chain(trimmed));
-        let calm_problems = self.problems_of(&calm.own, &calm.against);
-        // At an end a run is compared by its figure: its requests may be more, or fewer.
-        let usual = self.figure(&calm.conventional);
-        let is_slow = |end: &End| match self.measure() {
-            Measure::MeanNs if end.trajectory.falls_behind => true,
-            Measure::BytesPerS => self.figure(&end.trajectory) * 2.0 < usual,
-            Measure::Seconds | Measure::MeanNs => self.figure(&end.trajectory) > usual * 2.0,
-        };
-        let may_differ = self.ends.iter().zip(&ends).any(|(end, problems)| match self.need.is_some() {
-            true => problems.slow != calm_problems.slow,
-            false => end.worse && !calm_problems.slow && is_slow(end),
-        });
-        // Unless it was still filling its cache, as what comes then is not known.
-        let at_best_keeps_up = self.ends.iter().zip(&ends).any(|(end, problems)| {
-            !end.worse && !end.trajectory.falls_behind && end.trajectory.full_in_s.is_none() && !problems.any()
-        });
-        let may_drop = ends.iter().any(|end| end.dropped_30s) && !self.problems.dropped_30s;
-        let is_alike = self.present.iter().all(|present| present.against.is_alike());
         (self.range, self.drive_range) = (range, drive_range);
         for (end, problems) in self.ends.iter_mut().zip(ends) {
             end.problems = problems;
         }
-        let own = self.judged();
-        self.verdict = match self.problems {
+        self.verdict = self.verdict_by_itself();
+        let depends = match self.verdict.answer() {
+            Answer::No => self.may_hold(),
+            Answer::Yes | Answer::Unknown => self.may_fail(),
+            Answer::Perhaps => false,
+        };
+        if depends {
+            self.verdict = Verdict::Depends;
+        }
+        self.answer = self.verdict.answer();
+    }
+
+    /// The verdict on the drive as it is taken to be.
+    fn verdict_by_itself(&self) -> Verdict {
+        let Present { own, conventional, .. } = self.judged();
+        match self.problems {
             Problems { refused: true, .. } => Verdict::Refused,
             _ if self.is_too_short() => Verdict::TooShort,
             // Where both fall behind, it is the shingling all the same if one does so by far.
-            _ if own.conventional.falls_behind && own.own.elapsed_ns <= 2 * own.conventional.elapsed_ns => {
-                Verdict::Overloaded
-            }
-            _ if own.own.falls_behind && at_best_keeps_up => Verdict::Depends,
-            _ if own.own.falls_behind => Verdict::FallsBehind,
-            Problems { slow, .. } if self.need.is_some() && may_differ && !(slow && own.load == LoadKind::Light) => {
-                Verdict::Depends
-            }
+            _ if conventional.falls_behind && own.elapsed_ns <= 2 * conventional.elapsed_ns => Verdict::Overloaded,
+            _ if own.falls_behind => Verdict::FallsBehind,
             Problems { slow: true, .. } if self.need.is_some() => Verdict::Misses,
             Problems { dropped_30s: true, .. } => Verdict::Dropped,
             Problems { dropped_7s: true, slow: false, .. } => Verdict::DroppedByRaid,
             Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
-            _ if may_drop => Verdict::Depends,
             _ if self.is_unsettled() => Verdict::TooShort,
+            _ if self.is_held_up_elsewhere() => Verdict::Elsewhere,
             _ if self.need.is_some() && !self.is_refuted() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
-            _ if may_differ || self.disputed().is_some() => Verdict::Depends,
-            _ if is_alike => Verdict::Fine,
+            _ if self.disputed().is_some() => Verdict::Depends,
+            _ if self.present.iter().all(|present| present.against.is_alike()) => Verdict::Fine,
             _ => Verdict::SomewhatSlower,
-        };
-        if self.verdict.answer() == Answer::No && self.assumes_written && self.trim_does() {
-            self.verdict = Verdict::Depends;
         }
-        self.answer = self.verdict.answer();
+    }
+
+    /// True if what is not all right may be so: at the better end of what is known of the drive, on a disk that was trimmed, or since it is
+    /// a limit that was only assumed which is missed.
+    fn may_hold(&self) -> bool {
+        let holds = |end: &End| {
+            let Problems { refused, dropped_30s, slow, .. } = end.problems;
+            // Of a cache that was still filling nobody has seen what comes then.
+            !(refused || dropped_30s || slow || end.trajectory.falls_behind || self.leaves_open(&end.trajectory))
+        };
+        // The ends were run while nobody uses the array, and tell nothing of what does not show in the same figures of the drive itself.
+        let is_of_load = !matches!(self.verdict, Verdict::Refused | Verdict::Overloaded | Verdict::Elsewhere)
+            && !self.tries_calm()
+            && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
+        is_of_load && self.ends.iter().any(holds)
+            || self.assumes_written && self.trim_does()
+            || self.misses_an_assumption()
+    }
+
+    /// True if what is all right may not be so at an end of what is known of the drive.
+    fn may_fail(&self) -> bool {
+        let calm = self.calm();
+        let is_slow = match self.verdict {
+            // It is not known what comes after that either.
+            Verdict::TooShort => !self.need.is_some(),
+            Verdict::Conventional => true,
+            _ => false,
+        } || self.problems_of(&calm.own, &calm.against).slow;
+        self.ends.iter().any(|end| end.problems.dropped_30s || end.problems.slow && !is_slow)
+    }
+
+    /// True if nothing is wrong but that a request takes longer than a buffer bridges of which nobody has said how much it does, and
+    /// not twice as long.
+    pub fn misses_an_assumption(&self) -> bool {
+        let own = &self.judged().own;
+        let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
+        self.verdict_by_itself() == Verdict::Misses && self.need.scarcest_buffer(own).is_some_and(is_near)
+    }
+
+    /// True if requests were measured to wait far longer than this load makes them.
+    pub fn is_held_up_elsewhere(&self) -> bool {
+        let own_ns = self.judged().own.mean_ns.max(UNNOTICED_NS) as f64;
+        self.seen.is_some_and(|seen| seen.mean_ns as f64 > ELSEWHERE * own_ns)
     }
 
     /// The range of some figures; `None` if its ends differ by too little to be told.
@@ -630,6 +702,7 @@ impl Advice {
             rebuild: self.rebuild,
             use_name: self.asked_use.as_deref().and_then(|asked| asked.split(':').next()),
             stream_write_bytes: self.demand.mean_write_bytes.filter(|_| is_stream),
+            is_full: self.state.prefill == Prefill::Full,
         }
     }
 
@@ -642,10 +715,11 @@ impl Advice {
     /// What others have measured of it, where that is more than twice as long as it may be by what is known of the drive.
     pub fn disputed(&self) -> Option<&'static Known> {
         let range = self.range.filter(|range| range.of == Measure::Seconds);
+        let is_sure = |known: &&Known| !known.is_doubtful;
         let longest = range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
         // Of a disk that was trimmed nobody has measured it.
         let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
-        self.asked_work().known().filter(|known| is_same && self.known_seconds(known) > 2.0 * longest)
+        self.asked_work().known().filter(is_sure).filter(|known| is_same && self.known_seconds(known) > 2.0 * longest)
     }
 
     /// True if what others have measured is longer than what is needed, and than what it may be by what is known of the drive.
@@ -656,11 +730,14 @@ impl Advice {
 
     /// What the answer would be with the drive's cache full at the start: seconds for all of it, where that makes a difference.
     pub fn seconds_from_full(&self) -> Option<f64> {
-        let (own, whole) =
-            (&self.judged().own, self.whole_bytes.filter(|_| !self.is_open() && self.rebuild.is_none())?);
-        let from_full = whole / self.budget?.after_bytes_per_s?.max(1e-9);
-        let takes_longer = from_full > ALIKE * own.seconds_for(whole);
+        let (from_full, whole) = (self.from_full_s()?, self.whole_bytes?);
+        let takes_longer = from_full > ALIKE * self.judged().own.seconds_for(whole);
         (takes_longer && !matches!(self.state.prefill, Prefill::Random(_) | Prefill::Saved)).then_some(from_full)
+    }
+
+    fn from_full_s(&self) -> Option<f64> {
+        let whole = self.whole_bytes.filter(|_| !self.is_open() && self.rebuild.is_none())?;
+        Some(whole / self.budget?.after_bytes_per_s?.max(1e-9))
     }
 
     /// The figure by which runs of it are told apart.

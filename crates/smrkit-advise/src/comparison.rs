@@ -13,7 +13,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use crate::stretches::{Figures, P99_ERROR};
 
 /// Factor by which something has to be better or worse to count as a difference.
-const FACTOR: f64 = 2.0;
+pub const FACTOR: f64 = 2.0;
 
 /// Up to this multiple a run does as well as conventional disks.
 pub const ALIKE: f64 = 1.5;

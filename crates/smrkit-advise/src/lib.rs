@@ -36,6 +36,7 @@ use smrkit::units::Nanos;
 use advice::{Advice, Answer, End, NotRun, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
+use sums::Seen;
 use trial::{MOST_FILLING, Measured, Trial};
 use uses::AskedUse;
 
@@ -60,6 +61,8 @@ pub struct Question {
     pub need: Need,
     /// What can't be known of the load, where it was made of sums.
     pub note: Option<String>,
+    /// How the disk did that was measured, where that was told.
+    pub seen: Option<Seen>,
     /// How many times as much as the load has to be done.
     pub times: f64,
     /// Requests of the load, where not all of it may be run.
@@ -81,6 +84,7 @@ impl Question {
             instead: None,
             need: Need::default(),
             note: None,
+            seen: None,
             times: 1.0,
             even_requests: None,
             whole_disk_bytes: None,
@@ -127,6 +131,8 @@ pub struct Buffer {
     pub name: &'static str,
     /// What happens when it does not bridge a wait.
     pub harm: &'static str,
+    /// True unless somebody has said how long that is.
+    pub is_assumed: bool,
 }
 
 impl Buffer {
@@ -454,7 +460,11 @@ fn tried(
         }
         Ok(made) => Ok(made),
     };
-    let before = judged(advice, &own.trajectory, &own.compared_with(usual));
+    let mut before = judged(advice, &own.trajectory, &own.compared_with(usual));
+    if before.problems.refused {
+        // No time of what is refused is a disk's.
+        (before.multiples, before.longest_stall_ns) = ([None; 4], u64::MAX);
+    }
     let judged = made.map(|made| {
         if !matches!(change.kind, ChangeKind::WriteSize | ChangeKind::Program) {
             let against = made.compared_with(usual);

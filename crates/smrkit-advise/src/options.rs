@@ -26,7 +26,7 @@ use smrkit_options::value::{count, value};
 
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
-use crate::sums::{self, Measured};
+use crate::sums::{self, Measured, Seen};
 use crate::uses::{AskedUse, Disk, USES, Use, Work};
 use crate::{Hastened, Listener, Load, LoadKind, Need, Question, advise};
 
@@ -139,7 +139,7 @@ enum LoadSource {
     /// Traces and workloads that were named, or a table in memory.
     Given,
     /// A workload, which stands for this many times as much, made for a use or of what was measured.
-    Made { workload: String, times: f64, note: Option<String> },
+    Made { workload: String, times: f64, note: Option<String>, seen: Option<Seen> },
     /// Nothing but a rebuild was asked for.
     Light(LightUse),
 }
@@ -272,7 +272,7 @@ impl AdviseOptions {
         let depth = |own: u32| self.depth.unwrap_or(own);
         let is_log = self.demand.is_log();
         let settings = |own: u32| self.conditions.settings(depth(own), is_log);
-        let made = |workload, times, note| LoadSource::Made { workload, times, note };
+        let made = |workload, times| LoadSource::Made { workload, times, note: None, seen: None };
         let has_load = asked_use.is_some_and(AskedUse::has_load) || self.demand.count() > 0 || has_table;
         let (source, settings) = match (asked_use, &system.array) {
             (_, Some(array)) if system.rebuild.is_some() && !has_load => {
@@ -290,13 +290,14 @@ impl AdviseOptions {
                     true => Settings { arrival: Arrival::Trace, ..settings(DEPTH) },
                     false => settings(asked.depth()),
                 };
-                (made(workload, times, None), settings)
+                (made(workload, times), settings)
             }
             _ => match self.measured()? {
-                Some(Measured { workload, depth: None, note }) => {
-                    (made(workload, 1.0, Some(note)), Settings { arrival: Arrival::Trace, ..settings(DEPTH) })
+                Some(Measured { workload, depth, note, seen }) => {
+                    let arrival = if depth.is_none() { Arrival::Trace } else { settings(DEPTH).arrival };
+                    let settings = Settings { arrival, ..settings(depth.unwrap_or(DEPTH)) };
+                    (LoadSource::Made { workload, times: 1.0, note: Some(note), seen }, settings)
                 }
-                Some(Measured { workload, depth: Some(own), note }) => (made(workload, 1.0, Some(note)), settings(own)),
                 None if self.conditions.think > Nanos::ZERO || system.rebuild.is_some() => {
                     (LoadSource::Given, settings(1))
                 }
@@ -310,7 +311,9 @@ impl AdviseOptions {
     /// What was measured, where a file is not a trace but sums of one.
     fn measured(&self) -> Result<Option<Measured>, Error> {
         match self.demand.trace.as_slice() {
-            [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => sums::read(path),
+            [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => {
+                sums::read(path, self.system.array.is_some())
+            }
             _ => Ok(None),
         }
     }
@@ -418,9 +421,9 @@ impl AskedAdvice<'_> {
         let loads = self.loads(&demand);
         let experiment = Experiment { system: self.system.clone(), demand, settings: vec![self.settings] };
         let run = sized(&experiment, &self.systems, monitor)?;
-        let (times, note) = match &self.source {
-            LoadSource::Made { times, note, .. } => (*times, note.clone()),
-            _ => (1.0, None),
+        let (times, note, seen) = match &self.source {
+            LoadSource::Made { times, note, seen, .. } => (*times, note.clone(), *seen),
+            _ => (1.0, None, None),
         };
         let AdviseOptions { within, every, keep, .. } = *self.options;
         let span = self.options.demand.span;
@@ -450,6 +453,7 @@ impl AskedAdvice<'_> {
             instead,
             need: Need { within, every, keep, buffers },
             note,
+            seen,
             times,
             even_requests: None,
             whole_disk_bytes: self.whole_disk_bytes,

@@ -57,15 +57,17 @@ fn table_head(advice: &Advice, screen: Screen) -> String {
     let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
     out += &table_row(&head);
     out += &format!("{}\n", "─".repeat(screen.width.min(80)));
-    if !advice.problems.refused {
-        out += &as_it_is(advice).into_iter().map(|row| table_row(&row)).collect::<String>();
-    }
+    out += &as_it_is(advice).into_iter().map(|row| table_row(&row)).collect::<String>();
     out + &(0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
 }
 
 /// The rows of the system as it is: under the load that changes serve, and in light use, where that is the problem, beside CMR disks.
 fn as_it_is(advice: &Advice) -> Vec<[String; 5]> {
     let row = |name: &str, run| cells(advice, name.into(), run, String::new());
+    if advice.problems.refused {
+        // No time of what is refused is a disk's.
+        return vec![row("CMR disks", &advice.judged().conventional)];
+    }
     let mut rows = vec![row("as it is", &advice.calm().own)];
     if advice.tries_calm() {
         let used = advice.judged();
@@ -109,9 +111,9 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !is_listed(line);
     // Of a line that goes on where it ended before, what is new.
     let told = |line: &str| {
-        let more = said.lines().find_map(|known| line.strip_prefix(known.trim_end_matches('.')));
+        let more = said.lines().find_map(|known| line.strip_prefix(known.trim_end_matches('.'))?.strip_prefix("; "));
         let label = line.split(':').next().unwrap_or_default();
-        more.map_or(line.into(), |more| format!("{label}, besides: {}", more.trim_start_matches([';', ' '])))
+        more.map_or(line.into(), |more| format!("{label}, besides: {more}"))
     };
     let changed: Vec<String> = advice.text.lines().filter(is_new).map(told).collect();
     if !changed.is_empty() {
@@ -194,20 +196,21 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
 
 pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let Some(first) = all.first() else { return Grid::default() };
-    // The latency of a backlog that grows is no figure.
-    let grows = |advice: &Advice| advice.measure() == Measure::MeanNs && advice.judged().own.falls_behind;
     let mut grid = Grid::new(["", "answer", figure_name(first), "range", "longest", "dropped"]);
     for advice in all {
         let own = &advice.judged().own;
         let range = advice.range.as_ref().map(words::between);
-        grid.rows.push(vec![
-            advice.system.drive.clone(),
-            words::answer_word(advice.answer).into(),
-            if grows(advice) { "grows".into() } else { figure(advice, own) },
-            range.unwrap_or("within 10 %".into()),
-            longest(advice, own),
-            dropped(advice, own),
-        ]);
+        let mut cells = match advice.problems.refused {
+            true => vec!["refused".into(), NONE.into(), NONE.into(), NONE.into()],
+            false => vec![
+                figure(advice, own),
+                range.unwrap_or("within 10 %".into()),
+                longest(advice, own),
+                dropped(advice, own),
+            ],
+        };
+        cells.splice(..0, [advice.system.drive.clone(), words::answer_word(advice.answer).into()]);
+        grid.rows.push(cells);
     }
     grid
 }
@@ -245,6 +248,8 @@ pub(crate) fn dropped(advice: &Advice, run: &Trajectory) -> String {
 pub(crate) fn figure(advice: &Advice, run: &Trajectory) -> String {
     match advice.measure() {
         Measure::Seconds => advice.seconds(run).map_or(NONE.into(), format::seconds),
+        // The latency of a backlog that grows is no figure.
+        Measure::MeanNs if run.falls_behind => "grows".into(),
         Measure::MeanNs => format::nanos(run.mean_ns),
         Measure::BytesPerS => rate(run.lasting_bytes_per_s()),
     }

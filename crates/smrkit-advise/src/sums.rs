@@ -21,6 +21,19 @@ pub struct Measured {
     pub depth: Option<u32>,
     /// What can't be known of it.
     pub note: String,
+    /// How the disk did that was measured, where that was told.
+    pub seen: Option<Seen>,
+}
+
+/// How a disk did under the load that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Whose report it is: `iostat`.
+    pub tool: &'static str,
+    /// Mean time until a request was answered.
+    pub mean_ns: u64,
+    /// The share of the time in which requests were outstanding; 0 where it is not told.
+    pub busy: f64,
 }
 
 /// Bytes of a file that are looked at.
@@ -33,8 +46,12 @@ const DAY_S: f64 = 86_400.0;
 const HOUR_S: f64 = 3600.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
-/// Requests that are made of the sums; of more, each interval is shortened (assumption).
+/// Requests that are made of the sums: of more, each interval is shortened, and of fewer all of them come again (assumptions).
 const MOST_REQUESTS: f64 = 500_000.0;
+const FEWEST_REQUESTS: f64 = 40_000.0;
+const MOST_PHASES: usize = 480;
+/// In a steady load no interval is off by more than this share of the whole (assumption).
+const STEADY: f64 = 0.5;
 
 /// Rates of one device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,6 +62,10 @@ struct Sums {
     writes_per_s: f64,
     read_bytes_per_s: f64,
     written_bytes_per_s: f64,
+    /// Requests outstanding on average, which is their rate times how long each takes; 0 where nothing tells it.
+    queue: f64,
+    /// The share of the time in which there was any; 0 where nothing tells it.
+    busy: f64,
 }
 
 /// Times of a report's lines, in whichever form they stand.
@@ -86,8 +107,8 @@ impl Clock {
 /// Each device's intervals.
 type Devices = BTreeMap<String, Vec<Sums>>;
 
-/// Reads a file, if it is one of these; `None` if it may be a trace.
-pub fn read(path: &Path) -> Result<Option<Measured>, Error> {
+/// Reads a file, if it is one of these; `None` if it may be a trace. For an array a pool's sums are taken, else those of one disk.
+pub fn read(path: &Path, is_of_array: bool) -> Result<Option<Measured>, Error> {
     let mut bytes = Vec::new();
     let Ok(file) = File::open(path) else { return Ok(None) };
     // A pipe can be read once, and is the trace reader's.
@@ -96,17 +117,17 @@ pub fn read(path: &Path) -> Result<Option<Measured>, Error> {
     }
     file.take(READ_MAX).read_to_end(&mut bytes).map_err(|error| Error::reading(path, error))?;
     match std::str::from_utf8(&bytes) {
-        Ok(text) => from_text(text).map_err(|why| Error::input(path, why)),
+        Ok(text) => from_text(text, is_of_array).map_err(|why| Error::input(path, why)),
         Err(_) => Ok(None),
     }
 }
 
-fn from_text(text: &str) -> Result<Option<Measured>, String> {
+fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
         () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", named_columns(text, true)),
         () if holds_line(text, &["DEV", "tps"]) => ("sar", named_columns(text, false)),
-        () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text)),
+        () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text, is_of_array)),
         () if text.starts_with("\"(PDH-CSV") => ("perfmon", perfmon(text)?),
         () if text.lines().find(|line| is_diskstats(line)).is_some() => ("diskstats", diskstats(text)?),
         () => return Ok(None),
@@ -135,12 +156,22 @@ fn from_text(text: &str) -> Result<Option<Measured>, String> {
         }
         _ => String::new(),
     };
+    let is_of_pool = what == "zpool iostat" && !is_of_array && !holds_parts(text);
+    let whole = if is_of_pool {
+        ", which are those of the whole pool, here on one disk (name its --array, or record each disk with zpool iostat -v)"
+    } else {
+        ""
+    };
+    let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
+    let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
+    let busy = total(|one| one.busy) / total(|_| 1.0);
+    let seen = (mean_s > 0.0).then_some(Seen { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
     let note = format!(
-        "made of {what}'s sums of {device} over {}{length}{shortened}: where requests went, their order and their bunching can't be known, so \
+        "made of {what}'s sums of {device} over {}{length}{shortened}{whole}: where requests went, their order and their bunching can't be known, so \
          small ones were taken for random ones and large ones for streams",
         format::counted(sums.len() as u64, "interval")
     );
-    Ok(Some(Measured { workload, depth: None, note }))
+    Ok(Some(Measured { workload, depth: None, note, seen }))
 }
 
 fn holds_line(text: &str, words: &[&str]) -> bool {
@@ -150,14 +181,33 @@ fn holds_line(text: &str, words: &[&str]) -> bool {
     })
 }
 
-/// The workload of these intervals, and by which factor each was shortened.
+/// True if the rates of all intervals are about the same.
+fn is_steady(sums: &[Sums]) -> bool {
+    let seconds: f64 = sums.iter().map(|one| one.seconds).sum();
+    let is_about = |of: fn(&Sums) -> f64, whole: fn(&Sums) -> f64| {
+        let mean = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>() / seconds;
+        sums.iter().all(|one| (of(one) - mean(of)).abs() <= STEADY * mean(whole))
+    };
+    let (requests, bytes): (fn(&Sums) -> f64, fn(&Sums) -> f64) =
+        (|one| one.reads_per_s + one.writes_per_s, |one| one.read_bytes_per_s + one.written_bytes_per_s);
+    is_about(|one| one.reads_per_s, requests)
+        && is_about(|one| one.writes_per_s, requests)
+        && is_about(|one| one.read_bytes_per_s, bytes)
+        && is_about(|one| one.written_bytes_per_s, bytes)
+}
+
+/// The workload of these intervals, and by which factor each was shortened. How long somebody recorded says nothing of how long the load goes
+/// on: a steady one is taken for a day of it.
 fn workload(sums: &[Sums]) -> (String, f64) {
     let requests: f64 = sums.iter().map(|one| (one.reads_per_s + one.writes_per_s) * one.seconds).sum();
-    let factor = (MOST_REQUESTS / requests.max(1.0)).min(1.0);
-    let phases = sums.chunks(sums.len().div_ceil(PHASES)).map(|all| {
+    let is_steady = is_steady(sums);
+    let factor = if is_steady { 1.0 } else { (MOST_REQUESTS / requests.max(1.0)).min(1.0) };
+    let joined = if is_steady { sums.len() } else { sums.len().div_ceil(PHASES) };
+    let phases = sums.chunks(joined).map(|all| {
         let seconds: f64 = all.iter().map(|one| one.seconds).sum();
         let mean = |of: fn(&Sums) -> f64| all.iter().map(|one| of(one) * one.seconds).sum::<f64>() / seconds.max(1e-9);
-        let duration = format!("{}ms", (seconds * factor * 1000.0).round().max(1.0));
+        let lasts_s = if is_steady { DAY_S } else { seconds * factor };
+        let duration = format!("{}ms", (lasts_s * 1000.0).round().max(1.0));
         let part = |op: &str, rate: f64, bytes_per_s: f64| {
             if rate * seconds * factor < 0.5 {
                 return None;
@@ -179,7 +229,10 @@ fn workload(sums: &[Sums]) -> (String, f64) {
             false => parts.join("+"),
         }
     });
-    (phases.collect::<Vec<_>>().join(";"), factor)
+    let phases = phases.collect::<Vec<_>>();
+    let times = (FEWEST_REQUESTS / requests.max(1.0)) as usize;
+    let times = if is_steady { 1 } else { times.min(MOST_PHASES / phases.len()).max(1) };
+    (vec![phases.join(";"); times].join(";"), factor)
 }
 
 /// Intervals of each device, and means since the system was started, which are no interval's: they stand in the first report of iostat and
@@ -235,10 +288,16 @@ fn named_columns(text: &str, begins_with_means: bool) -> Devices {
             let written = of(&[("wkB/s", 1024.0), ("wMB/s", 1_048_576.0), ("wsec/s", 512.0), ("wr_sec/s", 512.0)]);
             // sar does not tell requests apart: as many of each as its bytes.
             let (all, tps) = ((read + written).max(1.0), of(&[("tps", 1.0)]));
+            let (reads, writes) = (of(&[("r/s", 1.0)]), of(&[("w/s", 1.0)]));
+            let waits = reads * of(&[("r_await", 0.001), ("await", 0.001)])
+                + writes * of(&[("w_await", 0.001), ("await", 0.001)])
+                + tps * of(&[("await", 0.001)]);
             let sums = Sums {
                 seconds: clock.seconds,
-                reads_per_s: of(&[("r/s", 1.0)]) + tps * read / all,
-                writes_per_s: of(&[("w/s", 1.0)]) + tps * written / all,
+                queue: if waits > 0.0 { waits } else { of(&[("aqu-sz", 1.0), ("avgqu-sz", 1.0)]) },
+                busy: of(&[("%util", 0.01)]),
+                reads_per_s: reads + tps * read / all,
+                writes_per_s: writes + tps * written / all,
                 read_bytes_per_s: read,
                 written_bytes_per_s: written,
             };
@@ -258,9 +317,19 @@ fn scaled(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().map(|value| value * f64::from(2_u32).powi(power))
 }
 
-fn zpool(text: &str) -> Devices {
+/// True of zpool iostat's reports with -v, in which the parts of a pool follow it, shifted to the right.
+fn holds_parts(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with(' ') && !line.contains("bandwidth"))
+}
+
+/// Parts of a pool that are no disks.
+const GROUPS: [&str; 10] =
+    ["mirror", "raidz", "draid", "spare", "replacing", "special", "dedup", "indirect", "logs", "cache"];
+
+/// The sums of each pool, or of each disk where they are told and no array is asked about.
+fn zpool(text: &str, is_of_array: bool) -> Devices {
     let is_header = |line: &str| line.contains("bandwidth");
-    let has_parts = text.lines().any(|line| line.starts_with(' ') && !is_header(line));
+    let has_parts = holds_parts(text);
     let (mut reports, mut clock) = (Reports::default(), Clock::default());
     // The first report of a recording ends where a name comes again. In a file the header begins a recording, unless it comes with each report,
     // as with -v. On a terminal it comes with each page, too, of which one report is lost.
@@ -270,9 +339,14 @@ fn zpool(text: &str) -> Devices {
         if is_header(line) && !is_first && !has_parts {
             (first, is_first) = (Vec::new(), true);
         }
-        // With -v the parts of a pool follow, shifted to the right: the pool's own line has their sum.
-        let words: Vec<&str> = if line.starts_with(' ') { Vec::new() } else { line.split_whitespace().collect() };
+        let words: Vec<&str> = line.split_whitespace().collect();
         let [name, _, _, rates @ ..] = words.as_slice() else { continue };
+        // The line of a pool has the sums of its parts.
+        let is_disk = line.starts_with(' ') && !GROUPS.iter().any(|group| name.starts_with(group));
+        let is_meant = if is_of_array || !has_parts { !line.starts_with(' ') } else { is_disk };
+        if !is_meant {
+            continue;
+        }
         let rates: Option<Vec<f64>> = rates.iter().map(|word| scaled(word)).collect();
         if let Some([reads, writes, read, written, ..]) = rates.as_deref() {
             is_first &= !first.contains(name);
@@ -285,6 +359,7 @@ fn zpool(text: &str) -> Devices {
                 writes_per_s: *writes,
                 read_bytes_per_s: *read,
                 written_bytes_per_s: *written,
+                ..Sums::default()
             };
             reports.add(name, is_first, sums);
         }
@@ -299,7 +374,7 @@ fn is_diskstats(line: &str) -> bool {
 
 /// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
 fn diskstats(text: &str) -> Result<Devices, String> {
-    let mut last: BTreeMap<String, [f64; 4]> = BTreeMap::new();
+    let mut last: BTreeMap<String, [f64; 6]> = BTreeMap::new();
     let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for line in text.lines() {
         clock.read(line);
@@ -308,7 +383,7 @@ fn diskstats(text: &str) -> Result<Devices, String> {
         if !is_diskstats(line) {
             continue;
         }
-        let is = [3, 7, 5, 9].map(|at| number(words[at]));
+        let is = [3, 7, 5, 9, 13, 12].map(|at| number(words[at]));
         if let Some(was) = last.insert((*name).into(), is) {
             let seconds = clock.seconds;
             let rate = |at: usize| (is[at] - was[at]).max(0.0) / if seconds > 0.0 { seconds } else { INTERVAL_S };
@@ -318,6 +393,9 @@ fn diskstats(text: &str) -> Result<Devices, String> {
                 writes_per_s: rate(1),
                 read_bytes_per_s: rate(2) * 512.0,
                 written_bytes_per_s: rate(3) * 512.0,
+                // Both in milliseconds.
+                queue: rate(4) / 1000.0,
+                busy: rate(5) / 1000.0,
             });
         }
     }
@@ -357,6 +435,8 @@ fn perfmon(text: &str) -> Result<Devices, String> {
                 "Disk Writes/sec" => one.writes_per_s = number(value),
                 "Disk Read Bytes/sec" => one.read_bytes_per_s = number(value),
                 "Disk Write Bytes/sec" => one.written_bytes_per_s = number(value),
+                "Avg. Disk Queue Length" => one.queue = number(value),
+                "% Idle Time" => one.busy = 1.0 - number(value) / 100.0,
                 _ => {}
             }
         }
@@ -441,7 +521,7 @@ fn fio(text: &str) -> Result<Measured, String> {
         job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1)
     };
     let depth = phases.iter().flatten().map(|job| number(job, "iodepth") * number(job, "numjobs")).max();
-    Ok(Measured { workload, depth, note })
+    Ok(Measured { workload, depth, note, seen: None })
 }
 
 fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, String> {
@@ -494,7 +574,7 @@ mod tests {
     use smrkit::workload::Workload;
 
     fn made(text: &str) -> Measured {
-        let made = from_text(text).unwrap().expect("recognised");
+        let made = from_text(text, false).unwrap().expect("recognised");
         Workload::parse(&made.workload).unwrap_or_else(|error| panic!("{}: {error}", made.workload));
         made
     }
@@ -504,8 +584,8 @@ mod tests {
         format!("{time}\n   8  0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0\n", reads * 16, writes * 1024)
     }
 
-    const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=60000ms\
-                         +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms";
+    const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=86400000ms\
+                         +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=86400000ms";
 
     #[test]
     fn reports_of_one_load_become_one_workload() {
@@ -525,15 +605,15 @@ mod tests {
                    \"11/28/2026 12:00:00.000\",\"20\",\"10\",\"163840\",\"5242880\"\n";
         assert_eq!(made(pdh).workload, PHASE);
         assert_eq!(made(&(look(1000, 5, 7) + &look(1060, 1205, 607))).workload, PHASE);
-        assert!(from_text(&look(1000, 5, 7)).unwrap_err().contains("append another"));
+        assert!(from_text(&look(1000, 5, 7), false).unwrap_err().contains("append another"));
         let sar = "12:00:01        DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util\n\
                    12:01:01        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n\
                    Average:        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n";
         assert_eq!(
             made(sar).workload,
-            "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms"
+            "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=86400000ms"
         );
-        assert!(from_text(&format!("{header}\n{idle}\n")).unwrap_err().contains("did nothing"));
+        assert!(from_text(&format!("{header}\n{idle}\n"), false).unwrap_err().contains("did nothing"));
     }
 
     #[test]
@@ -547,19 +627,14 @@ mod tests {
             ["1764435590", "1764435600", "1764435610"],
         ] {
             let made = made(&times.map(report).concat());
-            assert_eq!(made.workload.matches("duration=10000ms").count(), 4, "{}", made.workload);
             assert!(made.note.contains("2 intervals of 10 s"), "{}", made.note);
         }
         let untold = made(&[report(""), report("")].concat());
-        assert!(
-            untold.workload.contains("duration=60000ms") && untold.note.contains("taken for 60 s"),
-            "{}",
-            untold.note
-        );
+        assert!(untold.note.contains("taken for 60 s"), "{}", untold.note);
         let day = look(1_000_000, 5, 7) + &look(1_086_400, 1205, 607);
         assert!(made(&day).note.contains("1 interval of 24 h"), "{}", made(&day).note);
         let sar = "12:00:01 AM  DEV  tps  rkB/s  wkB/s\n12:10:01 AM  sda  10.00  0.00  5120.00\n\n";
-        assert!(made(sar).workload.contains("duration=600000ms"), "{}", made(sar).workload);
+        assert!(made(sar).note.contains("1 interval of 10 min"), "{}", made(sar).note);
     }
 
     #[test]
@@ -590,7 +665,7 @@ mod tests {
             format!("{header}{}  sda           -      -      0  {writes}      0   {}K\n", row(writes), writes * 512)
         };
         let with_parts = made(&[report(90), report(10), report(10)].concat());
-        assert!(with_parts.note.contains("tank over 2 intervals"), "{}", with_parts.note);
+        assert!(with_parts.note.contains("sda over 2 intervals"), "{}", with_parts.note);
     }
 
     #[test]
@@ -606,7 +681,7 @@ mod tests {
         }
         // Two hours without a report are that long.
         let gap = ["01:58:00", "01:59:00", "03:59:00", "04:00:00"].map(report).concat();
-        assert!(made(&gap).workload.contains("duration=7200000ms"), "{}", made(&gap).workload);
+        assert!(made(&gap).note.contains("3 intervals of 40.7 min"), "{}", made(&gap).note);
     }
 
     #[test]
@@ -618,11 +693,55 @@ mod tests {
             ..Sums::default()
         };
         let (text, factor) = workload(&[one(10.0), one(0.0)]);
-        assert_eq!((text.matches(';').count(), factor), (1, 1.0));
+        // 600 requests, again and again.
+        assert_eq!((text.matches(';').count(), factor), (2 * 66 - 1, 1.0));
         assert!(text.ends_with("random-read:interval=60000ms,duration=60000ms"), "{text}");
-        let (text, factor) = workload(&[one(100_000.0)]);
-        assert!((factor - MOST_REQUESTS / 6e6).abs() < 1e-9 && text.contains("duration=5000ms"), "{text}");
-        assert!(workload(&[one(1.0); 500]).0.matches(';').count() < PHASES);
+        let (text, factor) = workload(&[one(200_000.0), one(0.0)]);
+        assert!((factor - MOST_REQUESTS / 12e6).abs() < 1e-9 && text.contains("duration=2500ms"), "{text}");
+        let uneven: Vec<Sums> = (0..500).map(|nth| one(f64::from(nth % 50))).collect();
+        assert!(workload(&uneven).0.matches(';').count() < PHASES);
+    }
+
+    #[test]
+    fn a_steady_load_is_the_same_however_long_it_was_recorded() {
+        let table = |reads: f64, writes: f64| {
+            format!("Device r/s w/s rkB/s wkB/s\nsda {reads} {writes} {} {}\n\n", reads * 16.0, writes * 32.0)
+        };
+        // The first report tells the means since the start.
+        let iostat = |minutes: usize| made(&(table(1.0, 1.0) + &table(6.0, 20.0).repeat(minutes))).workload;
+        assert_eq!(iostat(5), iostat(180));
+        assert!(iostat(5).contains("duration=86400000ms") && !iostat(5).contains(';'), "{}", iostat(5));
+        let nightly = made(&(table(1.0, 1.0) + &table(6.0, 20.0).repeat(3) + &table(0.0, 400.0))).workload;
+        assert!(nightly.contains(';') && nightly.contains("duration=60000ms"), "{nightly}");
+    }
+
+    #[test]
+    fn how_long_requests_waited_is_read_where_it_is_told() {
+        let seen = |text: &str| made(text).seen.map(|seen| (seen.mean_ns / 1_000_000, (seen.busy * 1000.0).round()));
+        let iostat = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\nsda 10.00 40.00 20.00 30.00 120.00 380.00 9.99 99.80\n";
+        assert_eq!(seen(iostat), Some((290, 998.0)));
+        assert_eq!(seen("Device r/s rkB/s w/s wkB/s aqu-sz\nsda 10.00 40.00 30.00 120.00 4.00\n"), Some((100, 0.0)));
+        let sar = "12:00:01 DEV tps rkB/s wkB/s await %util\n12:01:01 sda 20.00 0.00 160.00 5.00 50.00\n";
+        assert_eq!(seen(sar), Some((5, 500.0)));
+        // 60 requests in a minute, 10 ms each.
+        let look = |reads: u64, weighted_ms: u64| {
+            format!("{reads}\n   8  0 sda {reads} 0 {} 0 0 0 0 0 0 {weighted_ms} {weighted_ms}\n", reads * 8)
+        };
+        assert_eq!(seen(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
+        assert_eq!(seen("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
+    }
+
+    #[test]
+    fn of_a_pool_the_busiest_disk_is_taken_or_all_of_it_for_an_array() {
+        let row = |name: &str, writes: u32| format!("{name}  -  -  0  {writes}  0  {writes}M\n");
+        let report = row("tank", 30) + &row("  raidz1-0", 30) + &row("    sda", 10) + &row("    sdb", 12);
+        let parts = format!("        capacity   operations   bandwidth\n{report}{report}");
+        let (disk, pool) = (made(&parts), from_text(&parts, true).unwrap().unwrap());
+        assert!(disk.note.contains("sums of sdb over") && disk.workload.contains("interval=83333333ns"), "{disk:?}");
+        assert!(pool.note.contains("sums of tank over"), "{}", pool.note);
+        let whole = format!("        capacity   operations   bandwidth\n{}{}", row("tank", 30), row("tank", 30));
+        assert!(made(&whole).note.contains("those of the whole pool") && made(&whole).note.contains("--array"));
+        assert!(!from_text(&whole, true).unwrap().unwrap().note.contains("whole pool"));
     }
 
     #[test]
@@ -635,7 +754,7 @@ mod tests {
         let filled = made("[fill]\nrw=write\nbs=1m\n[random]\nstonewall\nrw=randwrite\nbs=4k\ntime_based\n");
         assert_eq!((filled.workload.as_str(), filled.depth), ("random-write:size=4Ki,count=10M", Some(1)));
         assert!(filled.note.contains("fills the disk"), "{}", filled.note);
-        assert!(from_text("[a]\nrw=trim\n").unwrap_err().contains("rw=trim"));
+        assert!(from_text("[a]\nrw=trim\n", false).unwrap_err().contains("rw=trim"));
         assert_eq!(
             ["4k", "1M", "2GiB", "512", "x"].map(fio_bytes),
             [Some(4096), Some(1 << 20), Some(2 << 30), Some(512), None]
@@ -650,7 +769,7 @@ mod tests {
             "",
             "128166372003061629,usr,0,Read,7014609920,24576,41286\n",
         ] {
-            assert_eq!(from_text(text).unwrap(), None, "{text}");
+            assert_eq!(from_text(text, false).unwrap(), None, "{text}");
         }
     }
 }

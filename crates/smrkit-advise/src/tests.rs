@@ -19,6 +19,7 @@ use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
+use crate::sums::Seen;
 use crate::trial::Trial;
 use crate::words;
 use crate::{Buffer, Load, LoadKind, Need};
@@ -65,6 +66,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         is_even: true,
         is_endless: false,
         note: None,
+        seen: None,
         need: Need::default(),
         problems: Judged::new(&own, &against).problems,
         range: None,
@@ -177,7 +179,7 @@ fn the_answer_begins_with_yes_or_no_and_the_reason() {
     assert_eq!(begins(advice(1.0, 31)), (no, Verdict::Dropped, dropped.into()));
     let mut raid = advice(1.0, 8);
     raid.array = Some(ArrayFacts::new("raid5", Level::Raid5, None));
-    let by_raid = "Perhaps: a disk does not answer for 8 s. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.";
+    let by_raid = "Perhaps: a disk (tiny) does not answer for 8 s. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.";
     assert_eq!(begins(raid), (Answer::Perhaps, Verdict::DroppedByRaid, by_raid.into()));
     let mut refused = advice(1.0, 1);
     refused.present[0].own.refused = 993;
@@ -1010,8 +1012,13 @@ fn what_rests_on_an_empty_cache_or_disk_says_so_where_that_matters() {
 
 #[test]
 fn a_wait_that_no_buffer_bridges_is_a_miss() {
-    let recorder =
-        Buffer { bridges: Nanos(2 * S), is_read: false, name: "the recorder's buffer", harm: "pictures are lost" };
+    let recorder = Buffer {
+        bridges: Nanos(2 * S),
+        is_read: false,
+        name: "the recorder's buffer",
+        harm: "pictures are lost",
+        is_assumed: false,
+    };
     let waits = |read_s: u64, write_s: u64| {
         let mut one = advice(1.0, 1);
         one.need.buffers[1] = Some(recorder);
@@ -1024,12 +1031,211 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
     let text = "Yes: the longest request takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
     // A player beside it, whose reads have less time.
-    let player = Buffer { bridges: Nanos(S), is_read: true, name: "a player's buffer", harm: "the picture stops" };
+    let player = Buffer {
+        bridges: Nanos(S),
+        is_read: true,
+        name: "a player's buffer",
+        harm: "the picture stops",
+        is_assumed: false,
+    };
     let mut both = advice(1.0, 1);
     both.need.buffers = [Some(player), Some(recorder)];
     (both.present[0].own.longest_read_ns, both.present[0].own.longest_write_ns) = (2 * S, 3 * S);
     let text = "No: a player's buffer bridges 1 s, and the longest request takes 2 s, so that the picture stops.";
     assert_eq!(said(both, "").2, text);
+}
+
+#[test]
+fn a_limit_that_was_only_assumed_is_no_reason_for_a_no() {
+    let waits = |longest_ms: u64, is_assumed| {
+        let buffer = Buffer {
+            bridges: Nanos(S),
+            is_read: true,
+            name: "a player's buffer",
+            harm: "the picture stops",
+            is_assumed,
+        };
+        let mut one = advice(1.0, 1);
+        one.need.buffers[0] = Some(buffer);
+        one.present[0].own.longest_read_ns = longest_ms * 1_000_000;
+        one.remedies.push(cmr(Effect::Fixes, run(1e6, 0)));
+        answered(one)
+    };
+    let near = waits(1010, true);
+    assert_eq!((near.answer, near.verdict), (Answer::Perhaps, Verdict::Depends));
+    let text = "Perhaps: now and then a request takes up to 1.01 s. That a player's buffer bridges 1 s is assumed; if yours bridges less than \
+                that, the picture stops.";
+    assert_eq!(near.text.lines().next().unwrap(), text);
+    assert!(near.actions[0].what.starts_with("Look up how long a player's buffer lasts"), "{:?}", near.actions);
+    assert_eq!([waits(1010, false), waits(2100, true)].map(|one| one.verdict), [Verdict::Misses; 2]);
+}
+
+#[test]
+fn no_is_said_only_if_the_better_end_fails_as_well() {
+    let at_best = |best: f64, multiple: f64| {
+        let mut one = amount(multiple, 18e9);
+        one.ends = vec![end(true, run(0.5e6, 1)), end(false, run(best, 1))];
+        said(one, "")
+    };
+    // A CMR disk does 5 MB/s, the drive 1 MB/s, or at best 3.
+    let text = "Perhaps: some figures of tiny are estimates, and only at their best it is not more than twice as slow as a CMR disk.";
+    assert_eq!(at_best(3e6, 5.0), (Answer::Perhaps, Verdict::Depends, text.into()));
+    assert_eq!(at_best(2.4e6, 5.0).1, Verdict::Slow);
+    // Requests at times of their own, of which more come than the drive takes.
+    let behind = |is_filling: bool| {
+        let mut one = open(9.0);
+        one.present[0].own.falls_behind = true;
+        let full_in_s = is_filling.then_some(500.0);
+        one.ends = vec![end(false, Trajectory { arrivals_ns: 100 * S, full_in_s, ..run(1e6, 1) })];
+        said(one, "")
+    };
+    let text = "Perhaps: some figures of tiny are estimates, and only at their best it can keep up.";
+    assert_eq!(behind(false), (Answer::Perhaps, Verdict::Depends, text.into()));
+    assert_eq!(behind(true).1, Verdict::FallsBehind, "what comes once its cache is full is not known");
+    let mut dropping = advice(1.0, 31);
+    dropping.ends = vec![end(true, run(0.9e6, 44)), end(false, run(1.1e6, 12))];
+    assert!(said(dropping, "Perhaps").2.ends_with("only at their best the system would drop no disk."));
+}
+
+#[test]
+fn what_was_measured_and_is_not_explained_is_held_up_elsewhere() {
+    let measured = |seen_ms: u64, is_conventional, busy| {
+        let mut one = open(1.0);
+        one.system.is_conventional = is_conventional;
+        one.present[0].own.mean_ns = 4_000_000;
+        one.seen = Some(Seen { tool: "iostat", mean_ns: seen_ms * 1_000_000, busy });
+        answered(one)
+    };
+    let one = measured(380, true, 0.998);
+    assert_eq!((one.answer, one.verdict), (Answer::No, Verdict::Elsewhere));
+    let lines: Vec<&str> = one.text.lines().collect();
+    let text = "No, it is not the shingling: your iostat shows requests that wait 380 ms on average on a disk that was 100 % busy, which this load \
+                alone does not explain: 4 ms on average on tiny.";
+    assert_eq!(lines[0], text);
+    assert!(lines[3].starts_with("What to do: look for sectors") && lines[3].contains("dmesg"), "{}", one.text);
+    let full = measured(380, false, 0.0);
+    assert!(full.text.starts_with("No: your iostat shows") && full.text.contains("let it rest"), "{}", full.text);
+    let usual = measured(45, true, 0.5);
+    assert_eq!(usual.verdict, Verdict::Conventional);
+    assert!(usual.text.contains("Your iostat shows requests that wait 45 ms on average on a disk that was 50 % busy."));
+    let mut behind = open(9.0);
+    (behind.present[0].own.falls_behind, behind.seen) = (true, full.seen);
+    assert!(said(behind, "How fast").2.ends_with("380 ms on average, as on a drive whose cache is full."));
+}
+
+#[test]
+fn what_comes_again_before_the_drive_has_cleaned_up_takes_longer() {
+    let again = |within_h: u64, every_h: u64| {
+        let hours = |hours: u64| Some(Nanos(hours * 3_600 * S));
+        let need = Need { within: hours(within_h), every: hours(every_h), ..Need::default() };
+        // It takes 9 GB at once, and 18 GB are written in 5 h, or in 10 h with a full cache.
+        let budget = Budget {
+            at_once_bytes: Some(9_000_000_000),
+            after_bytes_per_s: Some(5e5),
+            for_ever_bytes_per_s: Some(5e5),
+            ..Budget::default()
+        };
+        said(Advice { need, budget: Some(budget), ..amount(9.0, 18e9) }, "")
+    };
+    let text = "Yes: a backup by restic takes 5 h of the 12 h that you have, and each later one 10 h, since the drive has not cleaned up by then.";
+    assert_eq!(again(12, 24).2, text);
+    assert_eq!(again(8, 24).1, Verdict::Misses);
+}
+
+#[test]
+fn use_beside_a_rebuild_is_judged_by_how_long_that_takes() {
+    let used = |multiple: f64, hours: u64, within_h: Option<u64>| {
+        let mut one = advice(1.0, 1);
+        let rebuilt = |hours: u64| Some(RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 1, disk_bytes: 1 });
+        one.rebuild = Some(RebuildSpec::parse("rebuild").unwrap());
+        one.array = Some(ArrayFacts::new("raid5", Level::Raid5, one.rebuild));
+        one.system.array = Some("raid5:disks=3".into());
+        one.need.within = within_h.map(|hours| Nanos(hours * 3600 * S));
+        one.present[0].load = LoadKind::Unused;
+        (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (rebuilt(8), rebuilt(8));
+        let mut used = Present { load: LoadKind::Light, ..advice(multiple, 8).present.remove(0) };
+        (used.own.rebuild, used.conventional.rebuild) = (rebuilt(hours), rebuilt(8));
+        used.against.rebuild = Some(hours as f64 / 8.0);
+        one.present.push(used);
+        one.hardest = 1;
+        one.ends = vec![end(true, Trajectory { rebuild: rebuilt(32), ..run(1e6, 1) })];
+        said(one, "")
+    };
+    // Requests beside it wait nine times as long.
+    let text = "Perhaps: a disk (tiny) does not answer for 8 s. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.";
+    assert_eq!(used(9.0, 10, None), (Answer::Perhaps, Verdict::DroppedByRaid, text.into()));
+    let text = "No, unless nobody uses raid5:disks=3 of tiny until the rebuild is over: then it takes 8 h (8 to 32 h), in light use 5 times as \
+                long as on CMR disks.";
+    assert_eq!(used(9.0, 40, None).2.replace("a CMR disk", "CMR disks"), text);
+    let text = "No, unless nobody uses raid5:disks=3 of tiny until the rebuild is over: then it takes 8 h (8 to 32 h) of the 24 h that you have, \
+                in light use 40 h.";
+    assert_eq!(used(9.0, 40, Some(24)).2, text);
+}
+
+#[test]
+fn a_range_stands_beside_the_load_under_which_it_was_run() {
+    let mut one = advice(1.0, 1);
+    let rebuilt = |hours: u64| Some(RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 1, disk_bytes: 1 });
+    one.rebuild = Some(RebuildSpec::parse("rebuild").unwrap());
+    one.present[0].load = LoadKind::Unused;
+    (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (rebuilt(9), rebuilt(9));
+    let mut used = advice(1.0, 1).present.remove(0);
+    (used.own.rebuild, used.conventional.rebuild) = (rebuilt(60), rebuilt(40));
+    one.present.push(used);
+    one.hardest = 1;
+    one.ends = vec![end(true, Trajectory { rebuild: rebuilt(70), ..run(1e6, 1) })];
+    assert!(
+        said(one, "How long")
+            .2
+            .starts_with("How long: 9 h while nobody uses it, 2.5 days (2.5 to 2.92 days) under your load")
+    );
+}
+
+#[test]
+fn a_rate_that_was_not_found_is_told_as_more() {
+    let budget = Budget { for_ever_bytes_per_s: Some(256e6), ..Budget::default() };
+    let one = answered(Advice { budget: Some(budget), ..open(1.0) });
+    assert_eq!(words::budget(&one).unwrap(), "How much: it keeps up with more than 200 times as much (1 MB/s).");
+}
+
+#[test]
+fn software_that_cannot_write_zones_is_not_told_to() {
+    let whats = |asked_use: Option<&str>, array: Option<&str>| {
+        let mut one = advice(1.0, 1);
+        one.present[0].own.refused = 993;
+        one.asked_use = asked_use.map(str::to_string);
+        one.array = array.map(|name| ArrayFacts::new(name, Level::named(name).unwrap(), None));
+        one.remedies.push(remedy(ChangeKind::HostLayer, "dm-zoned", Effect::Fixes, run(1e6, 1), times(1.0)));
+        let one = answered(one);
+        let table = screen::text(&one, Screen::default());
+        assert!(table.contains("CMR disks") && !table.contains("as it is"), "{table}");
+        assert_eq!(screen::comparison(std::slice::from_ref(&one)).rows[0][2], "refused");
+        one.actions
+            .iter()
+            .map(|action| action.what.split([' ', ':']).take(3).collect::<Vec<_>>().join(" "))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(whats(None, None), ["Put on it", "Put dm-zoned on", "Use CMR disks"]);
+    for (asked_use, array) in [(Some("zfs-receive"), None), (None, Some("raidz1")), (None, Some("raid5"))] {
+        assert_eq!(whats(asked_use, array), ["Put dm-zoned on", "Use CMR disks"]);
+    }
+}
+
+#[test]
+fn a_need_that_no_hard_disk_meets_is_called_that() {
+    let mut one = amount(1.0, 2e12);
+    one.need.within = Some(Nanos(3_600 * S));
+    one.system.is_conventional = true;
+    let text = "Why: 2 TB in 60 min are 556 MB/s, which no hard disk does.";
+    assert_eq!(said(one, "Why").2, text);
+    let mut hopeless = advice(9.0, 1);
+    hopeless.need.keep = Some(Nanos(10_000_000));
+    (hopeless.present[0].own.p99_ns, hopeless.present[0].conventional.p99_ns) = (90_000_000, 20_000_000);
+    hopeless.remedies = vec![
+        remedy(ChangeKind::Trim, "trimmed", Effect::Helps, run(1e6, 1), times(1.0)),
+        cmr(Effect::Helps, run(9e6, 1)),
+    ];
+    assert_eq!(answered(hopeless).actions[0].what, "Use an SSD");
 }
 
 #[test]

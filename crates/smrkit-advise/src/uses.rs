@@ -181,7 +181,10 @@ impl AskedUse {
     pub fn buffers(&self) -> [Option<Buffer>; 2] {
         let all = || {
             self.all().filter_map(|asked| match asked.info.pace {
-                Pace::Own(Some(buffer)) => Some(Buffer { bridges: asked.values(1.0).time("buffer"), ..buffer }),
+                Pace::Own(Some(buffer)) => {
+                    let is_assumed = !asked.given.iter().any(|(key, _)| *key == "buffer");
+                    Some(Buffer { bridges: asked.values(1.0).time("buffer"), is_assumed, ..buffer })
+                }
                 _ => None,
             })
         };
@@ -618,6 +621,7 @@ pub static USES: &[Use] = &[
             is_read: false,
             name: "the recorder's buffer",
             harm: "pictures are lost",
+            is_assumed: true,
         })),
         work: Work::Workload(|of| {
             let lasts = of.lasting(24.0);
@@ -648,6 +652,7 @@ pub static USES: &[Use] = &[
             is_read: false,
             name: "the client's cache",
             harm: "the download stops meanwhile",
+            is_assumed: true,
         })),
         work: Work::Workload(|of| {
             let lasts = of.lasting(2.0);
@@ -674,6 +679,7 @@ pub static USES: &[Use] = &[
             is_read: true,
             name: "a player's buffer",
             harm: "the picture stops meanwhile",
+            is_assumed: true,
         })),
         work: Work::Workload(|of| {
             let lasts = of.lasting(2.0);

@@ -13,10 +13,15 @@ use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Rem
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{ALIKE, Effect, FULL, SHORT_NS, Trajectory};
+use crate::measured::Known;
 use crate::uses;
 
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
 const SMALL_BYTES: f64 = 131_072.0;
+/// Bytes a second that no hard disk does (assumption).
+const FASTEST: f64 = 350e6;
+/// Up to as many times the load as is asked for it is told how much the drive keeps up with.
+const MANY: f64 = 200.0;
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
 /// What a trim of free room costs, and what does not pass it on.
@@ -158,7 +163,8 @@ fn headline(advice: &Advice) -> String {
             format::nanos(own.longest_command_ns)
         ),
         Verdict::DroppedByRaid => format!(
-            "Perhaps: a disk does not answer for {}. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.",
+            "Perhaps: a disk ({}) does not answer for {}. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.",
+            advice.system.drive,
             format::nanos(own.longest_command_ns)
         ),
         // The time has no limit but that of conventional disks.
@@ -167,14 +173,35 @@ fn headline(advice: &Advice) -> String {
         }
         Verdict::Slow => match quiet_pace(advice) {
             Some(pace) => format!(
-                "No, unless nobody uses the array until the {} is over: then it takes {pace}, in light use {} as long as on {disks}.",
+                "No, unless nobody uses {who} until the {} is over: then it takes {pace}{}, in light use {} as long as on {disks}.",
                 work(advice),
+                range(advice),
                 times(multiple(advice, present))
             ),
             None => format!("No: {}.", slower(advice)),
         },
+        Verdict::Elsewhere => {
+            let not = if advice.system.is_conventional { ", it is not the shingling" } else { "" };
+            format!(
+                "No{not}: your {}, which this load alone does not explain: {} on {who}.",
+                seen(advice).unwrap_or_default(),
+                pace(advice, own)
+            )
+        }
         Verdict::Depends if let Some(trimmed) = advice.decided_by_trim() => trimmed_or_not(advice, trimmed),
-        Verdict::Depends => match advice.disputed() {
+        Verdict::Depends
+            if advice.misses_an_assumption()
+                && let Some(buffer) = advice.need.scarcest_buffer(own) =>
+        {
+            format!(
+                "Perhaps: now and then a request takes up to {}. That {} bridges {} is assumed; if yours bridges less than that, {}.",
+                format::nanos(buffer.longest_ns(own)),
+                buffer.name,
+                format::nanos(buffer.bridges.0),
+                buffer.harm
+            )
+        }
+        Verdict::Depends => match contradicted(advice) {
             Some(known) => format!(
                 "Perhaps: simulated {who} does as well as {disks}, but {} was measured by others ({}).",
                 known.told, known.source
@@ -185,6 +212,11 @@ fn headline(advice: &Advice) -> String {
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
     }
+}
+
+/// What others have measured, where that alone is in the way of a yes: it is the headline then.
+fn contradicted(advice: &Advice) -> Option<&'static Known> {
+    advice.disputed().filter(|_| advice.verdict == Verdict::Depends && !advice.problems.any())
 }
 
 /// The pace of a rebuild while nobody uses the array, if use alone is the problem.
@@ -293,6 +325,14 @@ fn need(advice: &Advice) -> String {
         (true, Some(keep), ..) if keeps => {
             format!("No: one request in a hundred waits longer than the {} that you allow.{too}", limit(keep))
         }
+        (true, _, Some(within), _) if let Some(pace) = quiet_pace(advice) => format!(
+            "No, unless nobody uses {} until the {} is over: then it takes {pace}{} of the {} that you have, in light use {}.",
+            system(advice),
+            work(advice),
+            range(advice),
+            limit(within),
+            format::seconds(seconds)
+        ),
         (true, _, Some(within), _) if seconds > within.as_secs() => {
             format!("No: {} takes longer than the {} that you have.{too}", what(advice), limit(within))
         }
@@ -301,7 +341,8 @@ fn need(advice: &Advice) -> String {
             format!("No: {} {done} when the next one begins after {}.{too}", what(advice), limit(every))
         }
         (false, _, Some(within), _) => {
-            format!("Yes: {} takes {} of the {} that you have.", what(advice), format::seconds(seconds), limit(within))
+            let (what, time) = (what(advice), format::seconds(seconds));
+            format!("Yes: {what} takes {time} of the {} that you have{}.", limit(within), later(advice, seconds))
         }
         (false, _, _, Some(every)) => {
             // Where work comes again before that, the drive keeps up without it.
@@ -310,7 +351,7 @@ fn need(advice: &Advice) -> String {
                 None if advice.system.cleans && !advice.is_tried => {
                     ", if the drive has cleaned up by then, which is tried now".into()
                 }
-                None => String::new(),
+                None => later(advice, seconds),
             };
             let time = format::seconds(seconds);
             format!("Yes: {} takes {time} of the {} until the next{rest}.", what(advice), limit(every))
@@ -327,6 +368,23 @@ fn need(advice: &Advice) -> String {
     }
 }
 
+/// What each later turn takes, where the drive has not cleaned up by then.
+fn later(advice: &Advice, seconds: f64) -> String {
+    advice.later_s(&advice.judged().own, seconds).map_or(String::new(), |later| {
+        format!(", and each later one {}, since the drive has not cleaned up by then", format::seconds(later))
+    })
+}
+
+/// What was measured of the disk under this load.
+fn seen(advice: &Advice) -> Option<String> {
+    let seen = advice.seen?;
+    let busy = match seen.busy > 0.0 {
+        true => format!(" on a disk that was {} busy", share(seen.busy, 1.0)),
+        false => String::new(),
+    };
+    Some(format!("{} shows requests that wait {} on average{busy}", seen.tool, format::nanos(seen.mean_ns)))
+}
+
 /// What may be at an end of the drive's range.
 fn doubt(advice: &Advice) -> String {
     let worst = advice.ends.iter().find(|end| end.worse);
@@ -337,6 +395,8 @@ fn doubt(advice: &Advice) -> String {
             "at their worst it does not do what you need".into()
         }
         _ if advice.judged().own.falls_behind => "only at their best it can keep up".into(),
+        _ if advice.problems.dropped_30s => "only at their best the system would drop no disk".into(),
+        (false, true) => format!("only at their best it is not more than twice as slow as {}", disks(advice)),
         _ if drops => "they may be such that the system would drop a disk".into(),
         _ if worst.is_some_and(|end| end.trajectory.falls_behind) => "at their worst it can't keep up".into(),
         _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
@@ -386,6 +446,11 @@ fn figures(advice: &Advice) -> String {
     } else {
         String::new()
     };
+    // A cache that is full now was found empty by the simulated load.
+    let is_as_if_full = !advice.system.is_conventional && (own.falls_behind || advice.is_held_up_elsewhere());
+    let as_if_full = if is_as_if_full { ", as on a drive whose cache is full" } else { "" };
+    let told = seen(advice).filter(|_| advice.verdict != Verdict::Elsewhere);
+    let measured = told.map_or(String::new(), |seen| format!(" Your {seen}{as_if_full}."));
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
             let asked = rate(own.asked_bytes_per_s());
@@ -393,7 +458,7 @@ fn figures(advice: &Advice) -> String {
             let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
             format!(
                 "How fast: {when}this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an \
-                 hour takes it {}.",
+                 hour takes it {}.{measured}",
                 format::seconds(hours * 3600.0)
             )
         }
@@ -405,10 +470,11 @@ fn figures(advice: &Advice) -> String {
                 format::nanos(conventional.longest_stall_ns)
             ));
             format!(
-                "How fast: a request takes {} on average{range}, one in a hundred {} or more, the longest {}{usual}.",
+                "How fast: a request takes {} on average{range}, one in a hundred {} or more, the longest {}{usual}.{}",
                 format::nanos(own.mean_ns),
                 format::nanos(own.p99_ns),
-                format::nanos(own.longest_stall_ns)
+                format::nanos(own.longest_stall_ns),
+                measured
             )
         }
         Measure::Seconds => {
@@ -453,12 +519,17 @@ fn rebuild(advice: &Advice) -> String {
     let range = range(advice);
     let times = advice.present.iter().map(|present| {
         let when = match present.load {
-            LoadKind::Unused => " while nobody uses it",
-            LoadKind::Light => " in light use (20 small requests a second)",
-            LoadKind::Asked => " under your load",
+            LoadKind::Unused => " while nobody uses it".to_string(),
+            LoadKind::Light => " in light use (20 small requests a second)".into(),
+            LoadKind::Asked if advice.is_open() => " under your load".into(),
+            LoadKind::Asked => {
+                let s = present.own.elapsed_ns as f64 / 1e9;
+                format!(" under your load, which goes on at {}", rate(present.own.bytes as f64 / s.max(1e-9)))
+            }
         };
         let time = advice.seconds(&present.own).map_or("it does not end".into(), format::seconds);
-        format!("{time}{}{when}", if present.load == LoadKind::Unused { range.as_str() } else { "" })
+        // The ends of the range were run under one of the loads.
+        format!("{time}{}{when}", if std::ptr::eq(present, advice.calm()) { range.as_str() } else { "" })
     });
     let times = times.collect::<Vec<_>>().join(", ");
     let beside = |who: &str, all: &[Present], of: fn(&Present) -> &Trajectory| {
@@ -484,6 +555,16 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let present = advice.judged();
     let own = &present.own;
     let is_slow = multiple(advice, present) > ALIKE || advice.answer == Answer::No;
+    // Faster than the outer tracks of any disk that is sold (assumption).
+    let asked = advice.need.within.zip(advice.whole_bytes).map(|(within, whole)| (whole, whole / within.as_secs()));
+    if let Some((whole, asked)) = asked.filter(|(_, asked)| *asked > FASTEST * own.disks as f64) {
+        let within = advice.need.within.map_or(String::new(), |within| format::nanos(within.0));
+        return format!("{} in {within} are {}, which no hard disk does", format::bytes(whole), rate(asked));
+    }
+    if advice.verdict == Verdict::Elsewhere {
+        let cache = if advice.system.is_conventional { "" } else { "the drive's cache was full before this, or " };
+        return format!("{cache}something else than this load holds the disk up");
+    }
     if advice.system.is_conventional {
         let busy =
             if own.idle_share < 0.05 { "the disk is busy with seeks and transfers all the time, and " } else { "" };
@@ -497,6 +578,10 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     }
     if let Some(spec) = advice.rebuild {
         return match (spec.order, spec.task) {
+            (_, Task::Scrub) if own.longest_command_ns > SHORT_NS => {
+                "a scrub reads, which needs no cleaning, but the other requests fill the disks' caches, and commands wait while these are emptied"
+                    .into()
+            }
             (_, Task::Scrub) => "a scrub reads, and reads need no cleaning".into(),
             (RebuildOrder::Scattered { .. }, _) if is_slow => {
                 "a resilver writes records here and there, and the drive has to rewrite whole bands for them".into()
@@ -514,6 +599,12 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     if let Some(after_s) = own.full_after_s {
         let when = format::seconds(after_s);
         return match is_slow {
+            // Nothing but the map of its cache, which it writes now and then, makes a drive wait for itself.
+            true if own.cache_full_at_s.is_none() && !own.falls_behind && multiple(advice, present) <= ALIKE => {
+                format!(
+                    "no request waits for {who}, but now and then one does while the drive writes the map of its cache"
+                )
+            }
             true => format!(
                 "the cache on the drive's platters is full after about {when} of this, and from then on requests wait while the drive \
                  moves what is in it to its place"
@@ -563,6 +654,17 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
 fn what_to_do(advice: &Advice) -> Option<String> {
     if matches!(advice.answer, Answer::Yes | Answer::Unknown) {
         return None;
+    }
+    if advice.verdict == Verdict::Elsewhere {
+        let rest = if advice.system.is_conventional {
+            "look"
+        } else {
+            "let it rest for some hours; if that does not help, look"
+        };
+        return Some(format!(
+            "What to do: {rest} for sectors that are pending or reallocated (smartctl -A /dev/sdX), link errors (dmesg), and other programs \
+             that use the disk (iotop)."
+        ));
     }
     if advice.verdict == Verdict::Overloaded {
         return Some(
@@ -655,10 +757,8 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors of firmware are not modelled".into());
     }
-    // Where it disagrees it is the headline of what depends on it.
-    let is_headline = advice.verdict == Verdict::Depends && advice.disputed().is_some();
     let asked = advice.asked_work();
-    if let Some(known) = asked.known().filter(|_| !is_headline) {
+    if let Some(known) = asked.known().filter(|_| contradicted(advice).is_none()) {
         grounds.push(format!("{} was measured by others ({})", known.told, known.source));
     }
     grounds.extend(asked.known_of_its_kind().map(|known| {
@@ -683,6 +783,10 @@ pub fn budget(advice: &Advice) -> Option<String> {
             }
             _ => "",
         };
+        // No more than that was tried.
+        if lasting > MANY * asked {
+            return Some(format!("How much: it keeps up with more than {MANY} times as much ({}).{but}", rate(asked)));
+        }
         return Some(format!(
             "How much: it keeps up with {} of this load for as long as you like; the load asks for {}.{but}",
             rate(lasting),
@@ -743,28 +847,42 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     let mut add =
         |what: String, cost: &str, command: Option<String>| actions.push(Action { what, cost: cost.into(), command });
     if advice.verdict == Verdict::Refused {
-        add(
-            "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, or smrkit's SMRfs".into(),
-            "the disk is set up anew",
-            None,
-        );
+        let is_receive = advice.asked_use.as_deref().is_some_and(|asked| asked.starts_with("zfs"));
+        let software = match advice.array.map(|array| array.software) {
+            Some(Software::Md) => Some("md"),
+            Some(Software::Zfs) => Some("ZFS"),
+            None => is_receive.then_some("ZFS"),
+        };
+        if software.is_none() {
+            add(
+                "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, or smrkit's SMRfs".into(),
+                "the disk is set up anew",
+                None,
+            );
+        }
         let does =
             |remedy: &&Remedy| remedy.kind == ChangeKind::HostLayer && remedy.problems.is_some_and(|left| !left.any());
         if let Some(run) = advice.remedies.iter().find(does).and_then(|remedy| remedy.trajectory.as_ref()) {
-            let what = format!("Put dm-zoned on it, below any file system: {}", brought(advice, run));
+            let below = software.unwrap_or("any file system");
+            let what = format!("Put dm-zoned on it, below {below}: {}", brought(advice, run));
             add(
                 what,
                 "the disk is set up anew; dm-zoned has a cache on the disk that it cleans in the background",
                 None,
             );
         }
-        add("Use CMR disks".into(), "other disks", None);
+        let why = software.map_or(String::new(), |name| format!(": {name} can't write a host-managed disk itself"));
+        add(format!("Use CMR disks{why}"), "other disks", None);
         return actions;
     }
     let trims = advice.decided_by_trim().is_some();
     if advice.verdict == Verdict::Depends && !trims {
         let usual = brought(advice, &advice.calm().conventional);
-        add(format!("Measure yours, or use CMR disks to be sure: {usual}"), "time, or other disks", None);
+        let yours = match advice.need.scarcest_buffer(&advice.judged().own).filter(|_| advice.misses_an_assumption()) {
+            Some(buffer) => format!("Look up how long {} lasts, and ask again with buffer=TIME", buffer.name),
+            None => "Measure yours".into(),
+        };
+        add(format!("{yours}, or use CMR disks to be sure: {usual}"), "time, or other disks", None);
     }
     if !advice.problems.any() {
         return actions;
@@ -1010,8 +1128,11 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
         remedy.rank().is_some()
             && (remedy.kind != ChangeKind::WriteSize || best.is_some_and(|best| std::ptr::eq(best, *remedy)))
     };
-    let (enough, rest): (Vec<&Remedy>, Vec<&Remedy>) =
+    let (enough, mut rest): (Vec<&Remedy>, Vec<&Remedy>) =
         advice.remedies.iter().filter(is_best).partition(|remedy| remedy.rank() < Some(2));
+    // Where no hard disk does what is needed, what only helps comes after that.
+    let is_hopeless = advice.misses(&advice.judged().conventional);
+    rest.sort_by_key(|remedy| !(is_hopeless && remedy.kind == ChangeKind::Conventional));
     enough.into_iter().chain(rest)
 }
 
