@@ -11,6 +11,7 @@ use std::path::Path;
 use smrkit::error::Error;
 use smrkit::quantity::exact_bytes;
 use smrkit_report::format;
+use smrkit_trace::{in_utf8, is_diskstats};
 
 /// A workload made of what was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,8 +117,8 @@ pub fn read(path: &Path, is_of_array: bool) -> Result<Option<Measured>, Error> {
         return Ok(None);
     }
     file.take(READ_MAX).read_to_end(&mut bytes).map_err(|error| Error::reading(path, error))?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => from_text(text, is_of_array).map_err(|why| Error::input(path, why)),
+    match String::from_utf8(in_utf8(bytes)) {
+        Ok(text) => from_text(text.trim_start_matches('\u{feff}'), is_of_array).map_err(|why| Error::input(path, why)),
         Err(_) => Ok(None),
     }
 }
@@ -129,7 +130,7 @@ fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> 
         () if holds_line(text, &["DEV", "tps"]) => ("sar", named_columns(text, false)),
         () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text, is_of_array)),
         () if text.starts_with("\"(PDH-CSV") => ("perfmon", perfmon(text)?),
-        () if text.lines().find(|line| is_diskstats(line)).is_some() => ("diskstats", diskstats(text)?),
+        () if text.lines().any(|line| is_diskstats(line.as_bytes())) => ("diskstats", diskstats(text)?),
         () => return Ok(None),
     };
     let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
@@ -367,11 +368,6 @@ fn zpool(text: &str, is_of_array: bool) -> Devices {
     reports.told()
 }
 
-fn is_diskstats(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    words.len() >= 14 && words.iter().enumerate().all(|(at, word)| at == 2 || word.parse::<u64>().is_ok())
-}
-
 /// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
 fn diskstats(text: &str) -> Result<Devices, String> {
     let mut last: BTreeMap<String, [f64; 6]> = BTreeMap::new();
@@ -380,7 +376,7 @@ fn diskstats(text: &str) -> Result<Devices, String> {
         clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, _, name, ..] = words.as_slice() else { continue };
-        if !is_diskstats(line) {
+        if !is_diskstats(line.as_bytes()) {
             continue;
         }
         let is = [3, 7, 5, 9, 13, 12].map(|at| number(words[at]));
@@ -768,6 +764,7 @@ mod tests {
             "1,2,3\n",
             "",
             "128166372003061629,usr,0,Read,7014609920,24576,41286\n",
+            " r  b   swpd   free   buff  cache   si   so    bi    bo\n 1  0  0 9 1 1  0    0     1     2    3    4  5  6 89  0  0\n",
         ] {
             assert_eq!(from_text(text, false).unwrap(), None, "{text}");
         }

@@ -372,7 +372,7 @@ impl DemandOptions {
 pub fn trace(path: &Path, how: &Conditions) -> Result<Box<dyn Demand>, Error> {
     let options =
         OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
-    Ok(Box::new(TraceDemand::new(path, options, how.volume)?))
+    Ok(Box::new(TraceDemand::new(path, options, how.volume.clone())?))
 }
 
 /// Conditions of a run: how requests come, what they find, and how a trace is read.
@@ -397,8 +397,8 @@ pub struct Conditions {
     /// Requests served before counting begins: N, or until cleaning has settled.
     #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
     pub warmup: Warmup,
-    /// Volume of the trace, or all laid end to end.
-    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
+    /// Volume of the trace by its number or name, or all laid end to end.
+    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|NAME|all")]
     pub volume: VolumeChoice,
     /// Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default:
     /// auto].

@@ -13,7 +13,8 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
 use smrkit::request::{InMemory, Request};
 use smrkit::stats::outcome::Replayed;
-use smrkit_trace::parquet::requests::{NoRequest, ROWS, TIMES, append, numbers};
+use smrkit_trace::parquet::NO_TIMES;
+use smrkit_trace::parquet::requests::{NoRequest, ROWS, TableColumns, numbers};
 
 use crate::error::Raised;
 
@@ -21,7 +22,7 @@ const NAME: &str = "requests";
 
 /// The requests of a table.
 #[pyclass(frozen)]
-pub struct Requests(Arc<[Request]>);
+pub struct Requests(TableDemand);
 
 #[pymethods]
 impl Requests {
@@ -36,37 +37,43 @@ impl Requests {
             }
             Err(_) => of_stream(table)?,
         };
-        Ok(Requests(requests(&batches, &schema).raised(py)?.into()))
+        Ok(Requests(demand(&batches, &schema).raised(py)?))
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.requests.len()
     }
 }
 
 impl Requests {
     /// The requests.
     pub fn rows(&self) -> &[Request] {
-        &self.0
+        &self.0.requests
     }
 
     /// The demand.
     pub fn demand(&self) -> Arc<dyn Demand> {
-        Arc::new(TableDemand(Arc::clone(&self.0)))
+        Arc::new(self.0.clone())
     }
 }
 
 /// The requests on a disk that has room for all of them.
-struct TableDemand(Arc<[Request]>);
+#[derive(Clone)]
+struct TableDemand {
+    requests: Arc<[Request]>,
+    /// Why they can't be replayed by their times, where they have none.
+    timeless: Option<String>,
+}
 
 impl Demand for TableDemand {
     fn least_sectors(&self) -> Result<Option<u64>, Error> {
-        Ok(Some(self.0.iter().map(|request| request.end().0).max().unwrap_or(0)))
+        Ok(Some(self.requests.iter().map(|request| request.end().0).max().unwrap_or(0)))
     }
 
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        let source = Box::new(InMemory::new(Arc::clone(&self.0)));
-        Ok(Box::new(Described::new(source, Replayed::default())))
+        let source = Box::new(InMemory::new(Arc::clone(&self.requests)));
+        let described = Described::new(source, Replayed::default());
+        Ok(Box::new(Described { disorder: self.timeless.clone(), ..described }))
     }
 }
 
@@ -154,17 +161,9 @@ fn wrong(py: Python, message: &str) -> PyErr {
 }
 
 /// The requests of all batches. Errors: an invalid value, with its row.
-fn requests(batches: &[RecordBatch], schema: &Schema) -> Result<Vec<Request>, Error> {
-    let times: Vec<_> = TIMES.iter().filter(|(name, _)| schema.column_with_name(name).is_some()).collect();
-    if times.len() > 1 {
-        let message = format!("two columns of times, {} and {}: drop one", times[0].0, times[1].0);
-        return Err(Error::input(NAME, message));
-    }
-    let missing = ["op", "lba", "sectors"].into_iter().find(|name| schema.column_with_name(name).is_none());
-    if let Some(name) = missing {
-        let message = "no column of this name: a table of requests has op, lba, sectors, and a time such as time_ns";
-        return Err(Error::input(NAME, format!("{name}: {message}")));
-    }
+fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error> {
+    let columns = TableColumns::of(schema).map_err(|what| Error::input(NAME, what))?;
+    let mut origin = None;
     let mut all = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
         if let Some(volumes) = batch.column_by_name("volume")
@@ -175,13 +174,13 @@ fn requests(batches: &[RecordBatch], schema: &Schema) -> Result<Vec<Request>, Er
         for at in (0..batch.num_rows()).step_by(ROWS) {
             let rows = batch.slice(at, ROWS.min(batch.num_rows() - at));
             let first = all.len();
-            append(&rows, times.first().copied().copied(), 1, &mut all).map_err(
-                |NoRequest { row, what }| match row {
-                    Some(row) => Error::input(NAME, format!("row {} (from 0) {what}", first + row)),
-                    None => Error::input(NAME, what),
-                },
-            )?;
+            columns.append(&rows, 1, &mut origin, &mut all).map_err(|NoRequest { row, what }| match row {
+                Some(row) => Error::input(NAME, format!("row {} (from 0) {what}", first + row)),
+                None => Error::input(NAME, what),
+            })?;
         }
     }
-    Ok(all)
+    let names = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+    let timeless = columns.time.is_none().then(|| format!("no column of times among {names}: {NO_TIMES}"));
+    Ok(TableDemand { requests: all.into(), timeless })
 }

@@ -144,6 +144,17 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(smrkit.InputError, "lba: no column of this name"):
             outcome({"op": [1], "sectors": [8]})
         self.assertEqual(smrkit.run(requests=good, drive="tiny", layer="vguard").requests, 2)
+        with self.assertRaisesRegex(smrkit.InputError, "no column of times among op, lba, sectors"):
+            outcome(good)
+        with self.assertRaisesRegex(smrkit.InputError, "column time tells no unit"):
+            outcome({**good, "time": [0, 1]})
+
+    @needs("pandas", "pyarrow")
+    def test_moments_and_bytes(self):
+        pandas = importlib.import_module("pandas")
+        time = pandas.to_datetime("2024-05-01") + pandas.to_timedelta(COLUMNS["time_us"], "us")
+        offset, size = ([512 * value for value in COLUMNS[name]] for name in ("lba", "sectors"))
+        self.same(pandas.DataFrame({"Timestamp": time, "is_write": [op == 1 for op in COLUMNS["op"]], "offset": offset, "size": size}))
 
     def test_a_table_too_large_for_the_drive_gets_more_platters(self):
         far = {"op": [1], "lba": [10**7], "sectors": [8]}

@@ -7,7 +7,7 @@ use smrkit::error::Error;
 use smrkit::request::Request;
 use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::TraceInfo;
-use smrkit_trace::{Trace, TraceNotes};
+use smrkit_trace::{Trace, TraceNotes, Volume, is_one_gap, note_on_volumes};
 
 use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, counted, nanos, percent, short};
@@ -27,6 +27,8 @@ pub fn text(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
     text += &format!("{}\n\n{}\n", mix(info).text(), facts(trace, info).text());
     if info.volumes.len() > 1 {
         text += &format!("\n{}\n", volumes(info).text());
+        text += &remedy(info)
+            .map_or_else(String::new, |remedy| format!("\nA run lays them end to end on one disk: {remedy}\n"));
     }
     text
 }
@@ -107,7 +109,13 @@ fn mix(info: &TraceInfo) -> Grid {
     grid
 }
 
-const DAY_NS: u64 = 86_400_000_000_000;
+/// How one of several volumes is taken.
+fn remedy(info: &TraceInfo) -> Option<String> {
+    let named = info.volumes.iter().map(|one| (Volume { number: one.number, name: one.name.clone() }, one.requests));
+    let named: Vec<(Volume, u64)> = named.collect();
+    let [_, remedy] = note_on_volumes(&named.iter().map(|(volume, requests)| (volume, *requests)).collect::<Vec<_>>())?;
+    Some(remedy)
+}
 
 fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     let share = |value: Option<f64>| value.map_or("-".into(), |share| percent(share, 1.0));
@@ -126,10 +134,15 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row("written before (rewrites)", share(info.rewrite_share));
     row("sequential requests", share(info.sequential.share));
     row("longest run", counted(info.sequential.longest_run_requests, "request"));
-    // A wrongly recorded time shows as a gap far longer than all others.
-    let gap_ns = arrivals.gap_ns.max;
-    let is_apart = info.requests > 2 && gap_ns > DAY_NS && gap_ns >= arrivals.span_ns / 10 * 9;
-    let doubt = if is_apart { ", nearly all of it one gap: look for a wrong time" } else { "" };
+    let is_apart = is_one_gap(info.requests, arrivals.gap_ns.max, arrivals.span_ns);
+    let doubt = match () {
+        () if trace.refuse_no_times().is_err() => ": no column tells times",
+        () if arrivals.span_ns == 0 && notes.out_of_order_rows > 0 => {
+            ", with all before the first row: look at its time"
+        }
+        () if is_apart => ", nearly all of it one gap: look for a wrong time",
+        () => "",
+    };
     row("time span", nanos(arrivals.span_ns) + doubt);
     row("mean rate", rate(arrivals.mean_requests_per_s));
     row("busiest window", rate(arrivals.peak_requests_per_s));
@@ -147,7 +160,7 @@ fn volumes(info: &TraceInfo) -> Grid {
     busiest.sort_by_key(|volume| std::cmp::Reverse(volume.requests));
     for volume in busiest.iter().take(VOLUMES_SHOWN) {
         grid.rows.push(vec![
-            volume.number.to_string(),
+            if volume.name.is_empty() { volume.number.to_string() } else { volume.name.clone() },
             count(volume.requests),
             percent(volume.writes as f64, volume.requests as f64),
             bytes(volume.read_bytes as f64),

@@ -261,8 +261,8 @@ mod tests {
             path.display().to_string()
         };
         // Times that go back can't be replayed by the trace's clock.
-        let good = trace("good.csv", "time,op,offset,size\n0,W,0,4096\n1,W,4096,4096\n");
-        let bad = trace("bad.csv", "time,op,offset,size\n1,W,0,4096\n0,W,4096,4096\n");
+        let good = trace("good.csv", "time_s,op,offset,size\n0,W,0,4096\n1,W,4096,4096\n");
+        let bad = trace("bad.csv", "time_s,op,offset,size\n1,W,0,4096\n0,W,4096,4096\n");
         for repeated in [1, 40] {
             let store = Store::create(&folder.path().join(repeated.to_string())).unwrap();
             let seeds: Vec<usize> = (1..=repeated).collect();

@@ -7,7 +7,7 @@
 //! operations (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC,
 //! which open and close a zone, are skipped, since a write does that too; ZA, ZF and ZRA are errors.
 
-use crate::reader::{Heading, RowTimes, TextFormat};
+use crate::reader::{RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, Rwbs, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
@@ -92,10 +92,6 @@ impl TextFormat for Blkparse {
         let event = Event::with_times(times);
         (self.event, self.chosen) = (event.or(self.event), self.chosen || event.is_some());
         event.is_some() || times == RowTimes::Clock
-    }
-
-    fn heading(&self, _number: u64, line: &[u8]) -> Heading {
-        if line.starts_with(b"Input file ") { Heading::Yes } else { Heading::No }
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {

@@ -4,12 +4,13 @@
 //! 8601. Units of time: s (the default), ms, us, ns, 100ns. Units of offset and size: bytes (the default),
 //! sectors, or a number of bytes. `op` is a column of R, W, D, F, their words (read, write, discard or trim, flush or sync),
 //! or 0 and 1; `op=1:wr` says that 0 is a write and 1 a read, `op=read` or `op=write` that all rows are. `header` is the
-//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs). `time`, `think` (the pause
-//! after a request), `latency` (how long it took), `volume`, `header` and `separator` may be left out.
+//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs), `decimal` what stands before
+//! decimals: `point` or `comma`. `time`, `think` (the pause after a request), `latency` (how long it took), `volume`, `header`, `separator` and
+//! `decimal` may be left out.
 
 use crate::iso;
 use crate::reader::{Heading, RowTimes, TextFormat};
-use crate::row::{Bad, Field, LineColumns, Problem, Separator, TraceRow, Volumes, extent};
+use crate::row::{Bad, Field, LineColumns, Problem, Separator, TraceRow, Volumes, extent, float};
 use smrkit::error::Error;
 use smrkit::names::known;
 use smrkit::quantity::{parse_bytes, parse_count};
@@ -33,7 +34,13 @@ pub(crate) struct Csv {
     volume: Option<usize>,
     header: u64,
     separator: Separator,
+    /// A comma stands before decimals.
+    has_decimal_commas: bool,
     columns: usize,
+    /// The names of columns, as the table has them.
+    names: Vec<String>,
+    /// Why the map may be wrong where only names of columns led to it.
+    pub doubt: Option<String>,
     /// The whole map, for messages.
     text: String,
     /// The sum of think times so far, if those are the times asked for.
@@ -50,7 +57,8 @@ enum OpColumn {
 }
 
 /// Keys of a map.
-const KEYS: [&str; 9] = ["time", "think", "latency", "op", "offset", "size", "volume", "header", "separator"];
+const KEYS: [&str; 10] =
+    ["time", "think", "latency", "op", "offset", "size", "volume", "header", "separator", "decimal"];
 
 const EXAMPLE: &str = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
 
@@ -67,7 +75,10 @@ impl Csv {
             volume: None,
             header: 0,
             separator: Separator::Byte(b','),
+            has_decimal_commas: false,
             columns: 0,
+            names: Vec::new(),
+            doubt: None,
             text: map.to_string(),
             thought: None,
             completes: false,
@@ -86,6 +97,8 @@ impl Csv {
                 "volume" => csv.volume = Some(csv.column(part, column)?),
                 "header" => csv.header = parse_count(value).map_err(|_| wrong(part, "a number of lines"))?,
                 "separator" => csv.separator = separator(part, value)?,
+                "decimal" if matches!(value, "comma" | "point") => csv.has_decimal_commas = value == "comma",
+                "decimal" => return Err(wrong(part, "comma or point")),
                 key => {
                     let names = known(key, KEYS.into_iter());
                     return Err(Error::Usage(format!("column map: \"{part}\": {names}, as in {EXAMPLE}")));
@@ -167,6 +180,12 @@ impl TextFormat for Csv {
         Some(&self.text)
     }
 
+    fn without_times(&self) -> Option<String> {
+        let remedy = "say which column has them, in the map or as in {format} csv:time=0:us";
+        let seen = if self.names.is_empty() { String::new() } else { format!(" (it has {})", self.names.join(", ")) };
+        self.time.is_none().then(|| format!("{remedy}{seen}"))
+    }
+
     fn heading(&self, number: u64, _line: &[u8]) -> Heading {
         if number < self.header { Heading::Yes } else { Heading::No }
     }
@@ -179,26 +198,40 @@ impl TextFormat for Csv {
         }
         let unquoted = |n: usize, name| {
             let field = fields[n];
-            let text = field.text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(field.text);
-            Field { text, name, ..field }
+            match field.text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) {
+                Some(text) => Field { text, name, at: field.at + 1 },
+                None => Field { name, ..field },
+            }
+        };
+        let pointed = if self.has_decimal_commas { with_points(line) } else { Vec::new() };
+        let number = |n: usize, name| {
+            let field = unquoted(n, name);
+            Field { text: pointed.get(field.at..field.at + field.text.len()).unwrap_or(field.text), ..field }
         };
         let think = match self.think.filter(|_| self.thought.is_some()) {
             None => 0,
-            Some((column, unit)) => unquoted(column, "the think time").decimal(unit)?,
+            Some((column, unit)) => number(column, "the think time").decimal(unit)?,
         };
         let ticks = match self.time {
             _ if self.thought.is_some() => self.thought.unwrap_or(0) / self.tick_ns(),
             None => 0,
-            Some((column, 100)) => unquoted(column, "the time").decimal(1)?,
+            Some((column, 100)) => number(column, "the time").decimal(1)?,
             Some((column, unit)) => {
-                let time = unquoted(column, "the time");
-                time.decimal(unit).or_else(|bad| iso::nanoseconds(time.text).ok_or(bad))?
+                let time = number(column, "the time");
+                let or_moment = |bad: Bad| match bad.problem {
+                    Problem::Expected(_) => {
+                        let bad = time.expected("a number such as 12.345, or a moment such as 2024-05-01T12:00:00.25Z");
+                        iso::nanoseconds(time.text).ok_or(bad)
+                    }
+                    _ => Err(bad),
+                };
+                time.decimal(unit).or_else(or_moment)?
             }
         };
         let ticks = match self.latency.filter(|_| self.completes) {
             None => ticks,
             Some((column, unit)) => {
-                let latency_ns = unquoted(column, "the latency").decimal(unit)?;
+                let latency_ns = number(column, "the latency").decimal(unit)?;
                 ticks.saturating_add(latency_ns / self.tick_ns())
             }
         };
@@ -209,7 +242,7 @@ impl TextFormat for Csv {
         let (offset, bytes) = match op {
             Op::Flush => (0, 0),
             _ => {
-                let (offset, size) = (unquoted(self.offset.0, "the offset"), unquoted(self.size.0, "the size"));
+                let (offset, size) = (number(self.offset.0, "the offset"), number(self.size.0, "the size"));
                 extent(offset, self.offset.1, size, self.size.1)?
             }
         };
@@ -250,24 +283,26 @@ const LINES: usize = 16;
 
 /// Names of columns for each key of a map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are left out: their
 /// letters mean other things.
-const CALLED: [(&str, &[&str]); 7] = [
+const CALLED: [(&str, &str); 7] = [
     (
         "time",
-        &["time", "timestamp", "ts", "date", "datetime", "start_time", "arrival_time", "arrival", "issue_time", "when"],
+        "time timestamp ts date datetime start_time arrival_time arrival issue_time when init_time event_time date_and_time \
+         header_timestamp elapsed elapsed_time clock t start",
     ),
-    ("think", &["think", "think_time"]),
-    ("op", &["op", "operation", "opcode", "type", "io_type", "iotype", "op_type", "rw", "r_w", "direction"]),
-    ("offset", &["offset", "lba", "lbn", "sector", "start_sector", "address", "addr", "start_lba", "block"]),
-    ("size", &["size", "length", "len", "bytes", "count", "sectors", "nr_sectors", "num_sectors", "blocks", "io_size"]),
-    ("latency", &["latency", "response_time", "response", "lat"]),
-    ("volume", &["volume", "vol", "device", "dev", "disk", "volume_id", "device_id", "disk_id", "lun", "disknumber"]),
+    ("think", "think think_time"),
+    ("op", "op operation opcode type io_type iotype op_type rw r_w direction io_operation is_write is_read"),
+    (OFFSET, "offset lba lbn sector start_sector address addr start_lba block io_lba min_offset"),
+    ("size", "size length len bytes count sectors nr_sectors num_sectors blocks io_size io_len"),
+    (LATENCY, "latency response_time response lat"),
+    ("volume", "volume vol device dev disk volume_id device_id disk_id lun disknumber"),
 ];
 
-/// Number of the offset among the names.
-const OFFSET: usize = 3;
+const OFFSET: &str = "offset";
+const LATENCY: &str = "latency";
 
 /// Units: their forms at the end of a column's name, the form in a map, and whether they are of time.
-const UNITS: [(&[&str], &str, bool); 6] = [
+const UNITS: [(&[&str], &str, bool); 7] = [
+    (&["100ns"], "100ns", true),
     (&["s", "sec", "secs", "seconds"], "s", true),
     (&["ms", "msec", "milliseconds"], "ms", true),
     (&["us", "usec", "µs", "microseconds"], "us", true),
@@ -276,27 +311,58 @@ const UNITS: [(&[&str], &str, bool); 6] = [
     (&["sectors", "sector"], "sectors", false),
 ];
 
-/// Completes `map` by a table's first bytes, `head`: names are replaced by numbers, and missing parts are added from the first lines.
-pub(crate) fn completed(map: &str, head: &[u8]) -> Result<String, Error> {
-    let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
-    let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
-    let table = HeaderTable::from_head(head, given("separator"), given("header"));
-    let mut whole = Vec::new();
-    for part in map.split(',').filter(|part| !part.is_empty()) {
-        whole.push(match part.split_once('=').filter(|(key, value)| is_named(key.trim(), value)) {
-            Some((key, value)) => table.named(key.trim(), value)?,
-            None => part.to_string(),
-        });
+impl Csv {
+    /// Reads a table that begins with `head` by `map`: names are replaced by numbers, and missing parts are added from the first lines.
+    pub fn of(map: &str, head: &[u8]) -> Result<Csv, Error> {
+        let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
+        let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
+        let mut table = HeaderTable::from_head(head, given("separator"), given("header"));
+        let numbers = ["time", "think", LATENCY, OFFSET, "size"].map(|key| table.column(key, given(key)));
+        table.has_decimal_commas = match given("decimal") {
+            Some(given) => given == "comma",
+            None => table.has_decimal_commas(&numbers),
+        };
+        let mut whole = Vec::new();
+        for part in map.split(',').filter(|part| !part.is_empty()) {
+            whole.push(match part.split_once('=').filter(|(key, value)| is_named(key.trim(), value)) {
+                Some((key, value)) => table.named(key.trim(), value)?,
+                None => part.to_string(),
+            });
+        }
+        let left_out = CALLED.iter().filter(|(key, _)| given(key).is_none());
+        whole.extend(left_out.filter_map(|(key, _)| Some(table.part(key, table.found(key)?))));
+        if given("separator").is_none() && table.separator != "," {
+            whole.push(format!("separator={}", table.separator));
+        }
+        if given("decimal").is_none() && table.has_decimal_commas {
+            whole.push("decimal=comma".into());
+        }
+        if given("header").is_none() && table.header > 0 {
+            whole.push(format!("header={}", table.header));
+        }
+        let doubt = ["time", "op"].into_iter().filter(|key| given(key).is_none()).find_map(|key| table.doubt(key));
+        Ok(Csv { doubt, names: table.names, ..Csv::new(&whole.join(","))? })
     }
-    let left_out = CALLED.iter().filter(|(key, _)| given(key).is_none());
-    whole.extend(left_out.filter_map(|(key, called)| table.found(key, called)));
-    if given("separator").is_none() && table.separator != "," {
-        whole.push(format!("separator={}", table.separator));
-    }
-    if given("header").is_none() && table.header > 0 {
-        whole.push(format!("header={}", table.header));
-    }
-    Ok(whole.join(","))
+}
+
+/// The key for which a table with named columns has none, as a message; `None` if the first line names no columns.
+pub(crate) fn missing(head: &[u8]) -> Option<String> {
+    let table = HeaderTable::from_head(head, None, None);
+    let key = ["op", OFFSET, "size"].into_iter().find(|key| table.found(key).is_none())?;
+    let names = (!table.names.is_empty()).then(|| table.names.join(", "))?;
+    Some(format!(
+        "it names its columns, {names}, but smrkit does not know which of them is {key}: give {{format}} csv:{key}=NAME"
+    ))
+}
+
+/// A line with points before decimals, and commas between thousands, where it has them the other way round.
+fn with_points(line: &[u8]) -> Vec<u8> {
+    let turned = |byte: &u8| match byte {
+        b',' => b'.',
+        b'.' => b',',
+        other => *other,
+    };
+    line.iter().map(turned).collect()
 }
 
 /// True if a value of the map is a column's name, which is looked up: no number, and no word of `op`.
@@ -314,6 +380,7 @@ struct HeaderTable {
     names: Vec<String>,
     /// The first rows.
     rows: Vec<Vec<String>>,
+    has_decimal_commas: bool,
 }
 
 impl HeaderTable {
@@ -329,7 +396,7 @@ impl HeaderTable {
         let names = if is_header { names } else { Vec::new() };
         let header = if names.is_empty() { 0 } else { lines[last - 1].0 + 1 };
         let rows = (if header > 0 { last } else { 0 }..lines.len()).map(|at| owned(&columns(at))).collect();
-        HeaderTable { names: owned(&names), separator, header, rows }
+        HeaderTable { names: owned(&names), separator, header, rows, has_decimal_commas: false }
     }
 
     /// The part of a map that names a column, with its number and unit.
@@ -344,46 +411,153 @@ impl HeaderTable {
         Ok(if unit.is_empty() { self.part(key, at) } else { format!("{key}={at}:{unit}") })
     }
 
-    /// The part of a map for `key`: the column with the first of the names `called` that the table has.
-    fn found(&self, key: &str, called: &[&str]) -> Option<String> {
-        let at = called.iter().find_map(|own| self.names.iter().position(|name| plain(name).0 == *own))?;
-        // A latency needs a unit in its name: unlike those of a clock, its values say nothing about the unit.
-        let has_unit = key != "latency" || plain(&self.names[at]).1.is_some_and(|(_, is_time)| is_time);
-        has_unit.then(|| self.part(key, at))
+    fn found(&self, key: &str) -> Option<usize> {
+        found(key, &self.names)
+    }
+
+    /// The number of the column for `key`, which a map may give by number or name.
+    fn column(&self, key: &str, given: Option<&str>) -> Option<usize> {
+        let Some(given) = given else { return self.found(key) };
+        let name = given.split(':').next().unwrap_or_default();
+        name.parse().ok().or_else(|| self.names.iter().position(|own| own.eq_ignore_ascii_case(name)))
     }
 
     /// The part of a map for column `at`, with the unit that its name or first value shows.
     fn part(&self, key: &str, at: usize) -> String {
         let unit = match key {
-            "time" | "think" | "latency" => self.unit_of_time(at),
+            "time" | "think" | LATENCY => self.unit_of_time(at),
             "size" if self.counts_sectors(at) => "sectors",
-            "offset" | "size" => unit_of_place(&self.names[at]),
+            OFFSET | "size" => unit_of_place(&self.names[at]),
+            "op" if is_turned(&self.names[at]) => "wr",
             _ => return format!("{key}={at}"),
         };
         format!("{key}={at}:{unit}")
     }
 
     fn unit_of_time(&self, at: usize) -> &'static str {
-        let named = plain(&self.names[at]).1.filter(|(_, is_time)| *is_time);
-        let value = self.values(at).next().and_then(|value| value.parse().ok()).unwrap_or(0.0);
-        named.map_or_else(|| since_an_epoch(value), |(unit, _)| unit)
+        let value = self.values(at).next().and_then(|value| float(&value)).unwrap_or(0.0);
+        unit_of_time(&self.names[at]).unwrap_or_else(|| since_an_epoch(value))
+    }
+
+    /// Why the column that was chosen for `key` by its name may hold something else.
+    fn doubt(&self, key: &str) -> Option<String> {
+        let at = self.found(key)?;
+        let name = &self.names[at];
+        if key == "op" {
+            let ops = self.values(at).map(|value| {
+                Field { text: value.as_bytes(), at: 0, name: "the op" }.operation(Op::Read, Op::Write).ok()
+            });
+            let ops: Vec<Option<Op>> = ops.collect();
+            let is_idle = ops.len() > 1 && ops.iter().all(|op| matches!(op, Some(Op::Flush | Op::Discard)));
+            return is_idle.then(|| {
+                format!(
+                    "the first requests are all discards or flushes by column {name}: if its numbers are decimal codes of SCSI (40 and 42), \
+                     write 28 and 2a in their place; if they are right, say so with {{format}} csv:op={at}"
+                )
+            });
+        }
+        let values: Vec<f64> = self.values(at).filter_map(|value| float(&value)).collect();
+        let (first, last) = (*values.first()?, *values.last()?);
+        // Seconds since 1970, of rows that lie no weeks apart.
+        let is_date = |value: &f64| (1e9..2.5e9).contains(value);
+        let is_dated = values.iter().all(is_date) && last - first < 1e6;
+        let is_whole = first < 1e11 && values.iter().all(|value| value.fract() == 0.0) && last != first;
+        (is_whole && !is_dated && unit_of_time(name).is_none()).then(|| {
+            format!(
+                "column {name} holds whole numbers and tells no unit: say which, as in {{format}} csv:time={at}:us (or s, ms, ns)"
+            )
+        })
     }
 
     /// True if a size without a unit counts sectors: addresses are in sectors, and some size is no multiple of a sector in bytes.
     fn counts_sectors(&self, at: usize) -> bool {
-        let called = &CALLED[OFFSET].1;
-        let offset = self.names.iter().find(|name| called.contains(&plain(name).0.as_str()));
-        let is_beside_sectors = offset.is_some_and(|name| unit_of_place(name) == "sectors");
-        let (name, unit) = plain(&self.names[at]);
-        let has_unit = name == "bytes" || unit.is_some();
-        let is_odd = |value: &str| value.parse::<u64>().is_ok_and(|value| value % SECTOR_BYTES != 0);
-        !has_unit && is_beside_sectors && self.values(at).any(is_odd)
+        let is_beside_sectors = self.found(OFFSET).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
+        let is_open = unit_bytes(&self.names[at]).1;
+        let is_odd = |value: String| float(&value).is_some_and(|value| value % SECTOR_BYTES as f64 != 0.0);
+        is_open && is_beside_sectors && self.values(at).any(is_odd)
     }
 
     /// The first values of a column.
-    fn values(&self, at: usize) -> impl Iterator<Item = &str> {
-        self.rows.iter().filter_map(move |row| row.get(at)).map(String::as_str)
+    fn values(&self, at: usize) -> impl Iterator<Item = String> {
+        let cells = self.rows.iter().filter_map(move |row| row.get(at));
+        cells.map(|cell| match self.has_decimal_commas {
+            true => String::from_utf8_lossy(&with_points(cell.as_bytes())).into_owned(),
+            false => cell.clone(),
+        })
     }
+
+    /// True if the numbers in these columns (times first) have a comma before their decimals, as German or French ones do. `1,001` may be
+    /// either: then another number that is long and has no mark between its thousands tells, or else a separator that leaves commas to numbers.
+    fn has_decimal_commas(&self, columns: &[Option<usize>; 5]) -> bool {
+        let cells = |columns: &[Option<usize>]| -> Vec<&str> {
+            let cells = columns.iter().flatten().flat_map(|at| self.rows.iter().filter_map(|row| row.get(*at)));
+            cells.map(String::as_str).collect()
+        };
+        let all = cells(columns);
+        let is_either = |cell: &&str| {
+            cell.split_once(',').is_some_and(|(whole, part)| has_digits(whole, 1..=3) && has_digits(part, 3..=3))
+        };
+        match () {
+            () if all.iter().any(|cell| is_marked(cell, '.', ',')) => false,
+            () if all.iter().any(|cell| is_marked(cell, ',', '.')) => true,
+            () if !cells(&columns[..3]).iter().any(is_either) => false,
+            () => self.separator != "," || all.iter().any(|cell| has_digits(cell, 4..=usize::MAX)),
+        }
+    }
+}
+
+fn has_digits(text: &str, count: std::ops::RangeInclusive<usize>) -> bool {
+    count.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// True of a number that can be read only with `decimal` before its decimals and `group` between its thousands.
+fn is_marked(number: &str, decimal: char, group: char) -> bool {
+    let (whole, part) = number.split_once(decimal).map_or((number, None), |(whole, part)| (whole, Some(part)));
+    let mut groups = whole.split(group);
+    let begins = groups.next().is_some_and(|first| has_digits(first, 1..=3));
+    let (count, is_grouped) =
+        groups.fold((0, begins), |(count, so_far), next| (count + 1, so_far && has_digits(next, 3..=3)));
+    match part.map(|part| (part.len(), has_digits(part, 1..=usize::MAX))) {
+        None => is_grouped && count > 1,
+        Some((_, false)) => false,
+        Some(_) if count > 0 => is_grouped,
+        Some((length, true)) => {
+            has_digits(whole, 1..=usize::MAX) && (length != 3 || whole.len() > 3 || whole.starts_with('0'))
+        }
+    }
+}
+
+/// The number of the column for `key`: that with the first of the key's names.
+pub(crate) fn found(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+    let (_, called) = CALLED.iter().find(|(own, _)| *own == key)?;
+    let plain = |at: usize| plain(names[at].as_ref());
+    let at = called.split(' ').find_map(|own| (0..names.len()).find(|at| plain(*at).0 == own))?;
+    // A latency needs a unit in its name, because its values say nothing about the unit; `start` without one may be an address.
+    let needs_unit = key == LATENCY || plain(at).0 == "start";
+    let is_told = !needs_unit || unit_of_time(names[at].as_ref()).is_some();
+    is_told.then_some(at)
+}
+
+/// The unit of time at the end of a column's name.
+fn unit_of_time(name: &str) -> Option<&'static str> {
+    plain(name).1.filter(|(_, is_time)| *is_time).map(|(unit, _)| unit)
+}
+
+/// Nanoseconds of the unit of time at the end of a column's name.
+pub(crate) fn tick_ns(name: &str) -> Option<u64> {
+    time_unit(name, unit_of_time(name)?).ok()
+}
+
+/// Bytes of the unit of an address or a size by a column's name, and whether the name could mean either unit.
+pub(crate) fn unit_bytes(name: &str) -> (u64, bool) {
+    let unit = unit_of_place(name);
+    let (own, told) = plain(name);
+    (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && told.is_none())
+}
+
+/// True of a column whose 1 stands for a read.
+pub(crate) fn is_turned(name: &str) -> bool {
+    plain(name).0 == "is_read"
 }
 
 /// The unit of a time that counts from 1970, or from 1601 as Windows does, by its size. Smaller numbers count seconds.
@@ -415,7 +589,7 @@ fn plain(name: &str) -> (String, Option<Unit>) {
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let unit = words.last().and_then(|last| UNITS.iter().find(|(called, ..)| called.contains(last)));
     let whole = words.join("_");
-    let is_whole = CALLED.iter().any(|(_, called)| called.contains(&whole.as_str()));
+    let is_whole = is_called(&whole);
     if let Some((_, unit, is_time)) = unit.filter(|_| !is_whole) {
         words.pop();
         return (words.join("_"), Some((unit, *is_time)));
@@ -423,13 +597,18 @@ fn plain(name: &str) -> (String, Option<Unit>) {
     (whole, None)
 }
 
+fn is_called(name: &str) -> bool {
+    CALLED.iter().any(|(_, called)| called.split(' ').any(|own| own == name))
+}
+
 /// The first complete lines that are not blank, each with the number of lines before it.
 fn lines(head: &[u8]) -> Vec<(usize, &str)> {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|byte| *byte == b'\n').enumerate();
     let texts = lines.filter_map(|(number, line)| Some((number, std::str::from_utf8(line).ok()?.trim())));
-    texts.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).take(LINES).collect()
+    // The first line of what Excel writes may tell the separator.
+    let is_other = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with("sep=");
+    texts.filter(|(_, line)| !is_other(line)).take(LINES).collect()
 }
 
 /// The separator that cuts every line into the most columns; spaces if none cuts them all.
@@ -443,12 +622,11 @@ fn sniffed(lines: &[(usize, &str)]) -> String {
 
 /// The columns of a line, without quotes.
 fn cut<'a>(line: &'a str, separator: &str) -> Vec<&'a str> {
-    let cut: Vec<&str> = match separator {
-        "space" => line.split_whitespace().collect(),
-        "tab" => line.split('\t').collect(),
-        other => line.split(other).collect(),
-    };
-    cut.into_iter().map(|column| column.trim().trim_matches('"')).collect()
+    let Ok(separator) = self::separator("", separator) else { return vec![line] };
+    let mut columns = LineColumns::new(line.as_bytes(), separator);
+    let texts =
+        std::iter::from_fn(|| columns.optional("")).map(|column| str::from_utf8(column.text).unwrap_or_default());
+    texts.map(|text| text.trim_matches('"')).collect()
 }
 
 fn owned(columns: &[&str]) -> Vec<String> {
@@ -459,10 +637,7 @@ fn owned(columns: &[&str]) -> Vec<String> {
 fn is_header(columns: &[&str]) -> bool {
     let is_number =
         |column: &&str| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
-    let is_known = |column: &&str| {
-        let name = plain(column).0;
-        CALLED.iter().any(|(_, called)| called.contains(&name.as_str()))
-    };
+    let is_known = |column: &&str| is_called(&plain(column).0);
     !columns.iter().any(is_number) && columns.iter().any(is_known)
 }
 
@@ -617,7 +792,66 @@ mod tests {
 
     #[test]
     fn a_table_with_names_needs_no_map() {
+        let plain = "time=0:us,op=1,offset=2:bytes,size=3:bytes";
         let cases = [
+            // Rows that look like those of other formats.
+            (
+                "timestamp,offset,size,op,device\n1700000000000000000,4096,4096,1,0\n1700000001500000000,2097152,512,0,0\n",
+                "time=0:ns,op=3,offset=1:bytes,size=2:bytes,volume=4,header=1",
+            ),
+            (
+                "Timestamp,Offset (bytes),Size (bytes),op,device\n1700000000000000,4096,4096,1,0\n1700000001500000,2097152,512,0,0\n",
+                "time=0:us,op=3,offset=1:bytes,size=2:bytes,volume=4,header=1",
+            ),
+            (
+                "timestamp,latency_ms,op,disk,lba,sectors\n1001.25,8.25,W,0,8,8\n1002.75,120.5,R,0,4096,1\n",
+                "time=0:s,op=2,offset=4:sectors,size=5:sectors,latency=1:ms,volume=3,header=1",
+            ),
+            (
+                "time_us,op,offset,size,latency_us\n5,W,4096,4096,8\n1500005,R,2097152,512,9\n",
+                &format!("{plain},latency=4:us,header=1"),
+            ),
+            (
+                "time_us,host,disk,op,offset,size,latency_us\n5,h,0,Write,4096,4096,8\n1500005,h,0,Read,2097152,512,9\n",
+                "time=0:us,op=3,offset=4:bytes,size=5:bytes,latency=6:us,volume=2,header=1",
+            ),
+            (
+                "device,offset,size,op,time\n0,4096,4096,W,1.25\n0,2097152,512,R,2.75\n",
+                "time=4:s,op=3,offset=1:bytes,size=2:bytes,volume=0,header=1",
+            ),
+            (
+                "time_ms dev lba sectors is_write\n1.25 0 8 8 1\n1501.25 0 4096 1 0\n",
+                "time=0:ms,op=4,offset=2:sectors,size=3:sectors,volume=1,separator=space,header=1",
+            ),
+            (
+                "t_us,is_read,io.lba,io.len\n5,0,8,8\n1500005,1,4096,1\n",
+                "time=0:us,op=1:wr,offset=2:sectors,size=3:sectors,header=1",
+            ),
+            // Numbers as other countries and programs write them.
+            (
+                "time_s;op;offset;size\n1,001;W;4096;4096\n2,501;R;2097152;512\n",
+                "time=0:s,op=1,offset=2:bytes,size=3:bytes,separator=;,decimal=comma,header=1",
+            ),
+            (
+                "time_s,op,offset,size\n\"1,001\",\"W\",\"4096\",\"4096\"\n\"2,501\",\"R\",\"2097152\",\"512\"\n",
+                "time=0:s,op=1,offset=2:bytes,size=3:bytes,decimal=comma,header=1",
+            ),
+            (
+                "time_us;op;offset;size\n1.000.999;W;4.096;4.096\n2.500.999;R;2.097.152;512\n",
+                &format!("{plain},separator=;,decimal=comma,header=1"),
+            ),
+            (
+                "time_us;op;offset;size\n1\u{202f}000\u{202f}999;W;4 096;4 096\n2\u{202f}500\u{202f}999;R;2097152;512\n",
+                &format!("{plain},separator=;,header=1"),
+            ),
+            (
+                "sep=,\ntime_us,op,offset,size\n\"1,000,999\",W,\"4,096\",4096.0\n\"2,500,999\",R,\"2,097,152\",512.0\n",
+                &format!("{plain},header=2"),
+            ),
+            (
+                "IO Type;Init Time (s);Min Offset;Size (B);Disk\nWrite;\"1.5\";0x1000;\"4,096\";0\nRead;\"3.0\";0x200000;\"512\";0\n",
+                "time=1:s,op=0,offset=2:bytes,size=3:bytes,volume=4,separator=;,header=1",
+            ),
             (
                 "time,op,offset,size\n0,W,4096,4096\n1.5,R,0x200000,512\n",
                 "time=0:s,op=1,offset=2:bytes,size=3:bytes,header=1",
@@ -657,6 +891,28 @@ mod tests {
                 assert_eq!(table(text, &options), (wanted.to_vec(), map.to_string()), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn what_names_leave_open_is_asked_about() {
+        let rest =
+            |time: [&str; 2], op| format!("time,op,offset,size\n{},{op},0,512\n{},{op},512,512\n", time[0], time[1]);
+        for (text, said, remedy) in [
+            (rest(["1000999", "1001499"], "W"), "tells no unit", "csv:time=0:us"),
+            (rest(["1000999.0", "1001499.0"], "W"), "tells no unit", "csv:time=0:us"),
+            (rest(["0.5", "1"], "42"), "all discards or flushes", "csv:op=1"),
+        ] {
+            for options in [OpenOptions::default(), forced("csv")] {
+                let error = refused(text.as_bytes(), &options);
+                assert!(error.contains(said) && error.contains(remedy), "{error}");
+            }
+            assert_eq!(table(&text, &forced(remedy)).0.len(), 2);
+        }
+        for time in [["1700000000", "1700000001"], ["0.5", "1"], ["7", "7"]] {
+            assert_eq!(table(&rest(time, "W"), &OpenOptions::default()).0.len(), 2, "{time:?}");
+        }
+        let error = refused(b"time_us,op,offset,size_kb\n1,W,0,0.5\n", &OpenOptions::default());
+        assert!(error.contains("time_us, op, offset, size_kb") && error.contains("csv:size=NAME"), "{error}");
     }
 
     #[test]

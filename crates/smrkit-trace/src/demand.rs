@@ -4,6 +4,7 @@
 //! That needs a scan of the whole trace. A trace that begins with a single volume is replayed at once instead; should a
 //! second volume appear, `Error::SecondVolume` says so, and the caller scans and starts again.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -23,13 +24,15 @@ use crate::row::Volume;
 use crate::trace::{OpenOptions, Trace, file_sha256};
 
 /// Volumes of a trace to take (`--volume`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeChoice {
     /// All, laid end to end.
     #[default]
     All,
     /// The one with this number.
     Number(u64),
+    /// The one that the trace calls so.
+    Name(String),
 }
 
 impl std::str::FromStr for VolumeChoice {
@@ -38,21 +41,28 @@ impl std::str::FromStr for VolumeChoice {
     fn from_str(text: &str) -> Result<VolumeChoice, Error> {
         match text {
             "all" => Ok(VolumeChoice::All),
-            _ => parse_count(text).map(VolumeChoice::Number).map_err(|_| {
-                Error::Usage(format!(
-                    "`{text}` is no volume: expected a volume's number, or all; trace info lists them"
-                ))
-            }),
+            "" => Err(Error::Usage("expected a volume's number or name, or all; trace info lists them".into())),
+            _ => Ok(parse_count(text).map_or_else(|_| VolumeChoice::Name(text.into()), VolumeChoice::Number)),
+        }
+    }
+}
+
+impl fmt::Display for VolumeChoice {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            VolumeChoice::All => f.write_str("all"),
+            VolumeChoice::Number(number) => write!(f, "{number}"),
+            VolumeChoice::Name(name) => f.write_str(name),
         }
     }
 }
 
 impl VolumeChoice {
-    /// Its name in results.
-    fn name(self) -> String {
+    pub(crate) fn takes(&self, volume: &Volume) -> bool {
         match self {
-            VolumeChoice::All => "all".into(),
-            VolumeChoice::Number(number) => number.to_string(),
+            VolumeChoice::All => true,
+            VolumeChoice::Number(number) => volume.number == *number,
+            VolumeChoice::Name(name) => volume.name == *name,
         }
     }
 }
@@ -60,8 +70,8 @@ impl VolumeChoice {
 /// A volume and its use by the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeUse {
-    /// The number that the trace gives it.
-    pub number: u64,
+    /// Its number and name in the trace.
+    pub volume: Volume,
     /// Requests of it.
     pub requests: u64,
     /// The end of the last sector that is used.
@@ -75,13 +85,17 @@ pub(crate) struct VolumeTable {
     pub volumes: Vec<VolumeUse>,
     /// Requests in all.
     pub requests: u64,
+    /// The longest time between two requests.
+    pub gap: Nanos,
+    /// The time from the first request to the last.
+    pub span: Nanos,
 }
 
 /// Reads a whole trace for its volumes.
 pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Error> {
     let mut trace = Trace::open(path, &OpenOptions { sha256: false, ..options.clone() })?;
     let mut used: Vec<(u64, u64)> = Vec::new();
-    let (mut requests, mut batch) = (0, Vec::new());
+    let (mut requests, mut batch, mut gap, mut span) = (0, Vec::new(), Nanos::ZERO, Nanos::ZERO);
     while trace.fill_next(&mut batch)? {
         requests += batch.len() as u64;
         used.resize(used.len().max(trace.volumes().len()), (0, 0));
@@ -89,19 +103,22 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
             let (count, end) = &mut used[usize::from(request.volume)];
             *count += 1;
             *end = (*end).max(request.end().0);
+            gap = gap.max(request.time.since(span));
+            span = span.max(request.time);
         }
     }
     used.resize(trace.volumes().len(), (0, 0));
     let volumes = trace.volumes().iter().zip(used);
-    let volumes = volumes.map(|(v, (requests, end))| VolumeUse { number: v.number, requests, end: Lba(end) });
-    Ok(VolumeTable { volumes: volumes.collect(), requests })
+    let volumes =
+        volumes.map(|(volume, (requests, end))| VolumeUse { volume: volume.clone(), requests, end: Lba(end) });
+    Ok(VolumeTable { volumes: volumes.collect(), requests, gap, span })
 }
 
 impl VolumeTable {
     /// Beginning of each volume when all lie end to end, and the end of the last. Fails where they exceed 2^63 bytes.
     pub fn end_to_end(&self, path: &Path) -> Result<(Vec<Lba>, Lba), Error> {
         let mut order: Vec<usize> = (0..self.volumes.len()).collect();
-        order.sort_by_key(|index| (self.volumes[*index].number, *index));
+        order.sort_by_key(|index| (self.volumes[*index].volume.number, *index));
         let (mut first, mut end) = (vec![Lba(0); order.len()], 0_u64);
         for index in order {
             first[index] = Lba(end);
@@ -119,9 +136,8 @@ enum LayoutPlan {
     Single,
     /// Each volume begins at its place.
     EndToEnd(Vec<Lba>),
-    /// One number only; the time of its first row, how many volumes were looked at, and whether a row came before that
-    /// time.
-    Only { number: u64, first: Option<Nanos>, known: usize, early: bool },
+    /// One only; the time of its first row, how many volumes were looked at, and whether a row came before that time.
+    Only { choice: VolumeChoice, first: Option<Nanos>, known: usize, early: bool },
 }
 
 /// A trace with its volumes laid on one disk.
@@ -145,12 +161,12 @@ impl Laid {
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
         let plan = match choice {
-            VolumeChoice::Number(number) => LayoutPlan::Only { number, first: None, known: 0, early: false },
             VolumeChoice::All if trace.volumes().len() > 1 => {
                 drop(trace);
                 return Laid::scanned(path, options);
             }
             VolumeChoice::All => LayoutPlan::Single,
+            _ => LayoutPlan::Only { choice: choice.clone(), first: None, known: 0, early: false },
         };
         Ok(Laid { ahead: Some(batch), ..Laid::new(path, options, choice, trace, plan) })
     }
@@ -163,7 +179,7 @@ impl Laid {
 
     fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> Laid {
         let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
-        let reading = TraceReading { volume: choice.name(), format, skip_bad_rows };
+        let reading = TraceReading { volume: choice.to_string(), format, skip_bad_rows };
         Laid { trace, path: path.into(), name: path.into(), reading, plan, ahead: None }
     }
 
@@ -198,14 +214,14 @@ impl Laid {
                     request.lba += base.0;
                 }
             }
-            LayoutPlan::Only { number, first, known, early } => {
+            LayoutPlan::Only { choice, first, known, early } => {
                 let volumes = self.trace.volumes();
                 // A new volume may have the chosen number, too, on another host.
                 if *known != volumes.len() {
                     *known = volumes.len();
-                    check_unique(&self.path, volumes, *number)?;
+                    check_unique(&self.path, volumes, choice)?;
                 }
-                batch.retain(|request| volumes[usize::from(request.volume)].number == *number);
+                batch.retain(|request| choice.takes(&volumes[usize::from(request.volume)]));
                 for request in batch {
                     let first = *first.get_or_insert(request.time);
                     *early |= request.time < first;
@@ -217,26 +233,55 @@ impl Laid {
     }
 
     fn check_found(&self) -> Result<(), Error> {
-        let LayoutPlan::Only { number, first: None, .. } = self.plan else {
+        let LayoutPlan::Only { choice, first: None, .. } = &self.plan else {
             return Ok(());
         };
         let volumes = self.trace.volumes();
-        let shown: Vec<String> = volumes.iter().take(12).map(|v| v.number.to_string()).collect();
+        let shown: Vec<String> = volumes.iter().take(SHOWN).map(Volume::shown).collect();
         let more = if volumes.len() > shown.len() { ", …" } else { "" };
-        let message = format!("no volume {number}: the trace has {}{more}", shown.join(", "));
+        let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
         Err(Error::input(&self.path, message))
     }
 }
 
 /// Two hosts of an MSR trace may have a disk of the same number.
-fn check_unique(path: &Path, volumes: &[Volume], number: u64) -> Result<(), Error> {
-    let same: Vec<&str> = volumes.iter().filter(|v| v.number == number).map(|v| v.name.as_str()).collect();
+fn check_unique(path: &Path, volumes: &[Volume], choice: &VolumeChoice) -> Result<(), Error> {
+    let same: Vec<&str> = volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
     if same.len() < 2 {
         return Ok(());
     }
-    let message = format!("several volumes have the number {number} ({}): split the trace by host", same.join(", "));
+    let message = format!("several volumes have the number {choice} ({}): choose one by its name", same.join(", "));
     Err(Error::input(path, message))
 }
+
+/// Volumes that a message lists.
+const SHOWN: usize = 12;
+
+/// Of several volumes with their requests: which there are, and how one of them is taken; `None` of one.
+pub fn note_on_volumes(volumes: &[(&Volume, u64)]) -> Option<[String; 2]> {
+    let used: Vec<_> = volumes.iter().filter(|(_, requests)| *requests > 0).collect();
+    // Device mapper's numbers are given out as they come, from 252 or 253 on.
+    let begins = ["dm-", "md", "9,", "252,", "253,", "254,"];
+    let is_above = |volume: &Volume| begins.iter().any(|begin| volume.name.starts_with(begin));
+    let above: Vec<&str> =
+        used.iter().filter(|(volume, _)| is_above(volume)).map(|(volume, _)| volume.name.as_str()).collect();
+    let (one, _) = used.iter().find(|(volume, _)| !is_above(volume)).or(used.first()).filter(|_| used.len() > 1)?;
+    let listed = used.iter().take(SHOWN).map(|(volume, requests)| format!("{requests} of {}", volume.shown()));
+    let listed = listed.collect::<Vec<_>>().join(", ") + if used.len() > SHOWN { ", …" } else { "" };
+    let mut remedy = format!("take one alone with {{volume}} {}", one.shown());
+    if !above.is_empty() && above.len() < used.len() {
+        remedy +=
+            &format!("; if {} stands above others (dm, LVM or md), its requests are counted twice", above.join(", "));
+    }
+    Some([listed, remedy])
+}
+
+/// True where nearly all of a trace's time is a single gap: one time was recorded wrongly.
+pub fn is_one_gap(requests: u64, gap_ns: u64, span_ns: u64) -> bool {
+    requests > 2 && gap_ns > DAY_NS && gap_ns >= span_ns / 10 * 9
+}
+
+const DAY_NS: u64 = 86_400_000_000_000;
 
 impl Source for Laid {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
@@ -293,6 +338,7 @@ impl Opened for Laid {
     }
 
     fn refuse_disorder(&self) -> Result<(), Error> {
+        self.trace.refuse_no_times()?;
         if !self.is_out_of_order() {
             return Ok(());
         }
@@ -349,13 +395,13 @@ impl TraceDemand {
     /// The end of the trace's addresses, in sectors: the size of the smallest disk that holds it.
     pub fn footprint_end(&self) -> Result<u64, Error> {
         let table = self.table()?;
-        match self.volumes {
+        match &self.volumes {
             VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&self.name)?.1.0),
             VolumeChoice::All => Ok(table.volumes.iter().map(|used| used.end.0).max().unwrap_or(0)),
-            VolumeChoice::Number(number) => {
-                let of_volume = table.volumes.iter().filter(|used| used.number == number);
+            choice => {
+                let of_volume = table.volumes.iter().filter(|used| choice.takes(&used.volume));
                 of_volume.map(|used| used.end.0).max().ok_or_else(|| {
-                    Error::input(&self.name, format!("no volume {number}: smrkit trace info lists the volumes"))
+                    Error::input(&self.name, format!("no volume {choice}: smrkit trace info lists the volumes"))
                 })
             }
         }
@@ -364,11 +410,11 @@ impl TraceDemand {
     /// Opens the trace; `hash`: also compute its SHA-256.
     fn laid(&self, hash: bool, times: RowTimes) -> Result<Laid, Error> {
         let options = OpenOptions { sha256: hash, times, ..self.options.clone() };
-        let laid = match (self.table.get(), self.volumes) {
+        let laid = match (self.table.get(), &self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {
                 Laid::with_table(&self.path, &options, table)
             }
-            _ => Laid::open(&self.path, &options, self.volumes),
+            _ => Laid::open(&self.path, &options, self.volumes.clone()),
         };
         let laid = laid.map_err(|error| self.named(error))?;
         Ok(Laid { name: self.name.clone(), ..laid })
@@ -406,8 +452,20 @@ impl Demand for TraceDemand {
     fn look_for_volumes(&self) -> Result<(), Error> {
         match self.volumes {
             VolumeChoice::All => self.table().map(|_| ()),
-            VolumeChoice::Number(_) => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let Some(table) = self.table.get() else { return Vec::new() };
+        let used: Vec<_> = table.volumes.iter().map(|used| (&used.volume, used.requests)).collect();
+        let volumes = note_on_volumes(&used).filter(|_| self.volumes == VolumeChoice::All).map(|[listed, remedy]| {
+            format!("requests of several volumes are laid end to end on one disk, {listed}: {remedy}")
+        });
+        let gap = is_one_gap(table.requests, table.gap.0, table.span.0).then(|| {
+            "nearly all of the trace's time is one gap between two requests: look for a wrong time".to_string()
+        });
+        volumes.into_iter().chain(gap).collect()
     }
 
     fn named(&self, mut error: Error) -> Error {
@@ -449,16 +507,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_is_chosen_by_its_number_or_all_are() {
+    fn a_volume_is_chosen_by_its_number_or_name_or_all_are() {
         let of = |text: &str| text.parse::<VolumeChoice>().map_err(|error| error.to_string());
         assert_eq!((of("all"), of("7")), (Ok(VolumeChoice::All), Ok(VolumeChoice::Number(7))));
-        assert!(of("x").unwrap_err().contains("`x` is no volume"));
+        let names = ["8,0", "sda", "web.1"];
+        assert_eq!(names.map(of), names.map(|name| Ok(VolumeChoice::Name(name.into()))));
+        assert!(of("").unwrap_err().contains("number or name"));
+    }
+
+    #[test]
+    fn several_volumes_are_listed_with_the_way_to_take_one() {
+        let of = |names: &[&str]| {
+            let volumes: Vec<Volume> =
+                (0..).zip(names).map(|(number, name)| Volume { number, name: name.to_string() }).collect();
+            note_on_volumes(&volumes.iter().map(|volume| (volume, volume.number + 4)).collect::<Vec<_>>())
+        };
+        assert_eq!([of(&[]), of(&["sda"])], [None, None]);
+        let [listed, remedy] = of(&["253,0", "8,0"]).unwrap();
+        assert_eq!(listed, "4 of 253,0, 5 of 8,0");
+        assert!(remedy.contains("{volume} 8,0; if 253,0 stands above others"), "{remedy}");
+        let plain = |names| !of(names).unwrap()[1].contains("twice");
+        assert!(plain(&["sda", "sdb"]) && plain(&["253,0", "253,16"]));
+        let day_ns = 86_400_000_000_000;
+        assert!(is_one_gap(3, day_ns + 1, day_ns + 2) && !is_one_gap(2, day_ns + 1, day_ns + 2));
+        assert!(!is_one_gap(3, day_ns, day_ns) && !is_one_gap(3, day_ns + 1, 2 * day_ns));
     }
 
     #[test]
     fn volumes_lie_end_to_end_in_the_order_of_their_numbers() {
-        let volume = |&(number, end): &(u64, u64)| VolumeUse { number, requests: 1, end: Lba(end) };
-        let table = |ends: &[(u64, u64)]| VolumeTable { volumes: ends.iter().map(volume).collect(), requests: 0 };
+        let volume = |&(number, end): &(u64, u64)| {
+            let volume = Volume { number, name: String::new() };
+            VolumeUse { volume, requests: 1, end: Lba(end) }
+        };
+        let table = |ends: &[(u64, u64)]| {
+            let volumes = ends.iter().map(volume).collect();
+            VolumeTable { volumes, requests: 0, gap: Nanos::ZERO, span: Nanos::ZERO }
+        };
         let of = |ends: &[(u64, u64)]| table(ends).end_to_end("t".as_ref()).map_err(|error| error.to_string());
         let places = |places: &[u64], end| Ok((places.iter().map(|place| Lba(*place)).collect(), Lba(end)));
         let unit = TRACE_ALIGNMENT;

@@ -168,7 +168,7 @@ pub const FORMATS: &[Format] = &[
     // A cluster of virtual desktops (SNIA IOTTA 4964). A response time may be missing.
     columns!(
         "systor17", "Systor '17 VDI CSV", "1456095145.133076000,0.000806,R,0,899056122368,131072",
-        commas, tick 1 ns, heading "Timestamp,",
+        commas, tick 1 ns, heading "Timestamp,Response,IOType,LUN,Offset,Size",
         [
             seconds "column 1 (Timestamp)", seconds_or_nothing "column 2 (Response)", letter "column 3 (IOType)",
             volume "column 4 (LUN)", byte "column 5 (Offset)", bytes "column 6 (Size)",
@@ -177,7 +177,7 @@ pub const FORMATS: &[Format] = &[
     // SNIA IOTTA 27917. Times are whole seconds.
     columns!(
         "tencent", "Tencent cloud block storage CSV", "1538323200,4247200,128,1,1058",
-        commas, tick 1_000_000_000 ns, heading "Timestamp,",
+        commas, tick 1_000_000_000 ns, heading "Timestamp,Offset,Size,IOType,VolumeID",
         [
             ticks "column 1 (Timestamp)", sector "column 2 (Offset)", sectors "column 3 (Size)",
             zero_or_one "column 4 (IOType)", volume "column 5 (VolumeID)",
@@ -186,7 +186,7 @@ pub const FORMATS: &[Format] = &[
     // Traces of 2020. The published files have no heading; one is accepted.
     columns!(
         "alibaba", "Alibaba cloud block CSV", "64,W,1703755776,4096,1577808000000573",
-        commas, tick 1000 ns, heading "device_id,",
+        commas, tick 1000 ns, heading "device_id,opcode,offset,length,timestamp",
         [
             volume "column 1 (device_id)", letter "column 2 (opcode)", byte "column 3 (offset)",
             bytes "column 4 (length)", ticks "column 5 (timestamp)",

@@ -187,7 +187,29 @@ impl Gzip {
     }
 }
 
-/// The decompressed bytes of a trace, a buffer at a time.
+/// Turns two bytes of UTF-16 into a unit of it.
+type Unit = fn([u8; 2]) -> u16;
+
+/// The byte order of text in UTF-16, as Windows' PowerShell writes it: a mark, and two characters of ASCII behind it.
+fn utf16(head: &[u8]) -> Option<Unit> {
+    match head {
+        [0xff, 0xfe, 1..=127, 0, 1..=127, 0, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, 0, 1..=127, 0, 1..=127, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    }
+}
+
+fn utf8(bytes: &[u8], unit: Unit) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|found| found.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// A file's bytes, from UTF-16 in UTF-8.
+pub fn in_utf8(bytes: Vec<u8>) -> Vec<u8> {
+    utf16(&bytes).map_or(bytes.clone(), |unit| utf8(&bytes, unit).into_bytes())
+}
+
+/// The decompressed bytes of a trace, a buffer at a time; text in UTF-8, without a byte-order mark.
 pub(crate) struct Stream {
     /// The file, or `-`, or a name for bytes in memory.
     pub path: PathBuf,
@@ -200,6 +222,7 @@ pub(crate) struct Stream {
     /// Nothing follows `end`.
     pub eof: bool,
     decoder: Decoder,
+    utf16: Option<Unit>,
     total: Option<u64>,
     decompressed: u64,
 }
@@ -238,7 +261,7 @@ impl Stream {
             },
         };
         let (path, buf) = (path.to_path_buf(), vec![0; BUFFER]);
-        Ok(Stream { path, buf, start: 0, end: 0, eof: false, decoder, total, decompressed: 0 })
+        Ok(Stream { path, buf, start: 0, end: 0, eof: false, decoder, utf16: None, total, decompressed: 0 })
     }
 
     /// The unread bytes in the buffer.
@@ -251,11 +274,14 @@ impl Stream {
         self.buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.end == self.buf.len() {
+        if self.end + 1 >= self.buf.len() {
             self.buf.resize(self.buf.len() * 2, 0);
         }
-        while !self.eof && self.end < self.buf.len() {
-            match self.decoder.read(&mut self.buf[self.end..]) {
+        let (is_first, from, size) = (self.decompressed == 0, self.end, self.buf.len());
+        // An even number of bytes, which cuts no unit of UTF-16.
+        let most = from + (size - from) / 2 * 2;
+        while !self.eof && self.end < most {
+            match self.decoder.read(&mut self.buf[self.end..most]) {
                 Ok(0) => self.eof = true,
                 Ok(n) => {
                     self.end += n;
@@ -264,6 +290,18 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(error)),
             }
+        }
+        if is_first {
+            self.utf16 = utf16(self.unread());
+        }
+        if let Some(unit) = self.utf16 {
+            let text = utf8(&self.buf[from..self.end], unit);
+            self.end = from + text.len();
+            self.buf.resize(size.max(self.end), 0);
+            self.buf[from..self.end].copy_from_slice(text.as_bytes());
+        }
+        if is_first && self.unread().starts_with("\u{feff}".as_bytes()) {
+            self.start += '\u{feff}'.len_utf8();
         }
         Ok(())
     }
@@ -310,6 +348,7 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(("zstd", "zstd -d")),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
+        [0x5d, 0, 0, _, _, 0xff, 0xff, 0xff] => Some(("lzma", "unlzma")),
         [0x1f, 0x9d, ..] => Some(("compress (.Z)", "uncompress")),
         _ => None,
     }

@@ -56,7 +56,7 @@ fn each_served(
     volumes: VolumeChoice,
     mut each: impl FnMut(&Request, &Times),
 ) -> Result<(), Error> {
-    let open = |times| Rows::open(path, &OpenOptions { times, sha256: false, ..options.clone() }, volumes);
+    let open = |times| Rows::open(path, &OpenOptions { times, sha256: false, ..options.clone() }, volumes.clone());
     let (Ok(mut issues), Ok(mut completions)) = (open(RowTimes::Issue), open(RowTimes::Completion)) else {
         // The format has no such times. Any other error has been reported by the replay.
         return Ok(());
@@ -125,10 +125,9 @@ impl Rows {
         loop {
             while let Some(&request) = self.batch.get(self.at) {
                 self.at += 1;
-                let number = self.trace.volumes().get(usize::from(request.volume)).map(|volume| volume.number);
-                match self.volumes {
-                    VolumeChoice::Number(chosen) if number != Some(chosen) => {}
-                    _ => return Ok(Some(request)),
+                let volume = self.trace.volumes().get(usize::from(request.volume));
+                if volume.is_none_or(|volume| self.volumes.takes(volume)) {
+                    return Ok(Some(request));
                 }
             }
             self.at = 0;

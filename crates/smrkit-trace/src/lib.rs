@@ -32,9 +32,10 @@ pub mod measure;
 mod tests;
 
 pub use blktrace::are_one_blktrace;
-pub use demand::{Laid, TraceDemand, VolumeChoice};
+pub use demand::{Laid, TraceDemand, VolumeChoice, is_one_gap, note_on_volumes};
 pub use formats::{FORMATS, Format};
+pub use input::in_utf8;
 pub use reader::RowTimes;
 pub use row::Volume;
 pub use smrkit::stats::outcome::TraceNotes;
-pub use trace::{OpenOptions, Trace};
+pub use trace::{OpenOptions, Trace, is_diskstats};

@@ -98,7 +98,7 @@ impl TextFormat for Msr {
     }
 
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
-        first_line_is(number, line, "Timestamp,")
+        first_line_is(number, line, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime")
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {

@@ -19,7 +19,21 @@ const HELD: usize = 4096;
 const SAMPLE: u64 = 64;
 /// A line with this many right columns was meant to be of a format, if no other format understands more.
 const COLUMNS_BEGUN: usize = 3;
-const MARK: &[u8] = b"\xef\xbb\xbf";
+/// What tools write between rows: how such a line begins and ends.
+const REMARKS: [(&str, &str); 12] = [
+    ("^C", ""),
+    ("Attaching ", "probes..."),
+    ("CPU ", " is empty"),
+    ("CPU:", "]"),
+    ("cpus=", ""),
+    ("Detaching...", ""),
+    ("Ending tracing...", ""),
+    ("Input file ", ""),
+    ("Lost ", ""),
+    ("Possibly lost ", ""),
+    ("Tracing block ", ""),
+    ("version = ", ""),
+];
 
 /// Meaning of `Request::time`: a moment by the trace's clock, or a sum of think or response times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +104,11 @@ pub(crate) trait TextFormat: Send {
     fn detail(&self) -> Option<&str> {
         None
     }
+
+    /// Where its rows tell no times: the remedy.
+    fn without_times(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Verdict on a line as a heading.
@@ -103,10 +122,10 @@ pub(crate) enum Heading {
     Wanted(&'static str),
 }
 
-/// Takes the first line as a heading if it begins with `start`, in small or large letters.
-pub(crate) fn first_line_is(number: u64, line: &[u8], start: &str) -> Heading {
-    let begins = line.get(..start.len()).is_some_and(|line| line.eq_ignore_ascii_case(start.as_bytes()));
-    if number == 0 && begins && !start.is_empty() { Heading::Yes } else { Heading::No }
+/// Takes the first line as a heading if it consists of `names`, in small or large letters.
+pub(crate) fn first_line_is(number: u64, line: &[u8], names: &str) -> Heading {
+    let is_heading = number == 0 && line.trim_ascii().eq_ignore_ascii_case(names.as_bytes());
+    if is_heading { Heading::Yes } else { Heading::No }
 }
 
 /// The item at the front of the bytes.
@@ -162,13 +181,15 @@ pub(crate) struct Agreement {
     pub misvalued: u64,
     /// Lines of which the format understood some columns.
     pub begun: u64,
+    /// A heading of the format is among the lines.
+    pub has_heading: bool,
 }
 
 /// Parses the first lines of the head, and counts those that the format understands.
 pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bool) -> Agreement {
     format.prepare(head);
     let (mut volumes, mut found) = (Volumes::default(), Agreement::default());
-    let mut rest = head.strip_prefix(MARK).unwrap_or(head);
+    let mut rest = head;
     for number in 0..SAMPLE {
         let (line, used) = match memchr::memchr(b'\n', rest) {
             Some(end) => (&rest[..end], end + 1),
@@ -177,11 +198,14 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
         };
         rest = &rest[used..];
         let line = strip_return(line);
-        if is_blank(line) {
+        if is_no_row(line) {
             continue;
         }
         match format.heading(number, line) {
-            Heading::Yes => continue,
+            Heading::Yes => {
+                found.has_heading = true;
+                continue;
+            }
             Heading::Wanted(_) => return Agreement::default(),
             Heading::No => {}
         }
@@ -229,8 +253,10 @@ fn strip_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn is_blank(line: &[u8]) -> bool {
-    line.first() == Some(&b'#') || line.trim_ascii().is_empty()
+/// True for comments, blank lines, and what tools write between rows.
+fn is_no_row(line: &[u8]) -> bool {
+    let is_remark = |(begin, end): &(&str, &str)| line.starts_with(begin.as_bytes()) && line.ends_with(end.as_bytes());
+    line.first() == Some(&b'#') || line.trim_ascii().is_empty() || REMARKS.iter().any(is_remark)
 }
 
 /// Makes the reader of a format's rows.
@@ -249,6 +275,11 @@ pub(crate) trait Rows: Send {
 
     /// The format's choice, where it leaves one.
     fn detail(&self) -> Option<&str>;
+
+    /// Where rows tell no times: the remedy.
+    fn without_times(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A stream, its volumes, and its rows so far.
@@ -297,6 +328,8 @@ pub(crate) struct Intake {
     held: BTreeMap<(u64, u64), TraceRow>,
     /// Number of the current line or record, from 1.
     number: u64,
+    /// The last heading, which stands before each of several recordings in one file.
+    heading: Vec<u8>,
     /// Requests made.
     requests: u64,
     /// Counts of rows mended, skipped or out of order.
@@ -319,6 +352,7 @@ impl Intake {
             skip_bad_rows,
             held: BTreeMap::new(),
             number: 0,
+            heading: Vec::new(),
             requests: 0,
             notes: TraceNotes::default(),
             first_out_of_order: None,
@@ -479,11 +513,14 @@ impl<F: TextFormat> Text<F> {
         intake: &mut Intake,
         batch: &mut Vec<Request>,
     ) -> Result<(), Error> {
-        if is_blank(line) {
+        if is_no_row(line) {
             return Ok(());
         }
         match self.0.heading(intake.number - 1, line) {
-            Heading::Yes => return Ok(()),
+            Heading::Yes => {
+                intake.heading = line.to_vec();
+                return Ok(());
+            }
             Heading::Wanted(what) => return Err(intake.error(None, format!("the file should begin with {what}"))),
             Heading::No => {}
         }
@@ -494,6 +531,7 @@ impl<F: TextFormat> Text<F> {
             }
             Ok(Some(row)) => intake.push(row, batch),
             Ok(None) => Ok(()),
+            Err(bad) if line == intake.heading && !bad.problem.is_fatal() => Ok(()),
             Err(bad) => intake.bad_line(line, &bad, last),
         }
     }
@@ -501,7 +539,6 @@ impl<F: TextFormat> Text<F> {
 
 impl<F: TextFormat> Rows for Text<F> {
     fn begin(&mut self, stream: &mut Stream) -> u64 {
-        stream.start += if stream.unread().starts_with(MARK) { MARK.len() } else { 0 };
         self.0.prepare(stream.unread());
         self.0.tick_ns()
     }
@@ -541,6 +578,10 @@ impl<F: TextFormat> Rows for Text<F> {
 
     fn detail(&self) -> Option<&str> {
         self.0.detail()
+    }
+
+    fn without_times(&self) -> Option<String> {
+        self.0.without_times()
     }
 }
 

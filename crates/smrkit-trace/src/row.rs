@@ -141,7 +141,7 @@ impl Field<'_> {
     pub fn integer(&self) -> Result<u64, Bad> {
         match self.text.strip_prefix(b"0x").or_else(|| self.text.strip_prefix(b"0X")) {
             Some(_) => self.hexadecimal(),
-            None => self.number(grouped(self.text, number::integer), "an integer"),
+            None => self.number(grouped(self.text, whole), "an integer"),
         }
     }
 
@@ -160,22 +160,28 @@ impl Field<'_> {
         self.number(number::hexadecimal(self.text), "a hexadecimal number")
     }
 
-    /// Parses an operation as tools write it: a letter or letters of RWBS, a word (`write|sync`, `DiskWrite`), a SCSI operation code in
-    /// hexadecimal, or 0 and 1, which stand for `zero` and `one`.
+    /// Parses an operation as tools write it: a letter or letters of RWBS, a word alone or among others (`write|sync`, `REQ_OP_WRITE`), a SCSI
+    /// operation code in hexadecimal, or 0 and 1 (false and true), which stand for `zero` and `one`.
     pub fn operation(&self, zero: Op, one: Op) -> Result<Op, Bad> {
-        let first = self.text.split(|byte| *byte == b'|').next().unwrap_or_default();
-        let upper = first.to_ascii_uppercase();
-        let word = upper.strip_prefix(b"DISK").or(upper.strip_prefix(b"0X")).unwrap_or(&upper);
-        let code = number::hexadecimal(word).ok().filter(|_| word.len() == 2);
-        let op = match word {
-            b"0" => Some(zero),
-            b"1" => Some(one),
-            b"READ" => Some(Op::Read),
-            b"WRITE" => Some(Op::Write),
-            b"DISCARD" | b"TRIM" | b"UNMAP" | b"42" => Some(Op::Discard),
-            b"FLUSH" | b"SYNC" | b"FSYNC" => Some(Op::Flush),
-            _ => code.and_then(|code| scsi(code as u16)).or_else(|| rwbs(word)?.alone()),
-        };
+        if let Ok(op) = self.letter() {
+            return Ok(op);
+        }
+        let upper = self.text.to_ascii_uppercase();
+        match upper.as_slice() {
+            b"0" | b"FALSE" => return Ok(zero),
+            b"1" | b"TRUE" => return Ok(one),
+            // UNMAP, which vscsi's records have without its ranges.
+            b"42" | b"0X42" => return Ok(Op::Discard),
+            _ => {}
+        }
+        let is_called = |called: &str, word: &[u8]| called.split(' ').any(|own| own.as_bytes() == word);
+        let of_word = |word: &[u8]| OPERATIONS.iter().find(|(called, _)| is_called(called, word)).map(|(_, op)| *op);
+        let words = upper.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(of_word);
+        let code = upper.strip_prefix(b"0X").unwrap_or(&upper);
+        let code = number::hexadecimal(code).ok().filter(|_| code.len() == 2).and_then(|code| scsi(code as u16));
+        let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.alone());
+        // Beside another word, sync or flush says how that request is made.
+        let op = words.chain(code).chain(letters).min_by_key(|op| *op == Op::Flush);
         op.ok_or_else(|| self.expected("R, W, D, F, read, write, discard, flush, 0 or 1"))
     }
 
@@ -188,6 +194,14 @@ impl Field<'_> {
         }
     }
 }
+
+/// Words of operations.
+const OPERATIONS: [(&str, Op); 4] = [
+    ("READ READS RD READFILE DISKREAD", Op::Read),
+    ("WRITE WRITES WR WRITEFILE DISKWRITE", Op::Write),
+    ("DISCARD DISCARDS TRIM UNMAP", Op::Discard),
+    ("FLUSH FLUSHES SYNC FSYNC SYNCHRONIZE DISKFLUSH", Op::Flush),
+];
 
 /// What letters of RWBS say, as the kernel and blktrace write them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,18 +243,32 @@ pub(crate) fn scsi(code: u16) -> Option<Op> {
 }
 
 /// The number that `parse` reads, if need be without the marks between thousands: `1,234,567.5`.
-fn grouped(text: &[u8], parse: impl Fn(&[u8]) -> Result<u64, NoNumber>) -> Result<u64, NoNumber> {
+fn grouped<T>(text: &[u8], parse: impl Fn(&[u8]) -> Result<T, NoNumber>) -> Result<T, NoNumber> {
     let found = parse(text);
-    if found != Err(NoNumber::Malformed) {
+    if !matches!(found, Err(NoNumber::Malformed)) {
         return found;
     }
-    let whole = text.split(|byte| *byte == b'.').next().unwrap_or_default();
-    let mut groups = whole.split(|byte| b",'_".contains(byte));
+    let text = str::from_utf8(text).unwrap_or_default();
+    let is_mark = |c: char| matches!(c, ',' | '\'' | '’' | '_' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}');
+    let mut groups = text.split('.').next().unwrap_or_default().split(is_mark);
     let begins = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
-    if !begins || !groups.all(|group| group.len() == 3) {
-        return found;
-    }
-    parse(&text.iter().copied().filter(|byte| !b",'_".contains(byte)).collect::<Vec<u8>>())
+    let is_grouped = begins && groups.all(|group| group.len() == 3);
+    if is_grouped { parse(text.replace(is_mark, "").as_bytes()) } else { found }
+}
+
+/// An integer, with or without zeros behind a point, as tables of floating-point numbers have them.
+fn whole(text: &[u8]) -> Result<u64, NoNumber> {
+    let point =
+        text.iter().position(|byte| *byte == b'.').filter(|at| text[*at..].iter().skip(1).all(|byte| *byte == b'0'));
+    number::integer(&text[..point.unwrap_or(text.len())])
+}
+
+/// A number, to be looked at rather than counted with.
+pub(crate) fn float(text: &str) -> Option<f64> {
+    grouped(text.as_bytes(), |text| {
+        str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(NoNumber::Malformed)
+    })
+    .ok()
 }
 
 /// Offset and size in bytes. Errors: an overflow, or a size of 0.
@@ -345,6 +373,13 @@ pub struct Volume {
     pub number: u64,
     /// The host or volume name that the trace gives it; may be empty.
     pub name: String,
+}
+
+impl Volume {
+    /// Its name, or its number where it has none.
+    pub fn shown(&self) -> String {
+        if self.name.is_empty() { self.number.to_string() } else { self.name.clone() }
+    }
 }
 
 /// The most volumes of one trace: a request's index has 16 bits.

@@ -47,6 +47,8 @@ const SNOOPED: [(&str, &str); 21] = [
     ("CGROUP", ""),
 ];
 
+/// Lines in which the end of xperf's heading is looked for.
+const HEADER_LINES: usize = 4096;
 /// The most words of a row.
 const WORDS: usize = 32;
 /// Lines in which the heading is searched: `iosnoop` first prints that it has begun.
@@ -128,6 +130,11 @@ impl TextFormat for Snoop {
         };
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
+
+    fn without_times(&self) -> Option<String> {
+        let has_times = self.columns.iter().any(|name| matches!(*name, "the time" | "the start"));
+        (!has_times).then(|| "record it with `iosnoop -ts`".into())
+    }
 }
 
 /// Text of the kernel's trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As of blkparse's, one kind of event stands for
@@ -178,15 +185,11 @@ impl TextFormat for Ftrace {
         self.chosen || times == RowTimes::Clock
     }
 
-    fn heading(&self, number: u64, line: &[u8]) -> Heading {
-        if number == 0 && line.starts_with(b"cpus=") { Heading::Yes } else { Heading::No }
-    }
-
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let Some((event, time, mut columns)) = trace_event(line) else {
             let name = "the time and the event";
-            return match line.starts_with(b"CPU") {
-                // trace-cmd prints this for a CPU that recorded nothing, or lost events.
+            return match line.starts_with(b"\t") && line.ends_with(b")") {
+                // Below an event `perf script -g` prints the calls that led to it.
                 true => Ok(None),
                 false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
             };
@@ -213,12 +216,45 @@ impl TextFormat for Ftrace {
     }
 }
 
-/// Windows' disk events as `xperf -a dumper` prints them: event, end (µs), process, thread, IRP, offset, size, elapsed time (µs), disk.
+/// Windows' disk events as `xperf -a dumper` prints them: event, end (µs), process, thread, IRP, offset, size, elapsed time (µs), disk; or
+/// as `-a diskio -detail` does, whose heading names the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Xperf {
-    /// Lines up to the end of the list of events that a dump begins with; 0 without one.
+    /// Lines up to the end of the list of events that a dump begins with, or to the names of columns; 0 without either.
     heading: u64,
+    /// The names of columns, where there are some.
+    columns: Vec<Vec<u8>>,
     times: RowTimes,
+}
+
+/// Names that a heading has.
+const DETAILS: [&[u8]; 6] = [b"io type", b"start time", b"end time", b"io size", b"offset", b"disk"];
+
+impl Xperf {
+    /// A row below named columns. A process's name may have commas, and ends with its number in brackets.
+    fn detail_row(&self, line: &[u8], volumes: &mut Volumes) -> Result<TraceRow, Bad> {
+        let mut columns = LineColumns::commas(line);
+        let fields: Vec<Field> = std::iter::from_fn(|| columns.optional("a column")).collect();
+        let behind = self.columns.iter().position(|name| name.starts_with(b"process")).unwrap_or(usize::MAX);
+        let more = fields.iter().skip(behind).position(|field| field.text.ends_with(b")")).unwrap_or(0);
+        let field = |own: &[u8], name| {
+            let at = self.columns.iter().position(|column| column == own)?;
+            fields.get(if at > behind { at + more } else { at }).map(|field| Field { name, ..*field })
+        };
+        let need = |nth: usize, name| {
+            field(DETAILS[nth], name).ok_or(Bad { at: line.len(), len: 0, name, problem: Problem::Missing })
+        };
+        let op = need(0, "the IO type")?.operation(Op::Read, Op::Write)?;
+        let moment = if self.times == RowTimes::Completion { need(2, "the end")? } else { need(1, "the start")? };
+        let (offset, bytes) = match op {
+            Op::Flush => (0, 0),
+            _ => extent(need(4, "the offset")?, 1, need(3, "the size")?, 1)?,
+        };
+        let disk = need(5, "the disk")?;
+        let (ticks, number) = (moment.integer()?, disk.integer()?);
+        let volume = volumes.numbered(number, disk, || number.to_string())?;
+        Ok(TraceRow { ticks, offset, bytes, volume, op })
+    }
 }
 
 impl TextFormat for Xperf {
@@ -234,9 +270,18 @@ impl TextFormat for Xperf {
     }
 
     fn prepare(&mut self, head: &[u8]) {
-        let is_end = |line: &[u8]| line.trim_ascii() == b"EndHeader";
-        let end = head.split(|byte| *byte == b'\n').position(is_end);
-        self.heading = end.filter(|_| head.starts_with(b"BeginHeader")).map_or(0, |at| at as u64 + 1);
+        let is_dump = head.starts_with(b"BeginHeader");
+        for (number, line) in (1..).zip(head.split(|byte| *byte == b'\n')).take(HEADER_LINES) {
+            let line = line.trim_ascii().to_ascii_lowercase();
+            let begins = line.starts_with(DETAILS[0]) || is_dump && line == b"endheader";
+            let names = || line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            let has_details = begins && DETAILS.iter().all(|name| names().any(|own| own == *name));
+            if has_details || begins && is_dump {
+                self.heading = number;
+                self.columns = names().filter(|_| has_details).map(<[u8]>::to_vec).collect();
+                return;
+            }
+        }
     }
 
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
@@ -245,6 +290,9 @@ impl TextFormat for Xperf {
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        if !self.columns.is_empty() {
+            return self.detail_row(line, volumes).map(Some);
+        }
         let mut columns = LineColumns::commas(line);
         let event = columns.next("the event")?;
         let op = match event.text {
@@ -255,9 +303,8 @@ impl TextFormat for Xperf {
             _ => return Err(event.expected("DiskRead, DiskWrite or DiskFlush")),
         };
         let end = columns.next("the time")?.integer()?;
-        for unused in ["the process", "the thread", "the IRP"] {
-            columns.next(unused)?;
-        }
+        // Behind the process, in whose name a comma may stand, and the thread.
+        while !columns.next("the IRP")?.text.starts_with(b"0x") {}
         let (offset, bytes) = match op {
             Op::Flush => (0, 0),
             _ => extent(columns.next("the offset")?, 1, columns.next("the size")?, 1)?,
@@ -336,6 +383,27 @@ STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYT
     }
 
     #[test]
+    fn what_a_tool_says_around_rows_is_passed_by() {
+        let text = "\u{feff}TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n1.5 CPU 0/KVM 9 sda R 800 4096 0\n";
+        for end in ["^C\n", "^CDetaching...\n", "\nEnding tracing...\n", "Possibly lost 12 samples\n", &text[3..]] {
+            let all =
+                requests("biosnoop", &format!("Tracing block device I/O... Hit Ctrl-C to end.\n{}{end}", &text[3..]));
+            assert_eq!(all.len(), if end.len() > 40 { 2 } else { 1 }, "{end}");
+        }
+        assert_eq!(requests("biosnoop", text), ["0 R 800+8@0"]);
+        let event = "  fio-44 [000] 1.25: block_rq_issue: 8,0 W 512 () 64 + 1 [fio]\n";
+        for begin in ["CPU 0 is empty\nCPU 2 is empty\ncpus=4\n", "version = 6\nCPU 0 is empty\ncpus=4\n"] {
+            assert_eq!(
+                requests("ftrace", &format!("{begin}{event}CPU:1 [LOST 38 EVENTS]\n")),
+                ["0 W 64+1@0"],
+                "{begin}"
+            );
+        }
+        let calls = "\tffffffff8139 blk_mq_start_request+0x11 ([kernel.kallsyms])\n";
+        assert_eq!(requests("ftrace", &format!("{event}{calls}{calls}\n")), ["0 W 64+1@0"]);
+    }
+
+    #[test]
     fn trace_events_are_read_as_three_tools_print_them() {
         let trace = "\
 # tracer: nop
@@ -375,6 +443,14 @@ DiskReadInit,  9600,   System (   4),     72, 0xfffffa8003c7f012
 ";
         let found = ["0 W 16+1@1", "500000 R 13075904+8@0", "1600000 F 0+0@1"];
         assert_eq!(requests("xperf", rows), found);
+        assert_eq!(requests("xperf", &rows.replace("System", "my,system.exe")), found);
+        let detail = "\
+\nDisk IO Detail Report\n\nQD/I - Number of outstanding IOs at IO start time\n
+ IO Type, Start Time, End Time, IO Time, DiskSrvT, IO Size, Offset, Pri, Process Name ( PID), Disk, Filename
+DiskRead, 8000, 8612, 612, 612, 0x00001000, 0x018f0b8000, 2, my,sql.exe (46), 0, \"C:\\a, b.db\"
+  Write, 7500, 9000, 1500, 1500, 0x00000200, 0x0000002000, Normal, sql.exe (46), 1, \"C:\\a.db\"
+  Flush, 9100, 9500, 400, 400, , , Normal, System (4), 1, Unknown\n";
+        assert_eq!(requests("xperf", detail), found);
         let dump = format!(
             "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID\nEndHeader\nOS Version: 10\nCSwitch, 5, x\n{rows}"
         );

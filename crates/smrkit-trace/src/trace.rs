@@ -90,7 +90,9 @@ impl Trace {
             }
             Choice::Csv(map) => {
                 check_text(&stream, "csv")?;
-                ("csv", Box::new(Text(table(&map, &stream)?)))
+                let csv = Csv::of(&map, stream.unread())?;
+                refuse_doubt(&stream, csv.doubt.as_deref())?;
+                ("csv", Box::new(Text(csv)))
             }
             Choice::Blkparse(blkparse) => {
                 check_text(&stream, "blkparse")?;
@@ -108,6 +110,9 @@ impl Trace {
             return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
         }
         let reader = Box::new(ParquetReader::open(path, options.times)?);
+        if reader.rows == 0 {
+            return Err(Error::input(path, "the file holds no request: check how it was made"));
+        }
         let has_times = match options.times {
             RowTimes::Clock => true,
             RowTimes::Think => reader.has_think_times,
@@ -142,6 +147,16 @@ impl Trace {
             Reader::Stream(_, rows) => rows.detail(),
             Reader::Parquet(..) => None,
         }
+    }
+
+    /// Fails if the trace has no times.
+    pub fn refuse_no_times(&self) -> Result<(), Error> {
+        let (path, remedy) = match &self.reader {
+            Reader::Stream(feed, rows) => (&feed.stream.path, rows.without_times()),
+            Reader::Parquet(reader, _) => (&reader.path, reader.without_times()),
+        };
+        let refuse = |remedy| Error::input(path, format!("no times, by which it could be replayed: {remedy}"));
+        remedy.map_or(Ok(()), |remedy| Err(refuse(remedy)))
     }
 
     /// The volumes seen so far, in order of first sight.
@@ -228,7 +243,7 @@ fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> 
 }
 
 /// The reader of the recognised format: a format that understands every line, else a table whose first line names its columns if that
-/// explains more lines, else the format that understands the most lines.
+/// explains more lines (or as many, if that line is no heading of the format), else the format that understands the most lines.
 fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Error> {
     refuse_foreign(stream)?;
     let (head, whole) = (stream.unread(), stream.eof);
@@ -237,14 +252,17 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     let fits = of.understood > 0 && of.understood == of.lines;
     if !fits
         && !is_binary(head)
-        && let Ok(csv) = table("", stream)
-        && (found.is_none() || text_agreement(csv.clone(), head, whole).understood > of.understood)
+        && let Ok(csv) = Csv::of("", head)
+        && (found.is_none()
+            || text_agreement(csv.clone(), head, whole).understood >= of.understood + u64::from(of.has_heading))
     {
+        refuse_doubt(stream, csv.doubt.as_deref())?;
         return Ok(("csv", Box::new(Text(csv))));
     }
-    if let Some(doubt) = found.and_then(|(format, _)| formats::doubt(format, head)) {
-        return Err(Error::input(&stream.path, doubt));
+    if of.understood < of.lines && !of.has_heading && csv::missing(head).is_some() {
+        return Err(unknown_text(stream));
     }
+    refuse_doubt(stream, found.and_then(|(format, _)| formats::doubt(format, head)))?;
     match found {
         Some((format, rows)) => Ok((format.name, rows())),
         None if is_binary(stream.unread()) => Err(Error::input(
@@ -255,9 +273,8 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     }
 }
 
-/// The reader of a table by a map, which the table's first lines complete.
-fn table(map: &str, stream: &Stream) -> Result<Csv, Error> {
-    Csv::new(&csv::completed(map, stream.unread())?)
+fn refuse_doubt(stream: &Stream, doubt: Option<&str>) -> Result<(), Error> {
+    doubt.map_or(Ok(()), |doubt| Err(Error::input(&stream.path, doubt)))
 }
 
 /// Refuses common files that are no traces, and names the remedy.
@@ -273,10 +290,7 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
     let beginning = &head[..head.len().min(4096)];
     let holds = |text: &[u8]| memchr::memmem::find(beginning, text).is_some();
     if holds(b"\"fio version\"") || holds(b": (g=0): rw=") {
-        return Some(
-            "fio's report, which sums up requests and lists none: add --write_iolog=FILE to the fio command, and name \
-             FILE",
-        );
+        return Some(FIO_REPORT);
     }
     if is_fio_log(head) {
         return Some(
@@ -289,11 +303,14 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
             "the kernel's log, which names no requests but those that failed: record with blktrace or biosnoop",
         );
     }
+    if beginning.split(|byte| *byte == b'\n').any(is_diskstats) {
+        return Some(SUMS);
+    }
     NO_TRACES.iter().find(|(marks, _)| marks.iter().all(|mark| holds(mark.as_bytes()))).map(|(_, what)| *what)
 }
 
 /// Common outputs of other tools, by marks that are all in their beginning.
-const NO_TRACES: [(&[&str], &str); 7] = [
+const NO_TRACES: [(&[&str], &str); 32] = [
     (
         &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
         "bpftrace's biosnoop, which says nothing of where: record with bcc's biosnoop",
@@ -304,22 +321,74 @@ const NO_TRACES: [(&[&str], &str); 7] = [
     (&["Linux ", "DEV", "tps"], SUMS),
     (&["\"sysstat\"", "\"disk\""], SUMS),
     (&["capacity", "operations", "bandwidth"], SUMS),
+    (&["\"(PDH-CSV"], SUMS),
+    (&["extended device statistics"], OTHER_SUMS),
+    (&["KB/t", "tps", "MB/s"], OTHER_SUMS),
+    (&["procs --", "-io-"], OTHER_SUMS),
+    (&["AAA,progname"], OTHER_SUMS),
+    (&["dsk/total"], OTHER_SUMS),
+    (&["loadavg:", "Kbytes", "AVG"], OTHER_SUMS),
+    (&["histograms by process name"], OTHER_SUMS),
+    (&[" : count ", "distribution"], OTHER_SUMS),
+    (&["Q2Q", "MIN", "AVG", "MAX"], OTHER_SUMS),
+    (&[";fio-"], FIO_REPORT),
+    (&["smartctl ", "smartmontools"], SMARTCTL),
+    (&["\"smartctl\"", "\"json_format_version\""], SMARTCTL),
     (
-        &["smartctl ", "smartmontools"],
-        "smartctl's report on a disk, not a recording of requests: `drives identify` reads it",
+        &["block:block_rq_issue(dev:"],
+        "the text of `perf trace`: record with `perf record`, and print it with `perf script`",
     ),
+    (&[" PID D ", "BLOCK", "PATHNAME"], DTRACE),
+    (&["\"Process Name\",\"PID\",\"Operation\""], FILES),
+    (&["pwrite64(", ") = "], FILES),
+    (&["pread64(", ") = "], FILES),
+    (&["WrData[", " D=0x"], FILES),
+    (&["RdData[", " D=0x"], FILES),
+    (
+        &["}\n{\""],
+        "objects of JSON, one a line: write them as a table whose first line is time_us,op,offset,size (jq has @csv)",
+    ),
+    (&["PERFILE2"], "the file of `perf record`: print it with `perf script`"),
+    (&["\u{17}\u{8}Dtracing"], "the file of trace-cmd: print it with `trace-cmd report`"),
+    (&[".\0e\0t\0l\0"], "the file of Windows' recorder: print it with `xperf -i FILE -a dumper`"),
+    (
+        &["version https://git-lfs.github.com/spec"],
+        "a pointer of Git LFS in place of a file: fetch that with `git lfs pull`",
+    ),
+    (&["<!DOCTYPE html"], "a web page, not what it links to: download the trace itself"),
 ];
 
+const FIO_REPORT: &str =
+    "fio's report, which sums up requests and lists none: add --write_iolog=FILE to the fio command, and name FILE";
 const SUMS: &str = "sums over intervals, as iostat prints them, which list no requests: `advise` takes them, or record with blktrace \
                     or biosnoop";
+const OTHER_SUMS: &str = "sums of requests, which list none, and not in a form that `advise` takes: record `iostat -tx 60`, `zpool iostat -T u 60` or \
+                          typeperf for that, or a trace with blktrace or biosnoop";
+const SMARTCTL: &str = "smartctl's report on a disk, not a recording of requests: `drives identify` reads it";
+const DTRACE: &str = "the table of DTrace's iosnoop: say what its columns are, with {format} \
+                      csv:op=D,offset=BLOCK:sectors,size=SIZE,separator=space, and time=STIME(us):us where it has them";
+const FILES: &str =
+    "calls of programs, which say where in a file and not where on the disk: record with blktrace, biosnoop, or xperf";
 
-/// True if the first lines begin as those of `dmesg`: `[ 1234.567890] `.
+/// True of a line of /proc/diskstats: major, minor and name of a device, and its counters.
+pub fn is_diskstats(line: &[u8]) -> bool {
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    let is_right = |(at, word): (usize, &&[u8])| (at == 2) != word.iter().all(u8::is_ascii_digit);
+    words.len() >= 14 && words.iter().enumerate().all(is_right)
+}
+
+/// True if the first lines begin as those of `dmesg`, or of `journalctl`: `[ 1234.567890] `, `[Wed May  1 12:00:00 2024] `,
+/// `2024-05-01T12:00:00,123456+02:00 `, `May 01 12:00:00 nas kernel: `.
 fn is_kernel_log(head: &[u8]) -> bool {
+    let is_time = |text: &[u8]| text.iter().all(|byte| byte.is_ascii_alphanumeric() || b" .:".contains(byte));
     let is_stamp = |line: &[u8]| {
         let stamp = line.strip_prefix(b"[").and_then(|rest| rest.split(|byte| *byte == b']').next());
-        stamp.is_some_and(|text| {
-            text.contains(&b'.') && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b' '))
-        })
+        let is_iso = matches!(line, [_, _, _, _, b'-', _, _, b'-', _, _, b'T', ..])
+            && line.get(19) == Some(&b',')
+            && line.get(26).is_some_and(|byte| b"+-".contains(byte));
+        stamp.is_some_and(|text| text.iter().any(|byte| b".:".contains(byte)) && is_time(text))
+            || is_iso
+            || memchr::memmem::find(line, b" kernel: ").is_some()
     };
     let mut lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(3).peekable();
     lines.peek().is_some() && lines.all(is_stamp)
@@ -345,11 +414,13 @@ fn unknown_text(stream: &Stream) -> Error {
     let head = stream.unread();
     let line = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let shown = line[..line.len().min(60)].escape_ascii();
-    let problem = format!(
-        "of no known format (it begins with \"{shown}\"): name it with {{format}} ({}), or describe its columns, as in \
-         {{format}} csv:time=0:us,op=1,offset=2:bytes,size=3:bytes",
-        formats::names()
-    );
+    let remedy = csv::missing(head).unwrap_or_else(|| {
+        format!(
+            "name it with {{format}} ({}), or describe its columns, as in {{format}} csv:time=0:us,op=1,offset=2:bytes,size=3:bytes",
+            formats::names()
+        )
+    });
+    let problem = format!("of no known format (it begins with \"{shown}\"): {remedy}");
     Error::input(&stream.path, problem)
 }
 
@@ -412,9 +483,12 @@ mod tests {
             "smartctl 7.3 2022-02-28 r5338 [x86_64-linux-6.1.0]\nCopyright (C) 2002-22, www.smartmontools.org\n";
         let kernel = "[    0.000000] Linux version 6.1.0\n[    0.000000] Command line: root=/dev/sda\n[    0.100000] x86/fpu: x\n";
         let later = "[1234567.890123] sd 2:0:0:0: [sdb] tag#0 FAILED\n[1234567.890124] sd 2:0:0:0: [sdb] Sense Key\n[1234568.000001] I/O error\n";
+        let dtrace = "UID   PID D    BLOCK   SIZE       COMM PATHNAME\n0 1 W 8 512 my app <none>\n";
+        let map = crate::tests::forced("csv:op=D,offset=BLOCK:sectors,size=SIZE,separator=space");
+        assert_eq!(crate::tests::read(dtrace.as_bytes(), &map).unwrap().1.len(), 1);
         let bpftrace =
             "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash  4179          10\n";
-        let cases: [(&[u8], [&str; 2]); 14] = [
+        let cases: [(&[u8], [&str; 2]); 31] = [
             (iostat.as_bytes(), ["sums over intervals", "advise"]),
             (b"Linux 6.1 (nas)\n\nDevice r/s w/s\nsda 1.0 2.0\n", ["sums over intervals", "advise"]),
             (b"Linux 6.1 (nas)\n\n12:00:01 DEV tps rkB/s\n12:00:02 sda 1.0 2.0\n", ["sums over intervals", "advise"]),
@@ -429,6 +503,26 @@ mod tests {
             (b"500, 20480, 0, 0, 0, 0\n1000, 21504, 1, 0, 0, 0\n", ["fio's log", "--write_iolog"]),
             (b"12, 51234, 0, 4096\n13, 61234, 1, 4096\n14, 6", ["fio's log", "--write_iolog"]),
             (b"0, 453945, 0, 4096, 61440, 0x0000\n", ["fio's log", "--write_iolog"]),
+            (b"3;fio-3.36;job;0;0;123;456;789;1;1\n", ["fio's report", "--write_iolog"]),
+            (b"[Wed May  1 12:00:00 2024] sd 0:0:0:0: [sda] Attached\n", ["the kernel's log", "blktrace"]),
+            (b"2024-05-01T12:00:00,123456+02:00 sd 0:0:0:0: [sda] Attached\n", ["the kernel's log", "blktrace"]),
+            (b"May 01 12:00:00 nas kernel: sd 0:0:0:0: [sda] Attached\n", ["the kernel's log", "blktrace"]),
+            (b"{\n \"json_format_version\": [1, 0],\n \"smartctl\": {}}\n", ["smartctl's report", "drives identify"]),
+            (b"8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n", ["sums over intervals", "advise"]),
+            (b"\"(PDH-CSV 4.0)\",\"\\\\PC\\PhysicalDisk(0 C:)\\Disk Reads/sec\"\n", ["sums over intervals", "advise"]),
+            (b"procs -----------memory---------- -----io----\n r b bi bo\n", ["sums of requests", "iostat -tx 60"]),
+            (b"    KB/t  tps  MB/s  us sy id\n   23.45   12  0.27   5  3 92\n", ["sums of requests", "iostat -tx 60"]),
+            (b"     usecs           : count     distribution\n", ["sums of requests", "biosnoop"]),
+            (
+                b"UID   PID D    BLOCK   SIZE       COMM PATHNAME\n0 1 W 8 512 a b\n",
+                ["DTrace's iosnoop", "op=D,offset=BLOCK"],
+            ),
+            (b"46 pwrite64(3, \"x\"..., 512, 4096) = 512 <0.000012>\n", ["calls of programs", "xperf"]),
+            (b"{\"time_us\":1,\"op\":\"W\"}\n{\"time_us\":2,\"op\":\"W\"}\n", ["objects of JSON", "@csv"]),
+            (b"PERFILE2h\0\0\0\0\0\0\0", ["perf record", "perf script"]),
+            (b"\x17\x08Dtracing6\0\0\x08", ["trace-cmd", "trace-cmd report"]),
+            (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\n", ["Git LFS", "git lfs pull"]),
+            (b"<!DOCTYPE html><html></html>", ["a web page", "download"]),
         ];
         for (bytes, parts) in cases {
             let error = refused(bytes, &OpenOptions::default());

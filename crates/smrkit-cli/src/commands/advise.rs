@@ -1,6 +1,7 @@
 //! `smrkit advise`: will a drive or an array do for a load, and what would help if not, each shown by a run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use smrkit_advise::advice::Advice;
@@ -9,7 +10,7 @@ use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
 use smrkit_advise::{Deaf, Listener};
 
-use super::trace::warn;
+use super::trace::{warn, warn_of};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{JsonTarget, command_given, note_stand_ins, pretty, print};
@@ -87,11 +88,12 @@ impl Advise {
         for one in asked {
             let demand = one.demand()?;
             let listener: &mut dyn Listener = if is_printed && !several { &mut printer } else { &mut Deaf };
-            let Some(advice) = one.answer(demand, &interrupt, listener)? else {
+            let Some(advice) = one.answer(Arc::clone(&demand), &interrupt, listener)? else {
                 eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
                 return Ok(Done::Interrupted);
             };
             warn(advice.demand.replayed.trace_notes);
+            warn_of(demand.warnings());
             answers.push(advice);
         }
         interrupt.writing();

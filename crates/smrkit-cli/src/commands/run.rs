@@ -13,7 +13,7 @@ use smrkit_trace::latencies::with_measured;
 use smrkit_trace::recorded::Recorded;
 use smrkit_trace::rows::{self, RowFiles};
 
-use super::trace::warn;
+use super::trace::{warn, warn_of};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, command_given, note_stand_ins, pretty};
@@ -110,6 +110,7 @@ impl RunCommand {
         let demand = asked.demand()?;
         let (experiment, systems) = asked.on(demand);
         let compared = experiment.compare_watched(&systems, &interrupt, records)?;
+        warn_of(experiment.demand.warnings());
         self.write(compared, outputs, files, &interrupt)
     }
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use smrkit::edit::Edit;
 use smrkit::error::Error;
 use smrkit::experiment::pool::WatchedSource;
+use smrkit::message::worded;
 use smrkit::request::{Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
@@ -18,7 +19,7 @@ use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{JsonTarget, pretty, print, print_as};
 use crate::paths::Paths;
-use crate::style;
+use crate::{remedy, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
@@ -161,7 +162,7 @@ impl Info {
         }
         match json {
             Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
-            None => print(trace_info::text(&self.input.trace, &reader, &info))?,
+            None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &remedy::option))?,
         }
         if done == Done::Interrupted {
             eprintln!("smrkit: interrupted; these are the statistics of the first {} requests", info.requests);
@@ -199,6 +200,9 @@ impl Convert {
         if done == Done::Interrupted {
             return Ok(done);
         }
+        if rows == 0 {
+            return Err(Error::input(&self.input.trace, "no request is left to write: check the edit").into());
+        }
         interrupt.writing();
         // An edited trace is no copy of its source, so it gets no hash.
         converter.finish(reader.volumes(), reader.sha256().filter(|_| !is_edited))?;
@@ -230,7 +234,12 @@ impl Head {
 
 /// Warns on standard error, once, of rows that were mended, skipped or out of order.
 pub fn warn(notes: TraceNotes) {
+    warn_of(trace_info::warnings(notes));
+}
+
+/// Says so on standard error.
+pub fn warn_of(warnings: Vec<String>) {
     if !style::is_quiet() {
-        trace_info::warnings(notes).iter().for_each(|warning| eprintln!("smrkit: warning: {warning}"));
+        warnings.iter().for_each(|warning| eprintln!("smrkit: warning: {}", worded(warning, &remedy::option)));
     }
 }

@@ -179,8 +179,18 @@ fn past_the_capacity_a_workload_is_told_only_what_helps_it() {
 }
 
 #[test]
-fn one_volume_of_several_is_chosen_by_number() {
+fn one_volume_of_several_is_chosen_by_number_or_name() {
     let trace = testdata("tencent.csv");
-    smrkit(&format!("run --layer in-place --trace {trace} --volume 999999"))
-        .says(3, &["no volume 999999", "the trace has"]);
+    for volume in ["999999", "sda"] {
+        smrkit(&format!("run --layer in-place --trace {trace} --volume {volume}"))
+            .says(3, &[&format!("no volume {volume}"), "the trace has"]);
+    }
+    let all = smrkit(&format!("run --layer in-place --trace {trace}"));
+    assert!(all.err.contains("2 of 1058, 1 of 70000: take one alone with --volume 1058"), "{}", all.err);
+    let scratch = Scratch::new();
+    let timeless = scratch.path("timeless.csv");
+    std::fs::write(&timeless, "op,offset,size\nW,0,4096\n").unwrap();
+    smrkit(&format!("run --layer in-place --trace {timeless}")).done();
+    smrkit(&format!("run --layer in-place --trace {timeless} --arrival trace"))
+        .says(3, &["no times", "(it has op, offset, size)"]);
 }

@@ -66,7 +66,6 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --time-scale -1").says(2, &["--time-scale", "is negative"]);
     smrkit("run --queue sptf").says(2, &["--depth 32"]);
     smrkit("run --arrival trace --think 5ms").says(2, &["--think", "--arrival flat-out"]);
-    smrkit("run --volume x").says(2, &["a volume's number, or all"]);
     smrkit("run --trace a --workload desktop").says(2, &["--interleave burst:N"]);
     smrkit("run --requests a.parquet").says(2, &["name one --layer"]);
 }

@@ -48,7 +48,7 @@ class Arguments(TypedDict, total=False):
     warmup: Amount
     """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount
-    """Volume of the trace, or all laid end to end"""
+    """Volume of the trace by its number or name, or all laid end to end"""
     capacity: Amount
     """Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default: auto]"""
     fold: bool
@@ -122,7 +122,7 @@ class SweepArguments(TypedDict, total=False):
     warmup: Amount | Sequence[Amount]
     """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount | Sequence[Amount]
-    """Volume of the trace, or all laid end to end"""
+    """Volume of the trace by its number or name, or all laid end to end"""
     capacity: Amount | Sequence[Amount]
     """Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default: auto]"""
     fold: bool | Sequence[bool]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::Schema;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Compression;
@@ -24,7 +24,7 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::Nanos;
 
-use self::requests::{NoRequest, ROWS, TIMES, append, numbers as whole_numbers};
+use self::requests::{NoRequest, ROWS, TableColumns, numbers as whole_numbers};
 use self::table::{Column, GROUP_ROWS, TableWriter, batch, guarded, numbers};
 use crate::reader::RowTimes;
 use crate::row::Volume;
@@ -104,12 +104,22 @@ const FORMAT: &str = "trace";
 /// The most volumes: a request's index has 16 bits.
 const VOLUMES: usize = 1 << 16;
 const MAGIC: &[u8; 4] = b"PAR1";
+/// Remedy for a table without a column of times.
+pub const NO_TIMES: &str = "call its column of times time_us, time_ns, or after its unit";
 const AGAIN: &str = "convert the original trace again with `smrkit trace convert`";
 
-/// True if any column is packed with zstd.
-fn has_zstd(metadata: &ParquetMetaData) -> bool {
-    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
-    columns.any(|column| matches!(column.compression(), Compression::ZSTD(_)))
+/// The compression of a column that can't be decompressed here, if there is one.
+fn unknown_packing(metadata: &ParquetMetaData) -> Option<String> {
+    let mut packings =
+        metadata.row_groups().iter().flat_map(|group| group.columns()).map(|column| column.compression());
+    let is_unknown = |packing: &Compression| match packing {
+        Compression::UNCOMPRESSED | Compression::SNAPPY => false,
+        // The library of zstd is in C.
+        Compression::ZSTD(_) => cfg!(target_family = "wasm"),
+        _ => true,
+    };
+    let name = packings.find(is_unknown)?.to_string().to_lowercase();
+    name.split('(').next().map(str::to_string)
 }
 
 /// The metadata of a trace file; `None` for a table that another program wrote.
@@ -148,40 +158,13 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     }))
 }
 
-/// The column of times with its unit, and the positions of the columns to read. In a closed loop the times are think times.
-fn places(schema: &Schema, is_closed: bool) -> Result<((&'static str, u64), Vec<usize>), String> {
-    let find = |name: &str| {
-        let (at, field) = schema.column_with_name(name)?;
-        let is_word = matches!(field.data_type(), DataType::Utf8 | DataType::Binary) && name == "op";
-        (field.data_type().is_integer() || is_word).then_some(at)
-    };
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let missing = |name: &str| {
-        format!(
-            "a trace in Parquet has the whole numbers time_ns (or _100ns, _us, _ms, _s), op (0 read, 1 write, 2 flush, 3 discard; or words), lba and \
-             sectors, and may have volume; {name} is not among its columns ({}), or holds something else",
-            names.join(", ")
-        )
-    };
-    let time = TIMES.iter().rev().find(|(name, _)| find(name).is_some());
-    let mut time = *time.ok_or_else(|| missing("a time"))?;
-    let mut optional = vec!["volume"];
-    if is_closed {
-        time = (THINK, 1);
-        optional.push(OUTSTANDING);
-    }
-    let present = optional.into_iter().filter(|name| names.contains(name));
-    let wanted = [time.0, "op", "lba", "sectors"].into_iter().chain(present);
-    let places = wanted.map(|name| find(name).ok_or_else(|| missing(name))).collect::<Result<_, _>>()?;
-    Ok((time, places))
-}
-
 /// A trace in our Parquet format; a source of its requests.
 pub struct ParquetReader {
     pub(crate) path: PathBuf,
     batches: ParquetRecordBatchReader,
-    /// The column of times, and its unit in nanoseconds.
-    time: (&'static str, u64),
+    columns: TableColumns,
+    /// The first row's time, if times are dates.
+    origin: Option<u64>,
     /// The file's metadata.
     pub meta: Meta,
     /// True for a table that another program wrote: its volumes are taken from its rows.
@@ -217,22 +200,31 @@ impl ParquetReader {
         let own = meta(metadata).map_err(bad)?;
         let has_think_times = table.schema().column_with_name(THINK).is_some();
         let is_closed = has_think_times && times == RowTimes::Think;
-        let (time, places) = places(table.schema(), is_closed).map_err(bad)?;
-        if cfg!(target_family = "wasm") && has_zstd(metadata) {
-            let message = "its columns are packed with zstd, which can't be unpacked in a browser: write it with snappy, \
-                           or give the trace that it was made from";
-            return Err(bad(message.into()));
+        let mut columns = TableColumns::of(table.schema()).map_err(bad)?;
+        if is_closed {
+            columns.time = Some((THINK.into(), 1));
+        }
+        if let Some(packing) = unknown_packing(metadata) {
+            let others = if cfg!(target_family = "wasm") { "snappy" } else { "zstd or snappy" };
+            return Err(bad(format!(
+                "its columns are packed with {packing}, which can't be unpacked here: write it with {others}"
+            )));
         }
         let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
         let all = u64::try_from(metadata.file_metadata().num_rows()).ok();
         let rows = counts.sum::<Option<u64>>().filter(|&rows| Some(rows) == all);
         let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
-        let mask = ProjectionMask::roots(table.parquet_schema(), places);
+        let places = columns
+            .names()
+            .chain(is_closed.then_some(OUTSTANDING))
+            .filter_map(|name| table.schema().index_of(name).ok());
+        let mask = ProjectionMask::roots(table.parquet_schema(), places.collect::<Vec<_>>());
         let batches = guarded(|| table.with_batch_size(ROWS).with_projection(mask).build()).map_err(cut)?;
         Ok(ParquetReader {
             path: path.to_path_buf(),
             batches,
-            time,
+            columns,
+            origin: None,
             is_foreign: own.is_none(),
             meta: own.unwrap_or_default(),
             rows,
@@ -243,6 +235,11 @@ impl ParquetReader {
             outstanding: Vec::new(),
             has_think_times,
         })
+    }
+
+    /// Where it has no times: the remedy.
+    pub(crate) fn without_times(&self) -> Option<String> {
+        self.columns.time.is_none().then(|| NO_TIMES.into())
     }
 
     /// The error of a row beyond those that were read.
@@ -264,7 +261,8 @@ impl Source for ParquetReader {
             Err(error) => return Err(self.bad(0, &error)),
         };
         let volumes = if self.is_foreign { VOLUMES } else { self.meta.volumes.len().max(1) };
-        append(&rows, Some(self.time), volumes, batch).map_err(|NoRequest { row, what }| match row {
+        let found = self.columns.append(&rows, volumes, &mut self.origin, batch);
+        self.notes.unaligned_rows += found.map_err(|NoRequest { row, what }| match row {
             Some(row) => self.bad(row, &format!("the row {what}")),
             None => self.bad(0, &what),
         })?;

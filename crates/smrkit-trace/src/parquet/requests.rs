@@ -1,16 +1,14 @@
 //! Requests from a table: converts columns, from Parquet or any library of data frames, to requests, and checks each value.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
-use arrow_schema::DataType;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array, make_array};
+use arrow_schema::{DataType, Schema, TimeUnit};
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos};
 
+use crate::csv;
 use crate::row::Field;
-
-/// Names of the time column, and their units in nanoseconds.
-pub const TIMES: [(&str, u64); 5] =
-    [("time_ns", 1), ("time_100ns", 100), ("time_us", 1_000), ("time_ms", 1_000_000), ("time_s", 1_000_000_000)];
 
 /// Operations by their numbers in a column.
 const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
@@ -27,49 +25,173 @@ pub struct NoRequest {
     pub what: String,
 }
 
-/// Appends the requests of some rows, with times from a column of [`TIMES`]. Volumes must be below `volumes`. Missing times or volumes are
-/// 0.
-pub fn append(
-    rows: &RecordBatch,
-    time: Option<(&str, u64)>,
-    volumes: usize,
-    all: &mut Vec<Request>,
-) -> Result<(), NoRequest> {
-    let column = |name: &str, of: fn(&ArrayRef) -> Result<Vec<u64>, String>| match rows.column_by_name(name) {
-        Some(column) => of(column).map_err(|what| NoRequest { row: None, what: format!("column {name} {what}") }),
-        None => Ok(vec![0; rows.num_rows()]),
-    };
-    let (name, tick) = time.unwrap_or(("", 1));
-    let (times, ops, lbas) = (column(name, numbers)?, column("op", operations)?, column("lba", numbers)?);
-    let (sectors, owners) = (column("sectors", numbers)?, column("volume", numbers)?);
-    let latest = u64::MAX / tick;
-    for (row, ((((time, op_number), lba), sectors), volume)) in
-        times.into_iter().zip(ops).zip(lbas).zip(sectors).zip(owners).enumerate()
-    {
-        let op = OPS[op_number as usize & 3];
-        let wrong = match () {
-            () if op_number >= 4 => "has an op other than 0 to 3 (read, write, flush, discard)",
-            () if lba >> 63 != 0 => "has an LBA past the end of any disk",
-            () if sectors > u64::from(u32::MAX) => "has 2^32 sectors or more: split it",
-            () if sectors == 0 && op != Op::Flush => "is a request of 0 sectors: drop it, or call it a flush",
-            () if time > latest => "has a time past the largest that can be held",
-            () if volume >= volumes as u64 => "has a volume that the file's table lacks",
-            () => {
-                let (time, sectors, volume) = (Nanos(time * tick), sectors as u32, volume as u16);
-                all.push(Request { time, lba: Lba(lba), sectors, volume, op, source: 0 });
-                continue;
-            }
-        };
-        return Err(NoRequest { row: Some(row), what: wrong.into() });
-    }
-    Ok(())
+/// The columns of a table's requests, found by their names as those of a CSV table are.
+#[derive(Clone, Debug)]
+pub struct TableColumns {
+    /// The column of times, and the nanoseconds of its unit.
+    pub time: Option<(String, u64)>,
+    /// Times are dates, which count from the first row's.
+    is_moment: bool,
+    /// The columns of operation, address, size and volume, with the bytes of their units.
+    op: String,
+    offset: (String, u64),
+    size: (String, u64),
+    volume: Option<String>,
 }
 
-/// Reads a column of whole numbers of any width. Errors name the problem of the column, and the remedy.
+impl TableColumns {
+    /// Finds the columns of a table. The error says which is missing.
+    pub fn of(schema: &Schema) -> Result<TableColumns, String> {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let find = |key: &str| csv::found(key, &names).map(|at| names[at].to_string());
+        let need = |key: &str, name: &str| {
+            find(key).ok_or_else(|| {
+                format!(
+                    "{name}: no column of this name: a table of requests has a time such as time_us, op (a word, or 0 read, 1 write, 2 flush, \
+                     3 discard), lba and sectors, or offset and size in bytes, and may have volume; this one has {}",
+                    names.join(", ")
+                )
+            })
+        };
+        let times: Vec<&&str> = names.iter().filter(|name| is_time(name)).collect();
+        if let [one, other, ..] = times.as_slice() {
+            return Err(format!("two columns of times, {one} and {other}: drop one"));
+        }
+        let (op, offset, size) = (need("op", "op")?, need("offset", "lba")?, need("size", "sectors")?);
+        if csv::is_turned(&op) {
+            return Err(format!(
+                "column {op} says the opposite of what a table of requests does: turn it into is_write"
+            ));
+        }
+        let ((offset_unit, _), (size_unit, is_open)) = (csv::unit_bytes(&offset), csv::unit_bytes(&size));
+        if is_open && offset_unit != 1 {
+            return Err(format!("column {size} may count bytes or sectors: call it size_bytes or sectors"));
+        }
+        let (mut time, mut is_moment) = (None, false);
+        if let Some(name) = find("time") {
+            let kind = schema.field_with_name(&name).map(|field| field.data_type().clone());
+            is_moment = matches!(kind, Ok(DataType::Timestamp(..)));
+            let tick = match kind {
+                Ok(DataType::Timestamp(TimeUnit::Second, _)) => Some(1_000_000_000),
+                Ok(DataType::Timestamp(TimeUnit::Millisecond, _)) => Some(1_000_000),
+                Ok(DataType::Timestamp(TimeUnit::Microsecond, _)) => Some(1000),
+                Ok(DataType::Timestamp(TimeUnit::Nanosecond, _)) => Some(1),
+                _ => csv::tick_ns(&name),
+            };
+            let tick =
+                tick.ok_or_else(|| format!("column {name} tells no unit: call it time_us, time_ns, or as it is"))?;
+            time = Some((name, tick));
+        }
+        let volume = find("volume");
+        Ok(TableColumns { time, is_moment, op, offset: (offset, offset_unit), size: (size, size_unit), volume })
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let time = self.time.iter().map(|(name, _)| name);
+        time.chain([&self.op, &self.offset.0, &self.size.0]).chain(&self.volume).map(String::as_str)
+    }
+
+    /// Appends the requests of some rows, and returns how many were not aligned to sectors. Volumes must be below `volumes`. Missing times
+    /// or volumes are 0. `origin` keeps the time of the table's first row.
+    pub fn append(
+        &self,
+        rows: &RecordBatch,
+        volumes: usize,
+        origin: &mut Option<u64>,
+        all: &mut Vec<Request>,
+    ) -> Result<u64, NoRequest> {
+        let column = |name: Option<&str>, of: &dyn Fn(&ArrayRef) -> Result<Vec<u64>, String>| match name
+            .and_then(|name| Some((name, rows.column_by_name(name)?)))
+        {
+            Some((name, column)) => {
+                of(column).map_err(|what| NoRequest { row: None, what: format!("column {name} {what}") })
+            }
+            None => Ok(vec![0; rows.num_rows()]),
+        };
+        let (name, tick) = self.time.as_ref().map_or((None, 1), |(name, tick)| (Some(name.as_str()), *tick));
+        let is_float =
+            name.and_then(|name| rows.column_by_name(name)).is_some_and(|column| column.data_type().is_floating());
+        let times = column(name, &|column| if is_float { scaled(column, tick) } else { numbers(column) })?;
+        let tick = if is_float { 1 } else { tick };
+        let (ops, offsets) =
+            (column(Some(self.op.as_str()), &operations)?, column(Some(self.offset.0.as_str()), &numbers)?);
+        let (sizes, owners) =
+            (column(Some(self.size.0.as_str()), &numbers)?, column(self.volume.as_deref(), &numbers)?);
+        let first = if self.is_moment { *origin.get_or_insert(times.first().copied().unwrap_or(0)) } else { 0 };
+        let (latest, mut unaligned) = (u64::MAX / tick, 0);
+        for (row, ((((time, op_number), offset), size), volume)) in
+            times.into_iter().zip(ops).zip(offsets).zip(sizes).zip(owners).enumerate()
+        {
+            let op = OPS[op_number as usize & 3];
+            let time = time.saturating_sub(first);
+            let (lba, lead) = if self.offset.1 == 1 { (offset / 512, offset % 512) } else { (offset, 0) };
+            let bytes = u128::from(size) * u128::from(self.size.1) + u128::from(lead);
+            // A flush lies nowhere.
+            let sectors = if size == 0 { 0 } else { bytes.div_ceil(512) };
+            let wrong = match () {
+                () if op_number >= 4 => "has an op other than 0 to 3 (read, write, flush, discard)",
+                () if lba >> 63 != 0 => "has an LBA past the end of any disk",
+                () if sectors > u128::from(u32::MAX) => "has 2^32 sectors or more: split it",
+                () if sectors == 0 && op != Op::Flush => "is a request of 0 sectors: drop it, or call it a flush",
+                () if time > latest => "has a time past the largest that can be held",
+                () if volume >= volumes as u64 => "has a volume that the file's table lacks",
+                () => {
+                    unaligned += u64::from(lead > 0 || bytes % 512 > 0);
+                    let (time, sectors, volume) = (Nanos(time * tick), sectors as u32, volume as u16);
+                    all.push(Request { time, lba: Lba(lba), sectors, volume, op, source: 0 });
+                    continue;
+                }
+            };
+            return Err(NoRequest { row: Some(row), what: wrong.into() });
+        }
+        Ok(unaligned)
+    }
+}
+
+/// True of a column called `time` and a unit.
+fn is_time(name: &str) -> bool {
+    name.to_lowercase().starts_with("time_") && csv::tick_ns(name).is_some()
+}
+
+/// Floating-point numbers.
+fn floats(array: &ArrayRef) -> Vec<f64> {
+    match array.as_primitive_opt::<Float64Type>() {
+        Some(array) => array.values().to_vec(),
+        None => array
+            .as_primitive_opt::<Float32Type>()
+            .map_or_else(Vec::new, |array| array.values().iter().map(|value| f64::from(*value)).collect()),
+    }
+}
+
+/// Floating-point times in nanoseconds.
+fn scaled(array: &ArrayRef, tick_ns: u64) -> Result<Vec<u64>, String> {
+    if array.null_count() > 0 {
+        return Err(NULLS.into());
+    }
+    let times = floats(array).into_iter().map(|value| (value * tick_ns as f64).round());
+    let times = times.map(|ns| (0.0..u64::MAX as f64).contains(&ns).then_some(ns as u64));
+    times.collect::<Option<Vec<u64>>>().filter(|times| times.len() == array.len()).ok_or_else(|| OUTSIDE.into())
+}
+
+/// Reads a column of whole numbers of any width, or of dates. Errors name the problem of the column, and the remedy.
 #[allow(clippy::unnecessary_cast, reason = "one of the types is u64")]
 pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
     if array.null_count() > 0 {
         return Err(NULLS.into());
+    }
+    if let DataType::Timestamp(..) = array.data_type() {
+        let counts = array.to_data().into_builder().data_type(DataType::Int64).build();
+        return numbers(&make_array(counts.map_err(|error| error.to_string())?));
+    }
+    if array.data_type().is_floating() {
+        let whole = floats(array)
+            .into_iter()
+            .map(|value| ((0.0..u64::MAX as f64).contains(&value) && value.fract() == 0.0).then_some(value as u64));
+        return whole
+            .collect::<Option<Vec<u64>>>()
+            .filter(|all| all.len() == array.len())
+            .ok_or_else(|| OUTSIDE.into());
     }
     downcast_integer_array!(
         array => {
@@ -83,6 +205,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
     )
 }
 
+const OUTSIDE: &str = "has numbers below 0, too large or with a fraction: whole numbers are needed, such as uint64";
 const NULLS: &str = "has nulls: fill or drop them";
 
 fn of_words<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<Vec<u64>, String> {
@@ -103,6 +226,7 @@ fn operations(array: &ArrayRef) -> Result<Vec<u64>, String> {
         DataType::Binary => {
             of_words(array.as_binary::<i32>().iter().map(|word| word.and_then(|word| str::from_utf8(word).ok())))
         }
+        DataType::Boolean if array.null_count() == 0 => Ok(array.as_boolean().values().iter().map(u64::from).collect()),
         DataType::Utf8View => of_words(array.as_string_view().iter()),
         DataType::Dictionary(..) if array.null_count() > 0 => Err(NULLS.into()),
         DataType::Dictionary(..) => {

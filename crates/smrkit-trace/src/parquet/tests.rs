@@ -204,12 +204,12 @@ fn what_is_no_trace_of_ours_is_told_apart() {
         TableWriter::create(&path, batch(&prices, &[]).schema()).unwrap().finish(metadata).unwrap();
     };
     foreign(Vec::new());
-    assert!(message(&fs::read(&path).unwrap()).contains("a time is not among its columns (price)"));
+    assert!(message(&fs::read(&path).unwrap()).contains("op: no column of this name"));
     foreign(vec![(KEY_FORMAT.into(), "requests".into())]);
     assert!(message(&fs::read(&path).unwrap()).contains("a table of requests, not a trace"));
     let ours = |version: &str| vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), version.to_string())];
     foreign(ours("1"));
-    assert!(message(&fs::read(&path).unwrap()).contains("time_ns (or _100ns"));
+    assert!(message(&fs::read(&path).unwrap()).contains("this one has price"));
     foreign(ours("2"));
     assert!(message(&fs::read(&path).unwrap()).contains("update smrkit"));
 }
@@ -394,7 +394,72 @@ fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
     }
     foreign(&path, "optional int64 time_us; optional int64 lba; optional int64 sectors;", &[(Some(0), "", 8, 8)]);
     let error = read(&path).unwrap_err().to_string();
-    assert!(error.contains("op is not among its columns (time_us, lba, sectors)"), "{error}");
+    assert!(error.contains("op: no column") && error.contains("this one has time_us, lba, sectors"), "{error}");
+}
+
+#[test]
+fn columns_of_a_table_have_the_names_and_kinds_that_others_give_them() {
+    use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.parquet");
+    let read = |columns: Vec<(&str, ArrayRef)>, packing| {
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let packed = ::parquet::file::properties::WriterProperties::builder().set_compression(packing).build();
+        let file = fs::File::create(&path).unwrap();
+        let mut writer = ::parquet::arrow::ArrowWriter::try_new(file, rows.schema(), Some(packed)).unwrap();
+        writer.write(&rows).unwrap();
+        writer.close().unwrap();
+        let (mut trace, mut all) = (Trace::open(&path, &OpenOptions::default())?, Vec::new());
+        trace.fill(&mut all)?;
+        let shown = all.iter().map(|one| (one.time.0, one.op, one.lba.0, one.sectors)).collect::<Vec<_>>();
+        Ok::<_, Error>((shown, trace.refuse_no_times().is_ok(), trace.notes().unaligned_rows))
+    };
+    let whole = |values: [i64; 2]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+    let float = |values: [f64; 2]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+    let words = |values: [&str; 2]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
+    let moments: ArrayRef =
+        Arc::new(TimestampMicrosecondArray::from(vec![1_714_521_600_000_000, 1_714_521_601_500_000]));
+    let writes: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+    let wanted = vec![(0, Op::Write, 8, 1), (1_500_000_000, Op::Read, 16, 2)];
+    let op = || ("op", words(["W", "read"]));
+    let snappy = Compression::SNAPPY;
+    for columns in [
+        vec![
+            ("TIME_S", float([0.0, 1.5])),
+            ("OP", words(["W", "R"])),
+            ("LBA", float([8.0, 16.0])),
+            ("SECTORS", whole([1, 2])),
+        ],
+        vec![
+            ("timestamp", moments),
+            ("is_write", writes),
+            ("offset", whole([4096, 8192])),
+            ("size", whole([512, 1024])),
+        ],
+        vec![("time_100ns", whole([0, 15_000_000])), op(), ("lba", whole([8, 16])), ("bytes", whole([512, 1024]))],
+    ] {
+        assert_eq!(read(columns, snappy).unwrap(), (wanted.clone(), true, 0));
+    }
+    let timeless = vec![op(), ("offset", whole([4100, 8192])), ("size", whole([100, 1024]))];
+    assert_eq!(read(timeless, snappy).unwrap(), (vec![(0, Op::Write, 8, 1), (0, Op::Read, 16, 2)], false, 1));
+    let lba = |time, size: &'static str| vec![time, op(), ("lba", whole([8, 16])), (size, whole([1, 2]))];
+    for (columns, packing, said) in [
+        (lba(("time", whole([0, 1])), "sectors"), snappy, "column time tells no unit"),
+        (lba(("time_us", whole([0, 1])), "size"), snappy, "size_bytes or sectors"),
+        (lba(("time_us", float([0.0, -1.0])), "sectors"), snappy, "column time_us has numbers below 0"),
+        (vec![op(), ("lba", float([8.0, 0.5])), ("sectors", whole([1, 2]))], snappy, "with a fraction"),
+        (
+            vec![("is_read", whole([0, 1])), ("lba", whole([8, 16])), ("sectors", whole([1, 2]))],
+            snappy,
+            "turn it into is_write",
+        ),
+    ] {
+        let error = read(columns, packing).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    written(&path, "time_ns", &[]);
+    let error = Trace::open(&path, &OpenOptions::default()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("the file holds no request"), "{error}");
 }
 
 #[test]

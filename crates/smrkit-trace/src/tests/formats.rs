@@ -68,9 +68,39 @@ fn operations_of_a_table_are_read_in_many_spellings() {
         shown(&read(format!("{op},512,512\n").as_bytes(), &forced("csv:op=0,offset=1,size=2")).unwrap().1).remove(0)
     };
     for (letter, spellings) in [
-        ("R", &["R", "RA", "RMS", "read", "read|sync", "DiskRead", "28", "0x88", "0x28"][..]),
+        (
+            "R",
+            &[
+                "R",
+                "RA",
+                "RMS",
+                "read",
+                "read|sync",
+                "sync|read",
+                "DiskRead",
+                "Rd",
+                "READ_10",
+                "28",
+                "0x88",
+                "0x28",
+                "False",
+            ][..],
+        ),
         ("W", &["WS", "FWFS", "write|sync|fua", "WRITE", "DiskWrite", "2a", "8A", "0x2a"]),
-        ("D", &["D", "DS", "discard", "trim", "unmap", "42"]),
+        (
+            "W",
+            &[
+                "sync|write",
+                "flush|W",
+                "Writes",
+                "WriteFile",
+                "WRITE(16)",
+                "REQ_OP_WRITE",
+                "IRP_MJ_WRITE",
+                "nvme_cmd_write",
+            ],
+        ),
+        ("D", &["D", "DS", "discard", "trim", "unmap", "42", "sync|discard"]),
     ] {
         spellings.iter().for_each(|op| assert_eq!(said(op), format!("0 {letter} 1+1@0"), "{op}"));
     }
@@ -86,9 +116,11 @@ fn operations_of_a_table_are_read_in_many_spellings() {
 #[test]
 fn numbers_of_a_table_may_have_marks_between_thousands() {
     let map = forced("csv:time=0:us,op=1,offset=2,size=3");
-    let text = b"\"1,000.5\",R,\"1,048,576\",\"4,096\"\n\"1,001.5\",W,1048576,4'096\n";
-    assert_eq!(shown(&read(text, &map).unwrap().1), ["0 R 2048+8@0", "1000 W 2048+8@0"]);
-    for wrong in ["\"1,0\"", "\"10,00,000\"", "\",512\"", "\"1,024", "1024\""] {
+    let text =
+        "\"1,000.5\",R,\"1,048,576\",\"4,096\"\n\"1,001.5\",W,1048576,4'096\n1 002.5,W,1\u{202f}048\u{a0}576,4096.0\n";
+    let wanted = ["0 R 2048+8@0", "1000 W 2048+8@0", "2000 W 2048+8@0"];
+    assert_eq!(shown(&read(text.as_bytes(), &map).unwrap().1), wanted);
+    for wrong in ["\"1,05\"", "\"10,00,000\"", "\",512\"", "\"1,024", "1024\""] {
         let error = refused(format!("0,R,{wrong},512\n").as_bytes(), &map);
         assert!(error.contains("the offset is"), "{wrong}: {error}");
     }
@@ -107,6 +139,19 @@ fn rows_of_disksims_shape_are_asked_about_where_another_program_wrote_them() {
     }
     let map = forced("csv:time=0:ns,volume=1,offset=2:sectors,size=3:sectors,op=4:wr,separator=space");
     assert_eq!(shown(&read(whole.as_bytes(), &map).unwrap().1), ["0 R 264480+16@0", "600600 W 1344+8@0"]);
+}
+
+#[test]
+fn text_in_utf16_is_read_as_that_in_utf8() {
+    let row = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\r\n0.5 é𝄞x 1950 sdb W 8 4096 0\r\n";
+    let text = row.to_string() + &"0.5 x 1 sdb R 16 512 0\r\n".repeat(20_000);
+    let of = |bytes: fn(u16) -> [u8; 2]| "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(bytes).collect();
+    let forms: [Vec<u8>; 3] = [of(u16::to_le_bytes), of(u16::to_be_bytes), format!("\u{feff}{text}").into_bytes()];
+    for bytes in forms {
+        let (trace, all) = read(&bytes, &OpenOptions::default()).unwrap();
+        assert_eq!((trace.format, all.len(), names(&trace)), ("biosnoop", 20_001, vec!["0=sdb".to_string()]));
+        assert_eq!((trace.progress().done, trace.sha256().is_some()), (bytes.len() as u64, true));
+    }
 }
 
 #[test]

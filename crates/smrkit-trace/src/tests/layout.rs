@@ -35,7 +35,7 @@ fn a_flush_lies_nowhere_on_any_volume() {
 }
 
 #[test]
-fn one_volume_is_chosen_by_its_number() {
+fn one_volume_is_chosen_by_its_number_or_name() {
     let file = file(TWO);
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), "3".parse().unwrap()).unwrap();
     assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 W 0+1@1", "20000 W 4096+1@1"]);
@@ -54,7 +54,25 @@ fn one_volume_is_chosen_by_its_number() {
     let mut laid = Laid::open(many.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
     let message = drain(&mut laid).unwrap_err().to_string();
     assert!(message.contains("20, 21, …"), "{message}");
-    assert!("two".parse::<VolumeChoice>().is_err());
+    let events = self::file("8,0 0 1 0.5 9 Q W 8 + 8 [x]\n8,16 0 2 0.7 9 Q R 16 + 8 [x]\n");
+    let mut laid = Laid::open(events.path(), &OpenOptions::default(), "8,16".parse().unwrap()).unwrap();
+    assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 R 16+8@1"]);
+    let mut laid = Laid::open(events.path(), &OpenOptions::default(), "sda".parse().unwrap()).unwrap();
+    assert!(drain(&mut laid).unwrap_err().to_string().contains("no volume sda: the trace has 8,0, 8,16"));
+}
+
+#[test]
+fn a_trace_without_times_is_not_replayed_by_them() {
+    use smrkit::experiment::demand::Opened;
+    for (text, said) in [
+        ("moment,op,offset,size\n1,W,0,512\n", "(it has moment, op, offset, size)"),
+        ("COMM PID TYPE DEV BLOCK BYTES LATms\nfio 4 R 8,0 16 512 0.81\n", "iosnoop -ts"),
+    ] {
+        let file = file(text);
+        let laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
+        let error = laid.refuse_disorder().unwrap_err().to_string();
+        assert!(error.contains("no times") && error.contains(said), "{error}");
+    }
 }
 
 #[test]

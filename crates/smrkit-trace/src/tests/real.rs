@@ -57,7 +57,7 @@ fn a_trace_of_two_thousand_volumes_is_laid_end_to_end() {
     let all = drain(&mut laid).unwrap();
     assert_eq!(all.len(), 50_000);
     assert!(all.iter().all(|request| request.end() <= end));
-    let number = table.volumes[7].number;
+    let number = table.volumes[7].volume.number;
     let mut laid = Laid::open(&path, &OpenOptions::default(), VolumeChoice::Number(number)).unwrap();
     assert_eq!(drain(&mut laid).unwrap().len() as u64, table.volumes[7].requests);
 }

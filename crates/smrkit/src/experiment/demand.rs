@@ -65,6 +65,11 @@ pub trait Demand: Send + Sync {
         Ok(())
     }
 
+    /// Warnings about the demand, which are complete once it was run.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Rewords an error of a run, with the name that the demand was given, and a remedy that fits it.
     fn named(&self, error: Error) -> Error {
         error
@@ -88,7 +93,7 @@ pub trait Opened: Source {
         self.of().map_or_else(Replayed::default, |opened| opened.describe())
     }
 
-    /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
+    /// Refuses a trace that is replayed by its times, but has none, or had rows before its first one: they count as simultaneous
     /// with it, which hides the disorder from the engine.
     fn refuse_disorder(&self) -> Result<(), Error> {
         self.of().map_or(Ok(()), |opened| opened.refuse_disorder())
@@ -182,7 +187,7 @@ impl Opened for Described {
     }
 
     fn refuse_disorder(&self) -> Result<(), Error> {
-        let refuse = |why: &String| Error::input(self.replayed.trace.as_deref().unwrap_or_default(), why.clone());
+        let refuse = |why: &String| Error::input(self.replayed.trace.as_deref().unwrap_or("requests"), why.clone());
         self.disorder.as_ref().map_or(Ok(()), |why| Err(refuse(why)))
     }
 }
@@ -221,6 +226,10 @@ impl Demand for EditedDemand {
 
     fn look_for_volumes(&self) -> Result<(), Error> {
         self.demand.look_for_volumes()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.demand.warnings()
     }
 
     fn named(&self, error: Error) -> Error {
@@ -342,6 +351,10 @@ impl Demand for MergedDemand {
 
     fn look_for_volumes(&self) -> Result<(), Error> {
         self.demands.iter().try_for_each(|demand| demand.look_for_volumes())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.demands.iter().flat_map(|demand| demand.warnings()).collect()
     }
 
     fn named(&self, error: Error) -> Error {

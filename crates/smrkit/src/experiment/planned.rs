@@ -196,6 +196,9 @@ impl PlannedRun {
             return Err(Error::Usage(message.into()));
         }
         let mut opened = open()?;
+        if self.settings().arrival == Arrival::Trace {
+            opened.refuse_disorder()?;
+        }
         let measured = match self.run.measure(opened.as_mut(), observer) {
             Err(Error::SecondVolume(_)) => {
                 demand.look_for_volumes()?;
