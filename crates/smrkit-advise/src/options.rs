@@ -13,7 +13,7 @@ use smrkit::experiment::Experiment;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
-use smrkit::experiment::system::{AskedCapacity, DefaultLayers, System, Systems};
+use smrkit::experiment::system::{AskedCapacity, DEFAULT_DRIVE, DefaultLayers, System, Systems};
 use smrkit::interleave::SourcePlacement;
 use smrkit::quantity::parse_share;
 use smrkit::schema::Time;
@@ -168,6 +168,9 @@ impl AdviseOptions {
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
         let asked_use = AskedUse::together(&self.asked_use, self.within)?;
+        if let (Some(asked), Some(array)) = (&asked_use, &system.array) {
+            asked.check_array(&facts(array))?;
+        }
         let (source, settings) = self.load(asked_use.as_ref(), &system, &systems, has_table)?;
         let whole_disk_bytes = match has_table || system.rebuild.is_none() {
             true => None,
@@ -359,9 +362,12 @@ fn check_one(systems: usize) -> Result<(), Error> {
 }
 
 impl AskedAdvice<'_> {
-    /// Sentences on the drives that stand for models which have none of their own.
+    /// Sentences on the drives that stand for models which have none of their own, and for one that was not named.
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
-        self.systems.stand_ins()
+        let names_all = |array: &ArraySpec| array.members.iter().all(|member| member.drive.is_some());
+        let is_named = self.options.system.drive.is_some() || self.system.array.as_ref().is_some_and(names_all);
+        let default = (!is_named).then(|| format!("no drive was named: {DEFAULT_DRIVE} is taken"));
+        self.systems.stand_ins().chain(default)
     }
 
     /// Files that are read for it.

@@ -64,7 +64,7 @@ fn of_one(advice: &Advice) -> Vec<Section> {
 
 fn of_several(all: &[Advice]) -> Vec<Section> {
     let Some(first) = all.first() else { return Vec::new() };
-    let text = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string).collect();
+    let text = headlines(all).into_iter().chain(words::choice(all)).collect();
     let rows: Vec<Estimate> = all.iter().flat_map(|advice| row_of(advice, words::system(advice))).collect();
     let mut sections = vec![
         Section { text, ..Section::default() },
@@ -84,24 +84,23 @@ fn cards(advice: &Advice) -> Vec<Card> {
     let mut what_to_do = Card { heading, ..Card::default() };
     for action in &advice.actions {
         what_to_do.text.push(words::told(action));
-        what_to_do.commands.extend(action.command.clone());
+        what_to_do.text.extend(action.command.as_ref().map(|command| format!("$ {command}")));
     }
     if advice.actions.is_empty() {
-        what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()], ..Card::default() };
+        what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()] };
     }
     let replaces = words::replaces(advice);
     if !replaces.is_empty() {
         what_to_do.text.push("To replace a disk, which stays in use until the new one is whole:".into());
-        what_to_do.commands.extend(replaces.iter().map(|command| command.to_string()));
+        what_to_do.text.extend(replaces.iter().map(|command| format!("$ {command}")));
     }
     let assumed = advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"));
     vec![
-        Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)], ..Card::default() },
+        Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)] },
         what_to_do,
         Card {
             heading: "How sure is this?",
             text: [Some(words::certainty(advice)), assumed].into_iter().flatten().collect(),
-            ..Card::default()
         },
     ]
 }
@@ -182,14 +181,17 @@ fn ends(advice: &Advice) -> Grid {
     grid
 }
 
+/// What is told of each drive first.
+fn headlines(all: &[Advice]) -> Vec<String> {
+    let headline = |advice: &Advice| advice.text.lines().next().unwrap_or_default().to_string();
+    all.iter().map(|advice| format!("{}: {}", advice.system.drive, headline(advice))).collect()
+}
+
 /// The lines and the table of what is shown first.
 fn told(all: &[Advice]) -> (Vec<String>, Grid) {
     match all {
         [advice] => (advice.text.lines().map(str::to_string).collect(), screen::tried(advice)),
-        all => {
-            let lines = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string);
-            (lines.collect(), screen::comparison(all))
-        }
+        all => (headlines(all).into_iter().chain(words::choice(all)).collect(), screen::comparison(all)),
     }
 }
 
@@ -209,8 +211,9 @@ fn bbcode(all: &[Advice], command: Option<&str>) -> String {
     let (lines, grid) = told(all);
     let mut out = String::new();
     for (nth, line) in lines.iter().enumerate() {
-        out += &if nth == 0 { format!("[b]{line}[/b]\n\n") } else { format!("[*] {line}\n") };
+        out += &if nth == 0 { format!("[b]{line}[/b]\n\n[list]\n") } else { format!("[*] {line}\n") };
     }
+    out += "[/list]\n";
     let command = command.map_or(String::new(), |command| format!("\n$ {command}\n"));
     format!("{out}\n[code]\n{}{command}[/code]\n", grid.text_within(80))
 }

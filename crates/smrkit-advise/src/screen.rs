@@ -180,7 +180,8 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
         let names: Vec<&str> = alike.iter().map(|advice| advice.system.drive.as_str()).collect();
         out += &lines(std::iter::once(format!("{}: {}", names.join(", "), headline(&alike[0])).as_str()), screen);
     }
-    out += &format!("\n{}\n", grid.text_within(screen.width));
+    out += &lines(words::choice(all).iter().map(String::as_str), screen);
+    out += &format!("\n{}\n\n", grid.text_within(screen.width));
     let sure = |advice: &Advice| advice.text.lines().find(|line| line.starts_with("How sure")).map(str::to_string);
     out += &lines(all.first().and_then(sure).iter().map(String::as_str), Screen { is_coloured: false, ..screen });
     if let Some(assumed) = all.first().and_then(|advice| advice.assumed.as_ref()) {

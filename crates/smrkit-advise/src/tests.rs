@@ -484,18 +484,20 @@ fn a_budget_is_told_beside_what_is_asked() {
         for_ever_bytes_per_s: Some(7e6),
     };
     let told = |bytes: f64| words::budget(&Advice { budget: Some(budget), ..amount(1.0, bytes) }).unwrap();
-    let all = "How much: 150 GB at once, at 70 MB/s (in writes of 4.1 kB; smaller ones fill the cache sooner), then 8 MB/s, and \
-               7 MB/s for as long as you like if they come evenly. After a rest of 5 h it takes as much again.";
+    let all = "How much: 150 GB at once, at 70 MB/s (in writes of 4.1 kB; smaller ones fill the cache sooner), then 7 MB/s \
+               for as long as you like. After a rest of 5 h it takes as much again.";
     assert_eq!(
         told(60e9),
         format!("{all} These 60 GB are 40 % of what it takes at once, and 2 h of rest make up for them.")
     );
     assert_eq!(told(300e9), format!("{all} These 300 GB are 2 times as much as it takes at once."));
+    let evenly = Budget { for_ever_bytes_per_s: Some(12e6), ..budget };
+    let evenly = words::budget(&Advice { budget: Some(evenly), ..amount(1.0, 60e9) }).unwrap();
+    assert!(evenly.contains("then 8 MB/s, and 12 MB/s for as long as you like if they come evenly."), "{evenly}");
     // Half of it is read, which takes no room.
     let half = Advice { budget: Some(Budget { written_share: 0.5, ..budget }), ..amount(1.0, 60e9) };
     let half = words::budget(&half).unwrap();
-    let told =
-        ["How much: 75 GB written at once, at 35 MB/s", "then 4 MB/s, and 3.5 MB/s", "These 30 GB written are 40 %"];
+    let told = ["How much: 75 GB written at once, at 35 MB/s", "then 3.5 MB/s for", "These 30 GB written are 40 %"];
     assert!(told.iter().all(|told| half.contains(told)), "{half}");
     let never =
         Budget { at_once_bytes: None, after_bytes_per_s: None, rest_s: None, for_ever_bytes_per_s: None, ..budget };
@@ -1011,6 +1013,38 @@ fn what_rests_on_an_empty_cache_or_disk_says_so_where_that_matters() {
 }
 
 #[test]
+fn of_several_drives_it_is_told_which_to_take() {
+    let choice = |answers: &[Answer]| {
+        let named = |(nth, answer): (usize, &Answer)| {
+            let mut one = Advice { answer: *answer, ..advice(1.0, 1) };
+            one.system.drive = ["one", "two", "three"][nth].into();
+            one
+        };
+        words::choice(&answers.iter().enumerate().map(named).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    use Answer::{No, Perhaps, Unknown, Yes};
+    assert_eq!(choice(&[Yes, Yes]), "Any of them will do.");
+    assert_eq!(choice(&[Yes, Perhaps, Yes]), "Of these take one or three.");
+    assert_eq!(choice(&[No, Perhaps]), "None of them will surely do; of these two may.");
+    assert_eq!(choice(&[No, No]), "None of them will do.");
+    assert_eq!(choice(&[No, Unknown]), "");
+}
+
+#[test]
+fn what_a_command_does_comes_before_what_has_to_be_bought() {
+    let mut one = advice(9.0, 1);
+    one.need.within = Some(Nanos(50 * S));
+    one.rebuild = Some(RebuildSpec::parse("resilver").unwrap());
+    one.array = Some(ArrayFacts::new("mirror", Level::Raid1, one.rebuild));
+    let enough = |kind, change: &str| remedy(kind, change, Effect::Fixes, run(9e6, 0), times(1.0));
+    one.remedies
+        .extend([enough(ChangeKind::Conventional, "CMR disks"), enough(ChangeKind::RebuildOrder, "in disk order")]);
+    let kinds: Vec<String> = answered(one).actions.into_iter().map(|action| action.what).collect();
+    let at = |start: &str| kinds.iter().position(|what| what.starts_with(start));
+    assert!(at("Rebuild in disk order") < at("Use CMR disks") && at("Use CMR disks").is_some(), "{kinds:?}");
+}
+
+#[test]
 fn a_wait_that_no_buffer_bridges_is_a_miss() {
     let recorder = Buffer {
         bridges: Nanos(2 * S),
@@ -1026,9 +1060,9 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
         (own.longest_read_ns, own.longest_write_ns) = (read_s * S, write_s * S);
         said(one, "")
     };
-    let text = "No: the recorder's buffer bridges 2 s, and the longest request takes 5 s, so that pictures are lost.";
+    let text = "No: the recorder's buffer bridges 2 s, and the longest write takes 5 s, so that pictures are lost.";
     assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
-    let text = "Yes: the longest request takes 1 s, and the recorder's buffer bridges 2 s.";
+    let text = "Yes: the longest write takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
     // A player beside it, whose reads have less time.
     let player = Buffer {

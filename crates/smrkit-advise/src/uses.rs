@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use smrkit::device::spec::Level;
 use smrkit::error::Error;
 use smrkit::names::known;
 use smrkit::quantity::{exact_bytes, parse_bytes, parse_count, parse_duration, parse_share};
@@ -13,6 +14,7 @@ use smrkit::workload::Workload;
 use smrkit_report::format;
 
 use crate::Buffer;
+use crate::changes::{ArrayFacts, Software};
 
 /// A use of a disk or an array.
 pub struct Use {
@@ -149,6 +151,21 @@ impl AskedUse {
             )));
         };
         Ok(Some(AskedUse { spread_over: Some(within), ..first }))
+    }
+
+    /// Errors: work that the array has not.
+    pub fn check_array(&self, array: &ArrayFacts) -> Result<(), Error> {
+        if self.all().all(|asked| asked.info.name != "reshape") {
+            return Ok(());
+        }
+        let why = match (array.software, array.level) {
+            (Software::Zfs, _) => {
+                "ZFS can't reshape an array. To expand a RAIDZ (zpool attach, OpenZFS 2.3) is not simulated"
+            }
+            (Software::Md, Level::Raid1) => "a mirror has nothing to reshape: each of its disks has all of the data",
+            (Software::Md, _) => return Ok(()),
+        };
+        Err(Error::Usage(why.into()))
     }
 
     fn all(&self) -> impl Iterator<Item = &AskedUse> {
@@ -398,17 +415,18 @@ impl AskedUse {
 
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
-        let told = |Use { name, keys, assumed, .. }: &Use| {
-            let keys: Vec<String> = keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
+        let told = |asked: &AskedUse| {
+            let (Use { name, keys, assumed, .. }, values) = (asked.info, asked.values(1.0));
+            let keys: Vec<String> = keys.iter().map(|(key, ..)| format!("{key}={}", values.text(key))).collect();
             let otherwise = match keys.as_slice() {
                 [] => String::new(),
-                keys => format!(" To change that: --for {name}:{}.", keys.join(",")),
+                keys => format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(",")),
             };
             let which = if self.beside.is_empty() { String::new() } else { format!("{name}: ") };
             format!("{which}{assumed}{otherwise}")
         };
         let loads = self.all().filter(|asked| !asked.info.work.is_of_array());
-        let mut all: Vec<String> = loads.map(|asked| told(asked.info)).collect();
+        let mut all: Vec<String> = loads.map(told).collect();
         if let Some(time) = self.spread_over {
             all.push(format!(
                 "What has to be done is spread evenly over {}, and taken to go on like that.",
@@ -432,8 +450,12 @@ impl fmt::Display for AskedUse {
 /// Bytes a second in bits (`4Mbit`, `1Gbit/s`) or bytes (`20MB/s`, `20M`).
 pub fn parse_rate(text: &str) -> Result<f64, Error> {
     let amount = text.trim().trim_end_matches("/s").trim_end_matches("ps");
-    match amount.strip_suffix("bit") {
-        Some(bits) => parse_bytes(bits.trim_end()).map(|bits| bits as f64 / 8.0),
+    if let Some(bits) = amount.strip_suffix("bit") {
+        return parse_bytes(bits.trim_end()).map(|bits| bits as f64 / 8.0);
+    }
+    // Cameras and players name megabits so, and other programs megabytes.
+    match amount.strip_suffix('b') {
+        Some(number) => Err(Error::Usage(format!("bits or bytes? Write {number}bit or {number}B"))),
         None => parse_bytes(amount).map(|bytes| bytes as f64),
     }
 }
@@ -637,7 +659,7 @@ pub static USES: &[Use] = &[
             format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
         assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s; ext4 \
-                  commits every 5 s. Nobody watches. A day of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
+                  commits every 5 s. Nobody watches. A day of it. The rate is that of the camera's settings.",
     },
     Use {
         name: "torrent",
@@ -664,7 +686,7 @@ pub static USES: &[Use] = &[
             )
         }),
         assumed: "Blocks of 16 KiB (BEP 3) that come in any order, joined by the client's cache to 16 to 504 KiB; half as much is read \
-                  to be sent to others; ext4 commits every 5 s. Two hours of it. The client's cache bridges 5 s.",
+                  to be sent to others; ext4 commits every 5 s. Two hours of it.",
     },
     Use {
         name: "plex",
@@ -694,7 +716,7 @@ pub static USES: &[Use] = &[
             format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
         assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file; a write of 4 KiB to the database \
-                  every 2 s; ext4 commits every 5 s. Two hours of it. A player's buffer bridges 1 s.",
+                  every 2 s; ext4 commits every 5 s. Two hours of it.",
     },
     Use {
         name: "photos",
@@ -1043,5 +1065,6 @@ mod tests {
         let rates = ["4Mbit", "4Mbit/s", "8 Mbit/s", "20MB/s", "20M", "1GiB/s"].map(|text| parse_rate(text).unwrap());
         assert_eq!(rates, [5e5, 5e5, 1e6, 2e7, 2e7, 1_073_741_824.0]);
         assert!(parse_rate("fast").is_err());
+        assert!(parse_rate("4Mb/s").unwrap_err().to_string().contains("Write 4Mbit or 4MB"));
     }
 }

@@ -313,12 +313,13 @@ fn need(advice: &Advice) -> String {
     if let Some(buffer) = need.scarcest_buffer(&present.own) {
         let longest = format::nanos(buffer.longest_ns(&present.own));
         let (name, bridges) = (buffer.name, limit(buffer.bridges));
+        let which = if buffer.is_read { "read" } else { "write" };
         return match is_missed {
             true => format!(
-                "No: {name} bridges {bridges}, and the longest request takes {longest}, so that {}.{too}",
+                "No: {name} bridges {bridges}, and the longest {which} takes {longest}, so that {}.{too}",
                 buffer.harm
             ),
-            false => format!("Yes: the longest request takes {longest}, and {name} bridges {bridges}."),
+            false => format!("Yes: the longest {which} takes {longest}, and {name} bridges {bridges}."),
         };
     }
     match (is_missed, need.keep, need.within, need.every) {
@@ -681,6 +682,21 @@ fn what_to_do(advice: &Advice) -> Option<String> {
     Some(format!("What to do: {}{others}.", letter.to_lowercase()))
 }
 
+/// Which of several drives to take.
+pub fn choice(all: &[Advice]) -> Option<String> {
+    let of = |answer: Answer| -> Vec<String> {
+        all.iter().filter(|advice| advice.answer == answer).map(|advice| advice.system.drive.clone()).collect()
+    };
+    let (surely, perhaps) = (of(Answer::Yes), of(Answer::Perhaps));
+    Some(match (surely.len(), perhaps.len()) {
+        (good, _) if good == all.len() => "Any of them will do.".into(),
+        (1.., _) => format!("Of these take {}.", surely.join(" or ")),
+        (_, 1..) => format!("None of them will surely do; of these {} may.", format::list(perhaps)),
+        _ if of(Answer::Unknown).is_empty() => "None of them will do.".into(),
+        _ => return None,
+    })
+}
+
 /// Whether a timeout would drop a disk.
 pub fn dropped(advice: &Advice) -> String {
     let own = || advice.present.iter().map(|present| &present.own);
@@ -730,8 +746,12 @@ fn grounds(advice: &Advice) -> Vec<String> {
         grounds.push(format!("simulated for {part} of {whole}"));
     }
     if let Some(asked) = advice.asked_use.as_ref().filter(|_| advice.rebuild.is_none()) {
-        grounds
-            .push(format!("what {} asks of a disk is assumed as told below", asked.split(':').next().unwrap_or(asked)));
+        grounds.push(match asked.split_once(" + ") {
+            Some(_) => "what these uses ask of a disk is assumed as told below".into(),
+            None => {
+                format!("what {} asks of a disk is assumed as told below", asked.split(':').next().unwrap_or(asked))
+            }
+        });
     }
     grounds.extend(advice.note.clone());
     let whose = if present.own.disks > 1 { "each disk" } else { "the disk" };
@@ -746,6 +766,8 @@ fn grounds(advice: &Advice) -> Vec<String> {
         _ if advice.system.is_dynamic && matches!(advice.rebuild.map(|spec| spec.task), Some(Task::Rebuild { used: false, .. })) => {
             Some("the new disk was never written, or all of it was trimmed: a used one may take far longer".into())
         }
+        _ if advice.system.is_conventional || advice.demand.written_bytes == 0 && advice.rebuild.is_none() => None,
+        _ if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Scrub)) => None,
         _ => Some(format!("all of {whose} had been written before")),
     });
     if let Some(seconds) = advice.seconds_from_full() {
@@ -813,13 +835,14 @@ pub fn budget(advice: &Advice) -> Option<String> {
         Some(rest_s) => format!("After a rest of {} it takes as much again.", format::seconds(rest_s)),
         None => "Two days of rest are not enough for as much again.".into(),
     };
-    // What comes as fast as the drive takes it goes at another rate than what comes evenly.
-    let later = rate(written(after));
-    let lasting = match budget.for_ever_bytes_per_s.filter(|rate| (rate / after - 1.0).abs() > 0.05) {
-        Some(lasting) => {
-            format!("{later}, and {} for as long as you like if they come evenly", rate(written(lasting)))
-        }
-        None => format!("{later} for as long as you like"),
+    // What comes evenly may go faster than what comes as fast as the drive takes it. Where it was found to go slower, that is told alone.
+    let lasting = match budget.for_ever_bytes_per_s {
+        Some(lasting) if lasting > 1.05 * after => format!(
+            "{}, and {} for as long as you like if they come evenly",
+            rate(written(after)),
+            rate(written(lasting))
+        ),
+        lasting => format!("{} for as long as you like", rate(written(after.min(lasting.unwrap_or(after))))),
     };
     let mut text = format!(
         "How much: {}{reads} at once, at {} (in writes of {write}; smaller ones fill the cache sooner), then {lasting}. {again}",
@@ -878,11 +901,18 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     let trims = advice.decided_by_trim().is_some();
     if advice.verdict == Verdict::Depends && !trims {
         let usual = brought(advice, &advice.calm().conventional);
-        let yours = match advice.need.scarcest_buffer(&advice.judged().own).filter(|_| advice.misses_an_assumption()) {
-            Some(buffer) => format!("Look up how long {} lasts, and ask again with buffer=TIME", buffer.name),
-            None => "Measure yours".into(),
+        let (yours, price, command) = match advice.need.scarcest_buffer(&advice.judged().own) {
+            Some(buffer) if advice.misses_an_assumption() => {
+                let yours = format!("Look up how long {} lasts, and ask again with buffer=TIME", buffer.name);
+                (yours, "time, or other disks", None)
+            }
+            _ => (
+                "Measure yours".into(),
+                "other disks, or an hour and all that is on the measured disk",
+                Some("smrkit drives measure /dev/sdX".into()),
+            ),
         };
-        add(format!("{yours}, or use CMR disks to be sure: {usual}"), "time, or other disks", None);
+        add(format!("{yours}, or use CMR disks to be sure: {usual}"), price, command);
     }
     if !advice.problems.any() {
         return actions;
@@ -1058,9 +1088,13 @@ const FEWER: &str = "fewer requests in the same time";
 /// How much less would be bearable.
 fn less(advice: &Advice) -> Option<Action> {
     let lasting = advice.budget?.for_ever_bytes_per_s?;
-    let is_less = lasting < advice.judged().own.asked_bytes_per_s();
-    is_less.then(|| Action {
-        what: format!("Ask less of it: up to {} for as long as you like", rate(lasting)),
+    let asked = advice.judged().own.asked_bytes_per_s();
+    (lasting < asked).then(|| Action {
+        what: format!(
+            "Ask less of it: {} of this load, {}, for as long as you like",
+            share(lasting, asked),
+            rate(lasting)
+        ),
         cost: FEWER.into(),
         command: None,
     })
@@ -1120,7 +1154,8 @@ fn is_small_and_random(advice: &Advice) -> bool {
         && advice.demand.sequential_share.is_some_and(|share| share < 0.5)
 }
 
-/// The changes that are enough, then those that help, in the order of the table; of several sizes of writes the smallest that does as much.
+/// The changes that are enough, then those that help, commands first, else in the order of the table; of several sizes of writes the
+/// smallest that does as much.
 fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
     let sizes = advice.remedies.iter().filter(|remedy| remedy.kind == ChangeKind::WriteSize && remedy.rank().is_some());
     let best = sizes.min_by_key(|remedy| remedy.rank());
@@ -1128,8 +1163,16 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
         remedy.rank().is_some()
             && (remedy.kind != ChangeKind::WriteSize || best.is_some_and(|best| std::ptr::eq(best, *remedy)))
     };
-    let (enough, mut rest): (Vec<&Remedy>, Vec<&Remedy>) =
+    let (mut enough, mut rest): (Vec<&Remedy>, Vec<&Remedy>) =
         advice.remedies.iter().filter(is_best).partition(|remedy| remedy.rank() < Some(2));
+    // A command costs nothing; of several the one that is done soonest.
+    let order = |remedy: &Remedy| match remedy.kind {
+        ChangeKind::Trim | ChangeKind::RebuildOrder | ChangeKind::RebuildPieces | ChangeKind::RebuildSpeed => {
+            remedy.trajectory.as_ref().and_then(|run| advice.seconds(run)).unwrap_or(0.0)
+        }
+        _ => f64::INFINITY,
+    };
+    enough.sort_by(|one, other| order(one).total_cmp(&order(other)));
     // Where no hard disk does what is needed, what only helps comes after that.
     let is_hopeless = advice.misses(&advice.judged().conventional);
     rest.sort_by_key(|remedy| !(is_hopeless && remedy.kind == ChangeKind::Conventional));

@@ -13,6 +13,7 @@ use smrkit_live::mount::MountError;
 pub fn option(field: &str) -> Cow<'static, str> {
     match field {
         "sort" => "smrkit trace convert --sort".into(),
+        "use" => "--for".into(),
         other => format!("--{}", other.replace('_', "-")).into(),
     }
 }

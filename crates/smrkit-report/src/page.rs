@@ -38,10 +38,8 @@ pub struct Section {
 pub struct Card {
     /// The question.
     pub heading: &'static str,
-    /// Paragraphs of the answer.
+    /// Paragraphs of the answer; one that begins with `$ ` is a command.
     pub text: Vec<String>,
-    /// Commands that go with it.
-    pub commands: Vec<String>,
 }
 
 impl Section {
@@ -177,9 +175,11 @@ fn preview(title: &str) -> String {
 
 /// A section as HTML, whose charts are added to `charts`.
 fn part(number: usize, section: &Section, charts: &mut Vec<Value>) -> String {
-    let paragraphs = |all: &[String]| -> String {
-        all.iter().filter(|text| !text.is_empty()).map(|text| format!("<p>{}</p>\n", escape(text))).collect()
+    let paragraph = |text: &String| match text.strip_prefix("$ ") {
+        Some(command) => format!("<pre>{}</pre>\n", escape(command)),
+        None => format!("<p>{}</p>\n", escape(text)),
     };
+    let paragraphs = |all: &[String]| -> String { all.iter().filter(|text| !text.is_empty()).map(paragraph).collect() };
     let mut body = "<section>\n".to_string();
     if !section.heading.is_empty() {
         body += &format!("<h2 id=\"section{number}\">{}</h2>\n", escape(&section.heading));
@@ -189,11 +189,7 @@ fn part(number: usize, section: &Section, charts: &mut Vec<Value>) -> String {
         body += &chart_places(figure, charts);
     }
     if !section.cards.is_empty() {
-        let card = |card: &Card| {
-            let commands = card.commands.iter().map(|command| format!("<pre>{}</pre>\n", escape(command)));
-            let (heading, commands) = (escape(card.heading), commands.collect::<String>());
-            format!("<div><h2>{heading}</h2>\n{}{commands}</div>\n", paragraphs(&card.text))
-        };
+        let card = |card: &Card| format!("<div><h2>{}</h2>\n{}</div>\n", escape(card.heading), paragraphs(&card.text));
         body += &format!("<div class=\"cards\">\n{}</div>\n", section.cards.iter().map(card).collect::<String>());
     }
     body += &section.table.as_ref().map(|grid| table(grid, &section.heading)).unwrap_or_default();

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 const FIELDS: &str = "\
     any_directory array arrival band capacity check commit_interval depth did dpid drive fold force format \
     from_state interleave keep layer log meta model placement power_cut prefill queue rebuild report \
-    save_state set size skip_bad_rows sort sources span think time_scale trace trust_open_metadata volume \
-    warmup workload";
+    save_state set size skip_bad_rows sort sources span think time_scale trace trust_open_metadata use \
+    volume warmup within workload";
 
 /// Remedy for a trace that is not in the order of its times.
 pub const PUT_IN_ORDER: &str = "use {arrival} flat-out, or put the rows in order with {sort}";

@@ -63,7 +63,7 @@ fn a_page_is_written_as_it_was() {
     grid.rows.push(["reads", "10", "12", "s", "differs", "a < b"].map(str::to_string).into());
     let command =
         Section { heading: "Command".into(), copied: vec![("Again", "smrkit run".into())], ..Section::default() };
-    let card = Card { heading: "Sure?", text: vec!["Yes.".into()], commands: vec!["true".into()] };
+    let card = Card { heading: "Sure?", text: vec!["Yes.".into(), "$ true".into()] };
     let folded = Section { heading: "A part".into(), cards: vec![card], ..Section::default() }.under("A topic");
     let mut others = small();
     others.panels.truncate(1);

@@ -165,6 +165,9 @@ impl Level {
 
     /// A level's name or ZFS's name for it, if it is one.
     pub fn name_as_written(name: &str) -> Result<&'static str, Error> {
+        if name.starts_with("draid") {
+            return Err(Error::Usage("ZFS's dRAID is not simulated".into()));
+        }
         let names = LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias));
         names.clone().find(|known| *known == name).ok_or_else(|| {
             let shown: String = name.chars().take(40).collect();

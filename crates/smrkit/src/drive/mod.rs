@@ -169,7 +169,8 @@ impl Drive {
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let list = names.collect::<Vec<_>>().join(", ");
             return Err(Error::Usage(format!(
-                "no drive is called `{text}`; {near}Known: {list}, the models of the catalogue, or the path of a drive file"
+                "no drive is called `{text}`; {near}Known: {list}, the models of the catalogue (of a box that of the disk inside, by \
+                 smartctl -i), or the path of a drive file"
             )));
         };
         let recording = catalogue::recording_in_words(model.recording);
@@ -227,7 +228,7 @@ impl Drive {
     /// beyond the new end go. With the resulting size, it makes the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
-            return Err(Error::Usage("a capacity below one sector: give at least 512 bytes with {capacity}".into()));
+            return Err(Error::Usage("a capacity below one sector: give {capacity} a unit, as in 8TB".into()));
         }
         if sectors > SECTORS_MAX {
             let (asked, most) = (Bytes(sectors.saturating_mul(SECTOR_BYTES)), Bytes(SECTORS_MAX * SECTOR_BYTES));
