@@ -9,7 +9,10 @@ and here: the traces and the store lie there.
 import argparse
 from pathlib import Path
 
-from dask_kubernetes.operator import KubeCluster, make_cluster_spec
+try:
+    from dask_kubernetes.operator import KubeCluster, make_cluster_spec
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"no module {missing.name} here: pip install dask-kubernetes") from None
 
 import smrkit
 

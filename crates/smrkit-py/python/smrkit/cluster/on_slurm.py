@@ -7,7 +7,10 @@ killed loses nothing but the run that it was at: the next start of the sweep goe
 import argparse
 from pathlib import Path
 
-from dask_jobqueue import SLURMCluster
+try:
+    from dask_jobqueue import SLURMCluster
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"no module {missing.name} here: pip install dask-jobqueue") from None
 
 import smrkit
 
