@@ -531,7 +531,7 @@ impl Advice {
     pub fn later_s(&self, run: &Trajectory, seconds: f64) -> Option<f64> {
         let every = self.need.every.filter(|_| run.cleans)?;
         let is_cleaned = self.rest_s().is_some_and(|rest_s| seconds + rest_s <= every.as_secs());
-        self.from_full_s().map(|later| later.max(seconds)).filter(|_| !is_cleaned)
+        self.begun_full_s().map(|later| later.max(seconds)).filter(|_| !is_cleaned)
     }
 
     /// True if no load lasts long enough for an answer. A rebuild is all there is of it, however short.
@@ -730,12 +730,12 @@ impl Advice {
 
     /// What the answer would be with the drive's cache full at the start: seconds for all of it, where that makes a difference.
     pub fn seconds_from_full(&self) -> Option<f64> {
-        let (from_full, whole) = (self.from_full_s()?, self.whole_bytes?);
+        let (from_full, whole) = (self.begun_full_s()?, self.whole_bytes?);
         let takes_longer = from_full > ALIKE * self.judged().own.seconds_for(whole);
         (takes_longer && !matches!(self.state.prefill, Prefill::Random(_) | Prefill::Saved)).then_some(from_full)
     }
 
-    fn from_full_s(&self) -> Option<f64> {
+    fn begun_full_s(&self) -> Option<f64> {
         let whole = self.whole_bytes.filter(|_| !self.is_open() && self.rebuild.is_none())?;
         Some(whole / self.budget?.after_bytes_per_s?.max(1e-9))
     }

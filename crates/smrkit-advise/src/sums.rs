@@ -47,12 +47,8 @@ const DAY_S: f64 = 86_400.0;
 const HOUR_S: f64 = 3600.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
-/// Requests that are made of the sums: of more, each interval is shortened, and of fewer all of them come again (assumptions).
+/// Requests that are made of the sums; of more, each interval is shortened (assumption).
 const MOST_REQUESTS: f64 = 500_000.0;
-const FEWEST_REQUESTS: f64 = 40_000.0;
-const MOST_PHASES: usize = 480;
-/// In a steady load no interval is off by more than this share of the whole (assumption).
-const STEADY: f64 = 0.5;
 
 /// Rates of one device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -182,33 +178,14 @@ fn holds_line(text: &str, words: &[&str]) -> bool {
     })
 }
 
-/// True if the rates of all intervals are about the same.
-fn is_steady(sums: &[Sums]) -> bool {
-    let seconds: f64 = sums.iter().map(|one| one.seconds).sum();
-    let is_about = |of: fn(&Sums) -> f64, whole: fn(&Sums) -> f64| {
-        let mean = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>() / seconds;
-        sums.iter().all(|one| (of(one) - mean(of)).abs() <= STEADY * mean(whole))
-    };
-    let (requests, bytes): (fn(&Sums) -> f64, fn(&Sums) -> f64) =
-        (|one| one.reads_per_s + one.writes_per_s, |one| one.read_bytes_per_s + one.written_bytes_per_s);
-    is_about(|one| one.reads_per_s, requests)
-        && is_about(|one| one.writes_per_s, requests)
-        && is_about(|one| one.read_bytes_per_s, bytes)
-        && is_about(|one| one.written_bytes_per_s, bytes)
-}
-
-/// The workload of these intervals, and by which factor each was shortened. How long somebody recorded says nothing of how long the load goes
-/// on: a steady one is taken for a day of it.
+/// The workload of these intervals, and by which factor each was shortened.
 fn workload(sums: &[Sums]) -> (String, f64) {
     let requests: f64 = sums.iter().map(|one| (one.reads_per_s + one.writes_per_s) * one.seconds).sum();
-    let is_steady = is_steady(sums);
-    let factor = if is_steady { 1.0 } else { (MOST_REQUESTS / requests.max(1.0)).min(1.0) };
-    let joined = if is_steady { sums.len() } else { sums.len().div_ceil(PHASES) };
-    let phases = sums.chunks(joined).map(|all| {
+    let factor = (MOST_REQUESTS / requests.max(1.0)).min(1.0);
+    let phases = sums.chunks(sums.len().div_ceil(PHASES)).map(|all| {
         let seconds: f64 = all.iter().map(|one| one.seconds).sum();
         let mean = |of: fn(&Sums) -> f64| all.iter().map(|one| of(one) * one.seconds).sum::<f64>() / seconds.max(1e-9);
-        let lasts_s = if is_steady { DAY_S } else { seconds * factor };
-        let duration = format!("{}ms", (lasts_s * 1000.0).round().max(1.0));
+        let duration = format!("{}ms", (seconds * factor * 1000.0).round().max(1.0));
         let part = |op: &str, rate: f64, bytes_per_s: f64| {
             if rate * seconds * factor < 0.5 {
                 return None;
@@ -230,10 +207,7 @@ fn workload(sums: &[Sums]) -> (String, f64) {
             false => parts.join("+"),
         }
     });
-    let phases = phases.collect::<Vec<_>>();
-    let times = (FEWEST_REQUESTS / requests.max(1.0)) as usize;
-    let times = if is_steady { 1 } else { times.min(MOST_PHASES / phases.len()).max(1) };
-    (vec![phases.join(";"); times].join(";"), factor)
+    (phases.collect::<Vec<_>>().join(";"), factor)
 }
 
 /// Intervals of each device, and means since the system was started, which are no interval's: they stand in the first report of iostat and
@@ -580,8 +554,8 @@ mod tests {
         format!("{time}\n   8  0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0\n", reads * 16, writes * 1024)
     }
 
-    const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=86400000ms\
-                         +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=86400000ms";
+    const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=60000ms\
+                         +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms";
 
     #[test]
     fn reports_of_one_load_become_one_workload() {
@@ -607,7 +581,7 @@ mod tests {
                    Average:        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n";
         assert_eq!(
             made(sar).workload,
-            "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=86400000ms"
+            "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms"
         );
         assert!(from_text(&format!("{header}\n{idle}\n"), false).unwrap_err().contains("did nothing"));
     }
@@ -689,26 +663,11 @@ mod tests {
             ..Sums::default()
         };
         let (text, factor) = workload(&[one(10.0), one(0.0)]);
-        // 600 requests, again and again.
-        assert_eq!((text.matches(';').count(), factor), (2 * 66 - 1, 1.0));
+        assert_eq!((text.matches(';').count(), factor), (1, 1.0));
         assert!(text.ends_with("random-read:interval=60000ms,duration=60000ms"), "{text}");
-        let (text, factor) = workload(&[one(200_000.0), one(0.0)]);
-        assert!((factor - MOST_REQUESTS / 12e6).abs() < 1e-9 && text.contains("duration=2500ms"), "{text}");
-        let uneven: Vec<Sums> = (0..500).map(|nth| one(f64::from(nth % 50))).collect();
-        assert!(workload(&uneven).0.matches(';').count() < PHASES);
-    }
-
-    #[test]
-    fn a_steady_load_is_the_same_however_long_it_was_recorded() {
-        let table = |reads: f64, writes: f64| {
-            format!("Device r/s w/s rkB/s wkB/s\nsda {reads} {writes} {} {}\n\n", reads * 16.0, writes * 32.0)
-        };
-        // The first report tells the means since the start.
-        let iostat = |minutes: usize| made(&(table(1.0, 1.0) + &table(6.0, 20.0).repeat(minutes))).workload;
-        assert_eq!(iostat(5), iostat(180));
-        assert!(iostat(5).contains("duration=86400000ms") && !iostat(5).contains(';'), "{}", iostat(5));
-        let nightly = made(&(table(1.0, 1.0) + &table(6.0, 20.0).repeat(3) + &table(0.0, 400.0))).workload;
-        assert!(nightly.contains(';') && nightly.contains("duration=60000ms"), "{nightly}");
+        let (text, factor) = workload(&[one(100_000.0)]);
+        assert!((factor - MOST_REQUESTS / 6e6).abs() < 1e-9 && text.contains("duration=5000ms"), "{text}");
+        assert!(workload(&[one(1.0); 500]).0.matches(';').count() < PHASES);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use smrkit::device::spec::Level;
+use smrkit::device::level::Level;
 use smrkit::error::Error;
 use smrkit::names::known;
 use smrkit::quantity::{exact_bytes, parse_bytes, parse_count, parse_duration, parse_share};

@@ -57,7 +57,8 @@ class Calls(unittest.TestCase):
         table = {"op": ["write"] * 2000, "lba": writes, "sectors": [8] * 2000, "time_us": list(range(2000))}
         advice = smrkit.advise(requests=table, drive="tiny", depth=4, progress=lambda *at: said.append(at))
         self.assertEqual((advice.demand.requests, advice.present[0].depth), (2000, 4))
-        self.assertEqual(said[-1], (1.0, "what it takes"))
+        self.assertEqual(said[-1][0], 1.0)
+        self.assertIn((1.0, "what it takes"), said)
         self.assertEqual(advice._repr_mimebundle_()["text/plain"], str(advice))
         self.assertEqual(set(smrkit.Advice.__annotations__), set(advice))
         with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ PAGES = {
     "run": "run --drive st5000as0011 --layer in-place,drive-managed,vguard --workload desktop:count=6000",
     "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
     "advise": "advise --drive tiny --workload random-write:count=2000",
-    "buying": "advise --drive tiny,st8000dm004 --for restic:bytes=1G --within 1h",
+    "buying": "advise --drive wd40efrx,st8000dm004 --for restic:bytes=1G --within 1h",
     "sweep": "sweep caches.toml",
     "layers": "run",
     "falls": "run --drive tiny --layer in-place,drive-managed,vguard --workload random-write:count=3000",
@@ -197,7 +197,7 @@ class Pages(unittest.TestCase):
     def test_drives_that_are_compared_have_a_bar_each(self):
         page, _ = self.open("buying")
         rows = page.evaluate("charts.flatMap(({ panel }) => panel.estimates ?? [])")
-        self.assertEqual(["tiny", "st8000dm004"], [row["name"] for row in rows])
+        self.assertEqual(["wd40efrx", "st8000dm004"], [row["name"] for row in rows])
         self.assertIsNotNone(rows[1]["range"], "some of its figures are estimates")
 
     def test_paper_shows_what_is_folded(self):

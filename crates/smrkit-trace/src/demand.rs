@@ -151,6 +151,8 @@ pub struct Laid {
     plan: LayoutPlan,
     /// Requests that were read to learn the volumes, and not returned yet.
     ahead: Option<Vec<Request>>,
+    /// What a scan found, where opening made one.
+    table: Option<VolumeTable>,
 }
 
 impl Laid {
@@ -180,7 +182,7 @@ impl Laid {
     fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> Laid {
         let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
         let reading = TraceReading { volume: choice.to_string(), format, skip_bad_rows };
-        Laid { trace, path: path.into(), name: path.into(), reading, plan, ahead: None }
+        Laid { trace, path: path.into(), name: path.into(), reading, plan, ahead: None, table: None }
     }
 
     fn scanned(path: &Path, options: &OpenOptions) -> Result<Laid, Error> {
@@ -189,7 +191,9 @@ impl Laid {
                            save the trace to a file";
             return Err(Error::input(path, problem));
         }
-        Laid::with_table(path, options, &scan(path, options)?)
+        let table = scan(path, options)?;
+        let laid = Laid::with_table(path, options, &table)?;
+        Ok(Laid { table: Some(table), ..laid })
     }
 
     /// True if a row so far is earlier than one above it. Rows earlier than the first get its time, so the times alone do not show them.
@@ -416,7 +420,10 @@ impl TraceDemand {
             }
             _ => Laid::open(&self.path, &options, self.volumes.clone()),
         };
-        let laid = laid.map_err(|error| self.named(error))?;
+        let mut laid = laid.map_err(|error| self.named(error))?;
+        if let Some(table) = laid.table.take() {
+            self.table.get_or_init(|| table);
+        }
         Ok(Laid { name: self.name.clone(), ..laid })
     }
 

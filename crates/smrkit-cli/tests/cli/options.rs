@@ -185,7 +185,7 @@ fn a_trace_that_fits_runs_on_the_drive_as_it_is() {
 #[test]
 fn a_capacity_that_cannot_be_is_refused_by_name() {
     let run = "run --layer in-place --workload mix:count=1";
-    smrkit(&format!("{run} --capacity 1")).says(2, &["--capacity", "at least 512 bytes"]);
+    smrkit(&format!("{run} --capacity 1")).says(2, &["--capacity", "give --capacity a unit"]);
     smrkit(&format!("{run} --capacity 1P")).says(4, &["a capacity of 1.0 PB", "at most 512 TiB", "--capacity"]);
     let short = smrkit("run --drive tiny --capacity 512 --layer log --workload mix:count=1").failed(4);
     assert!(short.contains("take a larger drive") && !short.contains("raise log.segment_tracks"), "{short}");

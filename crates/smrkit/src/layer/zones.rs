@@ -107,10 +107,10 @@ impl ZoneLayout {
 
     /// The zones with conventional ones in the room of the first `room` shingled ones; none where not even one fits.
     fn with_room(self, drive: &Drive, keys: &ZoneKeys, room: u64) -> ZoneLayout {
+        let room = room.min(self.regions.count);
         if keys.conventional_density_percent == 100.0 || room == 0 {
             return ZoneLayout { conventional: room, room, wide: None, ..self };
         }
-        let room = room.min(self.regions.count);
         // The guard behind the last of these zones stays: a write behind it may wear what lies before it.
         let end = self.regions.start(room - 1) + self.size();
         let sectors = (self.size() as f64 * 100.0 / keys.conventional_density_percent).ceil() as u64;
