@@ -98,7 +98,7 @@ fn an_interrupted_conversion_leaves_no_half_file() {
 
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
-    for arguments in ["layers", "drives show st5000as0011", "trace head {} -n 1000", "run --json - --trace {}"] {
+    for arguments in ["layers", "drives show st5000as0011", "trace head {} -n 1000", "run -q --json - --trace {}"] {
         let mut child = start(&arguments.replace("{}", &testdata("msr.csv")));
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
