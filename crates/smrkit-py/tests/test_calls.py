@@ -58,7 +58,6 @@ class Calls(unittest.TestCase):
         advice = smrkit.advise(requests=table, drive="tiny", depth=4, progress=lambda *at: said.append(at))
         self.assertEqual((advice.demand.requests, advice.present[0].depth), (2000, 4))
         self.assertEqual(said[-1][0], 1.0)
-        self.assertIn("what it takes", [what for _, what in said])
         self.assertEqual(advice._repr_mimebundle_()["text/plain"], str(advice))
         self.assertEqual(set(smrkit.Advice.__annotations__), set(advice))
         with tempfile.TemporaryDirectory() as folder:
