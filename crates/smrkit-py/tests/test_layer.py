@@ -1,8 +1,11 @@
 """Layers written in Python: as their twins in Rust, checked, and honest about what they raise."""
 
+import math
 import shutil
+import sys
 import tempfile
 import unittest
+from array import array
 from typing import Literal
 
 import smrkit
@@ -344,6 +347,18 @@ class PythonLayers(unittest.TestCase):
         self.assertEqual(swept(spared(0)), (1, [sectors]))
         self.assertEqual(swept(spared(0)), (0, [sectors]), "the same code, defined again")
         self.assertEqual(swept(spared(8)), (1, [sectors - 8]), "what its code names has changed")
+        table = {"spare": [array("Q", [24])]}
+
+        class Tabled(InPlace):
+            def __init__(self, drive):
+                math.ceil(sys.maxsize)
+                self.host_sectors = drive.sectors - table["spare"][0][0]
+
+        self.assertEqual(swept(Tabled), (1, [sectors - 24]))
+        self.assertEqual(swept(Tabled), (0, [sectors - 24]))
+        table["spare"][0][0] = 32
+        options = {"drive": "tiny", "layer": "py-mine", "workload": "random-write:count=20,span=1MiB"}
+        self.assertEqual(smrkit.sweep(store=store, **options).computed, 1, "a value that it uses has changed since it was registered")
         self.assertEqual(swept(spared(16), version="1"), (1, [sectors - 16]))
         self.assertEqual(swept(spared(24), version="1"), (0, [sectors - 16]), "who gives a version answers for it")
         made = {"__name__": "nowhere"}

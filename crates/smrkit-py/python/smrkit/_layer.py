@@ -1,15 +1,11 @@
 """Layers of one's own, on the simulator's checked disk."""
 
-import builtins
-import hashlib
 import inspect
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, Literal, Protocol, TypeAlias, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, get_origin
 
 from smrkit import _native
+from smrkit._code import hash_of
 
 #: Who asked for an access of the platters: amplification follows from it.
 Cause: TypeAlias = Literal["host", "destage", "clean", "map"]
@@ -153,12 +149,38 @@ def register(name: str, layer: type[Layer], summary: str | None = None, *, versi
     Parameters
     ----------
     version
-        What tells the layer's code from other versions of it: :func:`smrkit.sweep` keeps results under it. Without it that is a hash of the
-        source of the class, its bases, and the functions, classes, constants and modules of yours that they name. Give one where the source
-        can't be read (classes made by ``exec`` or at the Python prompt, compiled modules), or where files that the layer reads decide.
+        What tells the layer's code from other versions of it: :func:`smrkit.sweep` keeps results under it. Without it that is a hash, taken
+        anew as a sweep begins, of the source of the class, its bases, and the functions, classes and modules of yours that they name, and of
+        the values of the names that they use, such as dicts, arrays and data classes. Give one where the source can't be read (classes made
+        by ``exec`` or at the Python prompt, compiled modules), where a value can't be pickled, or where files that the layer reads decide.
     """
     text = summary or next(iter((layer.__doc__ or "A layer of one's own.").strip().splitlines()))
-    _native.register(name, text, layer, version or _hash_of(layer), list(_parameters(layer)))
+    told = _Registered(text, layer, version or hash_of(layer))
+    told.register(name)
+    _REGISTERED.pop(name, None)
+    if version is None:
+        _REGISTERED[name] = told
+
+
+class _Registered(NamedTuple):
+    summary: str
+    layer: type[Layer]
+    code: str | None
+
+    def register(self, name: str) -> None:
+        _native.register(name, self.summary, self.layer, self.code, list(_parameters(self.layer)))
+
+
+#: Layers that are registered without a version.
+_REGISTERED: dict[str, _Registered] = {}
+
+
+def hash_again() -> None:
+    """Notes the code of layers that were registered without a version as it is now: values that it uses may have changed."""
+    for name, told in list(_REGISTERED.items()):
+        if (code := hash_of(told.layer)) != told.code:
+            _REGISTERED[name] = told._replace(code=code)
+            _REGISTERED[name].register(name)
 
 
 def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
@@ -171,59 +193,3 @@ def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
         if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             words = get_args(argument.annotation) if get_origin(argument.annotation) is Literal else ()
             yield argument.name, argument.default, [str(word) for word in words]
-
-
-def _hash_of(layer: type) -> str | None:
-    """A hash of a layer's source and of all code that it uses; ``None`` if some of that has no source."""
-    found: dict[str, str] = {}
-    left: list[tuple[str, Any]] = [(layer.__qualname__, layer)]
-    while left:
-        name, thing = left.pop()
-        known = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', name)}"
-        is_python = getattr(builtins, getattr(thing, "__name__", ""), None) is thing
-        if known in found or known.startswith("smrkit.") or is_python:
-            continue
-        try:
-            found[known] = _source(thing)
-        except (OSError, TypeError):
-            return None
-        if isinstance(thing, type):
-            left += [(base.__qualname__, base) for base in thing.__mro__[1:]]
-            for name, each in vars(thing).items():
-                left += _named(each)
-                if isinstance(each, CONSTANTS) and not name.startswith("__"):
-                    left.append((f"{known}.{name}", each))
-        left += _named(thing)
-    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
-
-
-def _source(thing: Any) -> str:
-    if isinstance(thing, ModuleType):
-        file = thing.__file__
-        is_own = file and thing.__name__.split(".")[0] not in sys.stdlib_module_names and "site-packages" not in file
-        return Path(file).read_text(encoding="utf-8") if file and is_own else thing.__name__
-    if isinstance(thing, type | FunctionType):
-        own = sys.modules.get(thing.__module__)
-        is_installed = thing.__module__ in sys.stdlib_module_names or "site-packages" in (getattr(own, "__file__", None) or "")
-        return thing.__qualname__ if is_installed else inspect.getsource(thing)
-    return repr(thing)
-
-
-def _named(thing: Any) -> list[tuple[str, Any]]:
-    """The functions, classes, modules and constants that a function's code uses."""
-    for inner in ("__func__", "fget"):
-        thing = getattr(thing, inner, thing)
-    if not isinstance(thing, FunctionType):
-        return []
-    codes, names = [thing.__code__], set[str]()
-    while codes:
-        code = codes.pop()
-        names.update(code.co_names)
-        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
-    values = {name: thing.__globals__[name] for name in names if name in thing.__globals__}
-    values |= inspect.getclosurevars(thing).nonlocals
-    known = (type, FunctionType, ModuleType, *CONSTANTS)
-    return [(f"{thing.__qualname__}.{name}", value) for name, value in values.items() if isinstance(value, known)]
-
-
-CONSTANTS = (int, float, str, bytes, tuple, frozenset)

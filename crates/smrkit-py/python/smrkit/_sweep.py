@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Unpack
 from smrkit import _native
 from smrkit._errors import UsageError
 from smrkit._executor import distribute
+from smrkit._layer import hash_again
 from smrkit._arguments import Path
 from smrkit._options import SweepOptions, text
 from smrkit._outcome import Outcomes
@@ -83,6 +84,7 @@ def sweep(
     elif options or repeat is not None or requests is not None:
         raise UsageError("a sweep is a file or options: write them into the file")
     path = None if file is None else os.fspath(file)
+    hash_again()
     name = name or ("sweep" if path is None else PurePath(path).stem)
     with bar(progress) as said:
         if executor in (None, "threads"):
