@@ -197,6 +197,15 @@ class Web(unittest.TestCase):
                     found = Axe().run(page).response["violations"]
                     self.assertEqual([], [v["id"] for v in found if v["impact"] in ("serious", "critical")])
 
+    def test_a_browser_that_can_not_run_it_is_told(self):
+        page = self.browser.new_page()
+        self.addCleanup(page.close)
+        page.add_init_script("WebAssembly.compile = async () => { throw new Error('it is switched off'); }")
+        page.goto(pathlib.Path(PAGE).resolve().as_uri())
+        page.wait_for_selector("#error:not([hidden])")
+        self.assertIn("it is switched off", page.locator("#error").inner_text())
+        self.assertEqual("", page.locator("#doing").inner_text())
+
     def test_a_model_is_told_by_its_name(self):
         page, _ = self.open()
         page.get_by_label("Drive", exact=True).fill("WDC WD40EFAX-68JH4N0")

@@ -18,14 +18,17 @@ function run(words, hear) {
   const worker = new Worker(workerAddress);
   worker.onmessage = ({ data }) => hear(JSON.parse(data));
   worker.onerror = event => hear({ error: `The simulator stopped: ${event.message}` });
-  program.then(module => worker.postMessage({ module, words, files: [...files.values()] }));
+  program.then(module => worker.postMessage({ module, words, files: [...files.values()] }), error => hear({
+    error: `This browser can't run the simulator (${error.message}): take one of 2023 or later, or the command smrkit.`,
+  }));
   return () => worker.terminate();
 }
 
 // Runs the program for a single message of a kind.
-const answered = (kind, words) => new Promise(done => {
+const answered = (kind, words) => new Promise((done, failed) => {
   const end = run(words, message => {
     if (message[kind] !== undefined) done(message[kind]);
+    if (message.error) failed(new Error(message.error));
     if (message === 'ended') end();
   });
 });
@@ -66,7 +69,7 @@ async function describe(input, about) {
   const model = input.value.trim();
   about.textContent = '';
   if (!model) about.textContent = 'A model as it is printed on the disk; without one an 8 TB disk is taken, the st8000dm004.';
-  else if (!model.endsWith('.toml')) about.textContent = await answered('identified', ['identify', model]);
+  else if (!model.endsWith('.toml')) about.textContent = await answered('identified', ['identify', model]).catch(() => '');
   else about.textContent = files.has(model) ? 'The drive file that was dropped here.' : 'Drop the drive file onto this page.';
 }
 
@@ -330,5 +333,5 @@ answered('catalogue', ['catalogue']).then(all => {
   showKeys();
   // A link asks by itself, unless what it asks of is on another machine.
   if (readAddress() && source() !== 'trace') ask();
-});
+}).catch(error => fail(error.message));
 addEventListener('hashchange', () => { if (readAddress() && source() !== 'trace') ask(); });
