@@ -1,7 +1,7 @@
 """Papers reproduced: ``python -m smrkit.reproduce NAME`` puts a paper's numbers next to ours.
 
-A study is a folder: one of ``smrkit/studies``, or a path to one of your own. Its ``numbers.toml`` has what the paper says, and by which measure ours agrees with it; its
-``study.py`` has a function ``study`` that runs the experiments, hands each result to :meth:`Study.row`, and draws.
+A study is a folder: one of ``smrkit/studies``, or a path to your own. Its ``numbers.toml`` has the paper's numbers, and the measures by which ours
+agree with them. Its ``study.py`` has a function ``study`` that runs the experiments, hands each result to :meth:`Study.row`, and draws figures.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import json
 import math
 import operator
 import os
+import re
 import runpy
 import signal
 import statistics
@@ -32,15 +33,17 @@ from smrkit import Error, ImpossibleError, InputError, Outcome, UsageError
 
 STUDIES = Path(__file__).parent / "studies"
 WIDTH = 118
-#: The drive whose rotation, overhead and law small drives have.
+#: The drive whose rotation, overhead and interference small drives have.
 LIKE = "st5000as0011"
-#: Seeks of a drive of a few gigabytes, as shares of its own stroke in ms: of a large drive's, the shortest (assumption).
+#: Seek times in ms of a drive of a few gigabytes, by the share of its stroke. They are the shortest seeks of a large drive (assumption).
 SHORT_SEEKS = ((0.0, 0.8), (0.1, 1.2), (0.333, 2.0), (0.5, 2.5), (1.0, 4.0))
-#: Endings that the file of a trace may have.
+#: Endings of the files of traces.
 ENDINGS = ("csv.zst", "csv.gz", "csv", "parquet", "tsv.zst")
-#: What a row of ``numbers.toml`` may have beside ``item``, ``paper``, ``unit``, ``reason``, ``source``, ``basis``: one of these at most.
+#: Keys of a row of ``numbers.toml`` that say how to judge it, beside ``item``, ``paper``, ``unit``, ``reason``, ``source`` and ``basis``. A row
+#: has one of them, or both a lower and an upper bound.
 MEASURES = ("equal", "digits", "within", "off", "least", "most", "above", "below", "measure")
 
+#: For each measure that is a bound, the word for it, and its comparison with our number.
 BOUNDS = {
     "least": ("at least", operator.ge),
     "above": ("over", operator.gt),
@@ -48,6 +51,7 @@ BOUNDS = {
     "below": ("under", operator.lt),
 }
 
+K = TypeVar("K")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -60,10 +64,9 @@ def names() -> list[str]:
 def folder_of(name: str) -> Path:
     """The folder of a study, by its name or path."""
     folder = STUDIES / name if name in names() else Path(name).resolve()
-    for file in ("study.py", "numbers.toml"):
-        if not (folder / file).is_file():
-            known = ", ".join(names())
-            raise UsageError(f"{name} is no study, nor a folder with study.py and numbers.toml: name one of {known}, or all")
+    if not all((folder / file).is_file() for file in ("study.py", "numbers.toml")):
+        known = ", ".join(names())
+        raise UsageError(f"{name} is no study, nor a folder with study.py and numbers.toml: name one of {known}, or all")
     return folder
 
 
@@ -76,10 +79,10 @@ class Spread(NamedTuple):
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
         """The spread of a number, one value for each seed."""
-        each = list(values)
-        low, high = short(min(each)), short(max(each))
-        several = f"{len(each)} seeds alike" if low == high else f"{len(each)} seeds: {low} to {high}"
-        return cls(statistics.fmean(each), "one seed" if len(each) == 1 else several)
+        by_seed = list(values)
+        low, high = short(min(by_seed)), short(max(by_seed))
+        several = f"{len(by_seed)} seeds alike" if low == high else f"{len(by_seed)} seeds: {low} to {high}"
+        return cls(statistics.fmean(by_seed), "one seed" if len(by_seed) == 1 else several)
 
 
 def short(value: float) -> str:
@@ -87,9 +90,10 @@ def short(value: float) -> str:
     size = abs(value)
     if size == 0 or not math.isfinite(value):
         return "0" if size == 0 else "-"
-    for from_, by, prefix in ((999.5e6, 1e9, " G"), (999.5e3, 1e6, " M")):
-        if size >= from_:
-            return short(value / by) + prefix
+    # From 999.5 of a unit on, rounding to three digits gives 1 of the next.
+    for threshold, scale, prefix in ((999.5e6, 1e9, " G"), (999.5e3, 1e6, " M")):
+        if size >= threshold:
+            return short(value / scale) + prefix
     digits = max(0, min(8, 2 - math.floor(math.log10(size))))
     text = f"{value:,.{0 if size >= 999.5 else digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -97,8 +101,8 @@ def short(value: float) -> str:
 
 def with_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
     """A number in the largest unit that it reaches, of :data:`SECONDS` or :data:`BYTES`."""
-    filled = ((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale or value == 0 and scale == 1)
-    scale, unit = next(filled, units[0])
+    reached = ((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale or value == 0 and scale == 1)
+    scale, unit = next(reached, units[0])
     return f"{short(value / scale)} {unit}"
 
 
@@ -107,13 +111,40 @@ BYTES = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 
 def listed(values: Iterable[float], decimals: int = 0) -> str:
-    """Numbers side by side."""
+    """Numbers in a text, separated by spaces."""
     return " ".join(f"{value:,.{decimals}f}" for value in values)
 
 
 def falls(values: Sequence[float]) -> bool:
     """True if each value is less than the one before."""
     return all(after < before for before, after in zip(values, values[1:]))
+
+
+def seconds(run: Outcome) -> float:
+    """The time that a run took."""
+    return float(run.elapsed_ns / 1e9)
+
+
+def read_mb_per_s(run: Outcome) -> float:
+    """What the host read, in MB per second of the run."""
+    return float(run.host_read_sectors * 512 * 1e3 / run.elapsed_ns)
+
+
+def written_mb_per_s(run: Outcome) -> float:
+    """What the host wrote, in MB per second of the run."""
+    return float(run.host_written_sectors * 512 * 1e3 / run.elapsed_ns)
+
+
+def with_sector_cost(drive: str, sector_us: float) -> str:
+    """The file of a drive with the constant clock, with another cost of a sector."""
+    return re.sub("sector_us = { value = [0-9.]+", f"sector_us = {{ value = {sector_us}", smrkit.drive_file(drive))
+
+
+def folded(frame: Any, span: int) -> Any:
+    """The requests of a polars frame, with addresses folded into the first ``span`` sectors."""
+    pl = import_module("polars")
+    sectors = pl.col("sectors").clip(upper_bound=span)
+    return frame.with_columns(pl.min_horizontal(pl.col("lba") % span, span - sectors).alias("lba"), sectors)
 
 
 def shown(value: Any) -> str:
@@ -127,14 +158,14 @@ def shown(value: Any) -> str:
 
 
 def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]:
-    """``True`` if our number agrees by the measure of its row in ``numbers.toml``, and that measure in words."""
+    """Returns whether our number agrees by the measure of its row in ``numbers.toml``, and the measure in words."""
     unit = f" {number['unit']}".rstrip()
     if "equal" in number:
         return ours == paper, ""
     if "digits" in number:
-        # Papers cut digits as often as they round.
+        # Papers cut digits off as often as they round.
         scale = 10 ** number["digits"]
-        return any(abs(cut - paper * scale) < 1e-6 for cut in (round(ours * scale), math.trunc(ours * scale))), ""
+        return any(abs(printed - paper * scale) < 1e-6 for printed in (round(ours * scale), math.trunc(ours * scale))), ""
     if "within" in number:
         off, most = 100 * (ours / paper - 1), number["within"]
         agrees = abs(off) <= most
@@ -143,8 +174,9 @@ def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]
     if "off" in number:
         off, most = ours - paper, number["off"]
         return abs(off) <= most, f"{off:+.3f}{unit}, {'within' if abs(off) <= most else 'more than'} {most}{unit}"
-    kept = [(word, number[key], holds(ours, number[key])) for key, (word, holds) in BOUNDS.items() if key in number]
-    return all(holds for *_, holds in kept), "must be " + " and ".join(f"{word} {bound:,}" for word, bound, _ in kept)
+    bounds = [(word, compare, number[key]) for key, (word, compare) in BOUNDS.items() if key in number]
+    agrees = all(compare(ours, bound) for _, compare, bound in bounds)
+    return agrees, "must be " + " and ".join(f"{word} {bound:,}" for word, _, bound in bounds)
 
 
 @dataclass
@@ -159,7 +191,7 @@ class Study:
     numbers: dict[str, Any] = field(init=False)
     rows: list[dict[str, Any]] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
-    #: Each section's heading and what is said of it.
+    #: The text of each section, by its heading.
     sections: dict[str, list[str]] = field(default_factory=dict)
     #: Figures of matplotlib, by section and name.
     figures: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -171,30 +203,38 @@ class Study:
         self.numbers = tomllib.loads((self._source / "numbers.toml").read_text(encoding="utf-8"))
         self._section: dict[str, Any] = {}
         self._heading = ""
-        self._is_ended = False
+        self._is_stopped = False
         self._folder: TemporaryDirectory[str] | None = None
-        self._files = Lock()
+        self._file_lock = Lock()
 
     def file(self, name: str, text: str) -> Path:
         """Makes a file for a run, such as a drive file. It is removed after the study."""
-        # Threads of `map` ask at once: two folders would be made, of which one goes with what is in it.
-        with self._files:
+        # Threads of `map` call this at the same time. Without the lock two could make a folder each, and one folder would be deleted with its files.
+        with self._file_lock:
             self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
             path = Path(self._folder.name, name)
-            # Runs on other threads may be reading it.
+            # Not written again, because runs on other threads may be reading it.
             if not path.exists():
                 path.write_text(text, encoding="utf-8")
         assert path.read_text(encoding="utf-8") == text, f"another file is called {name}"
         return path
 
     def small_drive(
-        self, name: str, *, tracks: int, track_sectors: int, switch_ms: float, seek: Sequence[Sequence[float]], **more: float
+        self,
+        name: str,
+        *,
+        tracks: int,
+        track_sectors: int,
+        switch_ms: float,
+        seek: Sequence[Sequence[float]],
+        reach: int = 2,
+        skew_ms: float | None = None,
     ) -> Path:
-        """A drive file: one surface, tracks of one length, the rotation and the law of st5000as0011.
+        """Makes a drive file: one surface, tracks of one length, and the rotation and interference of st5000as0011.
 
-        ``more`` may have ``reach``, the tracks that a write reaches (2), and ``skew_ms``.
+        A write affects ``reach`` tracks towards the inner edge, including its own: with 1 it damages no other track.
         """
-        skew = f'skew_ms = {{ value = {more["skew_ms"]}, source = "{LIKE}" }}' if "skew_ms" in more else ""
+        skew = "" if skew_ms is None else f'skew_ms = {{ value = {skew_ms}, source = "{LIKE}" }}'
         return self.file(
             f"{name}.toml",
             f"""
@@ -203,7 +243,7 @@ summary = "As small as a study needs, with the mechanics of {LIKE}"
 [geometry]
 zones = {{ value = [{{ tracks = {tracks}, track_sectors = {track_sectors} }}], source = "assumption" }}
 [interference]
-inner_tracks = {{ value = {more.get("reach", 2)}, source = "{LIKE}" }}
+inner_tracks = {{ value = {reach}, source = "{LIKE}" }}
 outer_tracks = {{ value = 1, source = "{LIKE}" }}
 cw_degrees = {{ value = 1.0, source = "{LIKE}" }}
 ccw_degrees = {{ value = 1.0, source = "{LIKE}" }}
@@ -221,8 +261,8 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         return quick if self.quick else full
 
     def seeds(self, full: int, quick: int) -> list[int]:
-        """That many seeds, from the first one on."""
-        return [self.seed + at for at in range(self.pick(full, quick))]
+        """Consecutive seeds from the first one on: ``full`` of them, or ``quick`` with ``--quick``."""
+        return list(range(self.seed, self.seed + self.pick(full, quick)))
 
     def trace(self, name: str) -> Path | None:
         """The file of a real trace, if it is available."""
@@ -239,21 +279,25 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
                     failed.result()
                 return [future.result() for future in futures]
             except BaseException:
-                self._is_ended = True
+                self._is_stopped = True
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
     def runs(self, runs: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-        """The outcome of each run, given as arguments of :func:`smrkit.run`: on an empty disk and without a baseline, unless said."""
+        """The outcomes of several runs, as :meth:`run` gives that of one."""
         return self.map(self.run, runs)
 
+    def keyed_runs(self, jobs: Mapping[K, Mapping[str, Any]]) -> dict[K, Outcome]:
+        """The outcomes of several runs, each under the key of its arguments in ``jobs``."""
+        return dict(zip(jobs, self.runs(jobs.values())))
+
     def run(self, arguments: Mapping[str, Any]) -> Outcome:
-        """The outcome of a run."""
+        """The outcome of a run by arguments of :func:`smrkit.run`, by default on an empty disk and without a baseline."""
         default: dict[str, Any] = {"seed": self.seed, "prefill": "none", "baseline": False, "progress": self._watch}
         return smrkit.run(**(default | dict(arguments)))
 
     def command(self, *words: str) -> Any:
-        """The JSON output of the command ``smrkit`` with these words, for functions that the package does not offer."""
+        """The JSON output of the command ``smrkit`` with these arguments, for functions that the package lacks."""
         name = os.environ.get("SMRKIT", "smrkit")
         try:
             ran = subprocess.run([name, *words], capture_output=True, text=True)
@@ -264,8 +308,8 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         return json.loads(ran.stdout)
 
     def _watch(self, share: float, what: str) -> None:
-        # Only the main thread hears of Ctrl-C. What is raised here ends a run on another one.
-        if self._is_ended:
+        # Only the main thread receives Ctrl-C. Raising here ends a run on another thread.
+        if self._is_stopped:
             raise KeyboardInterrupt
 
     def section(self, heading: str, **words: Any) -> None:
@@ -291,13 +335,29 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         why: str = "",
         **words: Any,
     ) -> bool:
-        """Compares a result with the row ``item`` of ``numbers.toml``, whose measure decides, or ``agrees`` where that is in words.
+        """Compares a result with a row of ``numbers.toml``, and returns whether it agrees.
 
-        ``value`` is judged in place of ``ours``, ``paper`` stands in place of the row's; ``words`` go into item and texts. Where the
-        paper's claim is not about what was run, it is not ``comparable``.
+        Parameters
+        ----------
+        item
+            The row's ``item``, as ``numbers.toml`` has it: with its placeholders.
+        ours
+            The result.
+        agrees
+            The verdict, if the row's ``measure`` is in words. Otherwise the row's measure decides.
+        value
+            What the measure judges, if that is not ``ours``.
+        comparable
+            False if the paper's claim is not about what was run.
+        paper, basis
+            These take the place of the row's own.
+        why
+            An additional reason.
+        **words
+            Values of the placeholders in the row's item, reason and measure.
         """
         number = {"unit": "", "basis": "paper"} | self._section
-        number |= next(one for one in self._section["rows"] if one["item"] == item)
+        number |= next(row for row in self._section["rows"] if row["item"] == item)
         paper = number.get("paper") if paper is ... else paper
         reasons = [number.get("reason", "").format(**words), why]
         if isinstance(ours, Spread):
@@ -312,7 +372,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
             reasons.insert(0, number["measure"].format(**words))
         if agrees is not None:
             verdict = "agree" if agrees else "differs"
-        # What was fitted agrees by construction; a difference, or what can't be judged, is one with the paper's own number.
+        # Only agreement can be by construction. Otherwise the basis is the paper's own number.
         basis = "paper" if basis == "fitted" and verdict != "agree" else basis
         reasons.append({"fitted": "by construction", "derived": "derived here, not in the paper"}.get(str(basis), ""))
         self.rows.append(
@@ -331,7 +391,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         return verdict == "agree"
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table of results that the paper has no numbers for."""
+        """Adds a table of results for which the paper has no numbers."""
         cells = [list(row) for row in rows]
         self.tables.append({"reproduction": self.name, "heading": self._heading, "header": list(header), "rows": cells})
 
@@ -339,7 +399,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         """Adds a figure that ``draw`` fills, if figures are asked for."""
         if not self.draws:
             return
-        # The same runs draw the same bytes: names within an SVG are random otherwise.
+        # Names within an SVG would be random. The same runs have to draw the same bytes.
         import_module("matplotlib").rcParams["svg.hashsalt"] = "smrkit"
         figure = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         draw(figure)
@@ -376,35 +436,29 @@ def summary(studies: Sequence[Study]) -> list[str]:
         )
     if fitted:
         lines.append(
-            "By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no evidence."
+            "By construction: the input was solved from, or fitted to, the paper's number, so agreement is no evidence."
         )
     if derived:
-        own = count(verdict="agree", basis="paper")
-        lines.append(f"{derived} more agree with numbers derived here, which the paper does not print; with its own, {own} do.")
+        with_paper = count(verdict="agree", basis="paper")
+        lines.append(f"{derived} more agree with numbers derived here, which the paper does not print; {with_paper} agree with its own.")
     if any(study.interrupted for study in studies):
-        lines.append("Interrupted: what had been run until then follows.")
+        lines.append("Interrupted: the results so far follow.")
     if studies[0].quick:
-        lines.append("Quick: fewer seeds and shorter runs than in full; the verdicts are rougher.")
+        lines.append("Quick: fewer seeds and shorter runs than in full, so verdicts are rougher.")
     return [*lines, f"Seed {studies[0].seed}, smrkit {smrkit.__version__}."]
 
 
 def grids(study: Study, heading: str) -> list[tuple[list[str], list[list[str]]]]:
-    """The tables of a section: findings, and then the comparisons."""
-    made = [(table["header"], table["rows"]) for table in study.tables if table["heading"] == heading]
-    rows = [row for row in study.rows if row["item"].startswith(f"{heading} / ")]
-    cells = [
-        [
-            row["item"].removeprefix(f"{heading} / "),
-            shown(row["paper"]),
-            shown(row["ours"]),
-            row["unit"],
-            row["verdict"],
-            row["reason"],
-        ]
-        for row in rows
-    ]
-    compared = (["item", "paper", "ours", "unit", "verdict", "by which measure, and why"], cells)
-    return [*made, compared] if rows else made
+    """The tables of a section, each with its header: findings, and then the comparisons."""
+    found = [(table["header"], table["rows"]) for table in study.tables if table["heading"] == heading]
+    comparisons = []
+    for row in study.rows:
+        if row["item"].startswith(f"{heading} / "):
+            item = row["item"].removeprefix(f"{heading} / ")
+            comparisons.append([item, shown(row["paper"]), shown(row["ours"]), row["unit"], row["verdict"], row["reason"]])
+    if comparisons:
+        found.append((["item", "paper", "ours", "unit", "verdict", "by which measure, and why"], comparisons))
+    return found
 
 
 def text(studies: Sequence[Study]) -> str:
@@ -413,13 +467,13 @@ def text(studies: Sequence[Study]) -> str:
     for study in studies:
         paper = study.numbers["paper"]
         lines += ["", paper, "═" * len(paper), study.numbers["before"]]
-        for heading, told in study.sections.items():
+        for heading, paragraphs in study.sections.items():
             lines += ["", heading]
-            lines += [line for one in told for line in textwrap.wrap(one, WIDTH)]
+            lines += [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH)]
             for header, rows in grids(study, heading):
                 lines += ["", *_aligned(header, rows)]
         lines += ["", "What the paper leaves open, or contradicts"]
-        lines += [line for one in study.open() for line in textwrap.wrap(f"- {one}", WIDTH, subsequent_indent="  ")]
+        lines += [line for question in study.open() for line in textwrap.wrap(f"- {question}", WIDTH, subsequent_indent="  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -430,7 +484,7 @@ def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def record(studies: Sequence[Study]) -> dict[str, Any]:
-    """The result as ``--json`` gives it; ``item`` is the only one of its name in a study."""
+    """The result as ``--json`` gives it. Each ``item`` is unique in its study."""
     return {
         "schema": 1,
         "version": smrkit.__version__,
@@ -445,26 +499,26 @@ def record(studies: Sequence[Study]) -> dict[str, Any]:
 def page(studies: Sequence[Study]) -> str:
     """The result as a page that opens offline."""
 
-    def said(lines: Iterable[str]) -> str:
+    def paragraphs(lines: Iterable[str]) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
     def cells(kind: str, row: Iterable[str]) -> str:
         return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row) + "</tr>"
 
-    parts = [said(summary(studies))]
+    parts = [paragraphs(summary(studies))]
     for study in studies:
-        parts.append(f"<h1>{html.escape(study.numbers['paper'])}</h1>" + said([study.numbers["before"]]))
-        for heading, told in study.sections.items():
-            parts.append(f"<h2>{html.escape(heading)}</h2>" + said(told))
+        parts.append(f"<h1>{html.escape(study.numbers['paper'])}</h1>" + paragraphs([study.numbers["before"]]))
+        for heading, lines in study.sections.items():
+            parts.append(f"<h2>{html.escape(heading)}</h2>" + paragraphs(lines))
             for header, rows in grids(study, heading):
                 parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
-            for of, _, figure in study.figures:
-                if of == heading:
-                    drawn = io.StringIO()
-                    figure.savefig(drawn, format="svg")
-                    parts.append(drawn.getvalue()[drawn.getvalue().index("<svg") :])
-        opened = "".join(f"<li>{html.escape(line)}</li>" for line in study.open())
-        parts.append(f"<h2>What the paper leaves open, or contradicts</h2><ul>{opened}</ul>")
+            for figure in (figure for of, _, figure in study.figures if of == heading):
+                drawn = io.StringIO()
+                figure.savefig(drawn, format="svg")
+                # Without the XML declaration, which HTML does not allow.
+                parts.append(drawn.getvalue()[drawn.getvalue().index("<svg") :])
+        questions = "".join(f"<li>{html.escape(line)}</li>" for line in study.open())
+        parts.append(f"<h2>What the paper leaves open, or contradicts</h2><ul>{questions}</ul>")
     style = "body{font:15px/1.45 sans-serif;max-width:75em;margin:2em auto}td,th{text-align:left;padding:.2em .8em;vertical-align:top}svg{max-width:100%}"
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Reproduced</title><style>{style}</style>{"".join(parts)}</html>\n'
 
@@ -484,14 +538,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", metavar="FILE", help="the rows as JSON; - is standard output, in place of the tables")
     parser.add_argument("--report", type=Path, metavar="FILE", help="a page with tables and figures that opens offline")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="a folder for the figures")
-    parser.add_argument("--figure-format", choices=("svg", "png"), default="svg", help="what the figures are")
+    parser.add_argument("--figure-format", choices=("svg", "png"), default="svg", help="format of the figures")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="real traces, which don't come with smrkit ($SMRKIT_TRACES)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed, if there are several")
     return parser
 
 
-def _folder(named: Path | None) -> Path | None:
-    """The folder of real traces: the named one, or the first of some usual places that exists."""
+def _traces_folder(named: Path | None) -> Path | None:
+    """The folder of real traces: the named one, else the first of the usual places that exists."""
     if named and not named.is_dir():
         raise InputError(f"{named} is no folder of traces: name one, or leave out --traces")
     usual = [Path(os.environ["SMRKIT_TRACES"])] if "SMRKIT_TRACES" in os.environ else []
@@ -499,12 +553,12 @@ def _folder(named: Path | None) -> Path | None:
 
 
 def reproduce(name: str, **asked: Any) -> list[Study]:
-    """Runs a study by its name or folder, or all papers' with ``all``; ``asked`` are fields of :class:`Study`."""
-    # It compares layers with each other, and nothing with a paper.
-    chosen = [one for one in names() if one != "compare"] if name == "all" else [name]
+    """Runs a study by its name or folder, or the studies of all papers with ``all``. ``asked`` are fields of :class:`Study`."""
+    # `compare` compares layers with each other, and nothing with a paper.
+    chosen = [name for name in names() if name != "compare"] if name == "all" else [name]
     studies: list[Study] = []
-    for one in chosen:
-        studies.append(Study(one, **asked))
+    for study_name in chosen:
+        studies.append(Study(study_name, **asked))
         studies[-1].make()
         if studies[-1].interrupted:
             break
@@ -521,15 +575,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     codes: dict[type[Exception], int] = {UsageError: 2, InputError: 3, ImpossibleError: 4}
     try:
         draws = bool(asked.figures or asked.report)
-        studies = reproduce(asked.name, quick=asked.quick, seed=asked.seed, traces=_folder(asked.traces), draws=draws)
+        studies = reproduce(asked.name, quick=asked.quick, seed=asked.seed, traces=_traces_folder(asked.traces), draws=draws)
         if asked.json != "-":
             print(text(studies), end="")
         if asked.json:
-            made = json.dumps(record(studies), indent=1, ensure_ascii=False) + "\n"
-            print(made, end="") if asked.json == "-" else Path(asked.json).write_text(made, encoding="utf-8")
+            result = json.dumps(record(studies), indent=1, ensure_ascii=False) + "\n"
+            print(result, end="") if asked.json == "-" else Path(asked.json).write_text(result, encoding="utf-8")
         if asked.figures:
             asked.figures.mkdir(parents=True, exist_ok=True)
-            for _, name, figure in (drawn for study in studies for drawn in study.figures):
+            for _, name, figure in (figure for study in studies for figure in study.figures):
                 figure.savefig(asked.figures / f"{name}.{asked.figure_format}")
         if asked.report:
             asked.report.write_text(page(studies), encoding="utf-8")
@@ -540,5 +594,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Studies import this module by its name: their classes must be those of the one that runs.
+    # Studies import this module as smrkit.reproduce. Run as `__main__`, its classes would be others than theirs.
     sys.exit(import_module("smrkit.reproduce").main())

@@ -1,39 +1,47 @@
 """Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays": movement of heads when sources are merged; and rebuilds."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 import smrkit
 from smrkit import Outcome
 from smrkit.reproduce import LIKE, SECONDS, Spread, Study, judged, short, with_unit
 
+#: Disks of an array, blocks of a source, and sectors of a block.
 DISKS, BLOCKS, BLOCK = 4, 65_536, 8
 TRACK, BAND_TRACKS = 512, 20
-PURE, FIRST, DEDICATED, UNMERGED = "pure", "striped, bursts of 1", "dedicated", "striped, not interleaved"
-STRIPED = [f"striped, bursts of {burst}" for burst in (1, 10, 50, 250, 500, 1000)]
+PURE, DEDICATED, NOT_MERGED = "pure", "dedicated", "striped, not interleaved"
+#: Striped configurations by the operations of a burst.
+STRIPED = {burst: f"striped, bursts of {burst}" for burst in (1, 10, 50, 250, 500, 1000)}
+#: The level of an array for each configuration, by its first word.
 LEVELS = {"striped": "raid0", "pure": "span", "spanning": "span", "dedicated": "dedicated"}
-COUNTED = ("track distance", "track count", "bands moved")
-#: A claim in words, the configuration that it is about, and the most that may be left of the rise at burst 1.
-CLAIMS = (
-    ("up to 40", FIRST),
-    ("quickly dropping", STRIPED[2]),
-    ("quickly dropping", STRIPED[3]),
-    ("approaches pure", STRIPED[5]),
-    ("25 % below pure", DEDICATED),
-)
+#: What may be meant by a movement: columns of an outcome's movement. Strokes are shares of each disk's tracks.
+MOVEMENTS = {"track distance": "track_distance", "track count": "track_count", "bands moved": "bands_moved"}
+#: The paper's claims, and the configurations that they are about.
+CLAIMS = {
+    STRIPED[1]: "up to 40",
+    STRIPED[50]: "quickly dropping",
+    STRIPED[250]: "quickly dropping",
+    STRIPED[1000]: "approaches pure",
+    DEDICATED: "25 % below pure",
+}
+#: A scheme, a configuration and a seed.
+Case = tuple[str, str, int]
 
 
 @dataclass
 class Sources:
-    """Four sources, the sectors of each, and where they lie: end to end, or all from LBA 0."""
+    """Sources that an array serves, the sectors of each, and their placement: end to end, or all from LBA 0."""
 
     arguments: dict[str, Any]
     sizes: list[int]
     placement: str = "end-to-end"
-    text: str = ""
+    workload: str = ""
 
     @classmethod
     def generated(cls, workload: str, placement: str = "end-to-end") -> "Sources":
@@ -41,454 +49,459 @@ class Sources:
         return cls({"workload": [workload] * DISKS, "span": sectors * 512}, [sectors] * DISKS, placement, workload)
 
 
-def in_runs(shortest: int, longest: int, count: int, placement: str = "end-to-end") -> Sources:
+def sequential_runs(shortest: int, longest: int, count: int, placement: str = "end-to-end") -> Sources:
     return Sources.generated(f"runs:sources=1,blocks={BLOCKS},run_min={shortest},run_max={longest},count={count}", placement)
 
 
-def member(layer: str, set_: dict[str, Any], drive: Any) -> str:
-    settings = ",".join(f"{key}={value}" for key, value in set_.items())
+def member(layer: str, parameters: dict[str, Any], drive: Any) -> str:
+    """A member of an array, as its description has it."""
+    settings = ",".join(f"{key}={value}" for key, value in parameters.items())
     return f',member=(layer={layer},drive="{drive}",set=({settings}))'
 
 
-def array(study: Study, scheme: str, configuration: str, of: Sources, seed: int) -> dict[str, Any]:
-    """A run of four disks under a scheme, of which footprints fill 80 %; sources are merged in bursts, or one after another."""
+def array(study: Study, scheme: str, configuration: str, sources: Sources, seed: int) -> dict[str, Any]:
+    """Arguments of a run of four disks, of which the sources fill 80 %."""
     level = LEVELS[configuration.split(",")[0]]
-    quarter = math.ceil(sum(of.sizes) / DISKS / BLOCK) * BLOCK
-    used = of.sizes if level == "dedicated" else [quarter] * DISKS
+    quarter = math.ceil(sum(sources.sizes) / DISKS / BLOCK) * BLOCK
+    used = sources.sizes if level == "dedicated" else [quarter] * DISKS
     chosen, members, seek = study.numbers["schemes"][scheme], "", smrkit.drives(LIKE)["seek_curve"]
     for sectors in used:
         # A log needs five bands beyond its data: an open one, three to clean with, and one for its spare.
         bands = max(math.ceil(sectors / 0.8 / (BAND_TRACKS * TRACK)), math.ceil(sectors / (BAND_TRACKS * TRACK)) + 5)
-        name = f"arrays-{bands}"
-        drive = study.small_drive(
-            name, tracks=bands * (BAND_TRACKS + 1), track_sectors=TRACK, switch_ms=0.0, skew_ms=0.0, seek=seek
-        )
+        tracks = bands * (BAND_TRACKS + 1)
+        drive = study.small_drive(f"arrays-{bands}", tracks=tracks, track_sectors=TRACK, switch_ms=0.0, skew_ms=0.0, seek=seek)
         members += member(chosen["layer"], chosen["set"], drive)
     chunk = ",chunk=4KiB" if level == "raid0" else ""
     burst = configuration.partition("bursts of ")[2]
-    merged = {"interleave": f"burst:{burst}" if burst else "none"} | ({} if level == "dedicated" else {"sources": of.placement})
-    return of.arguments | merged | {"array": f"{level}:disks={DISKS}{chunk}{members}", "used_sectors": used, "prefill": "sequential", "movement": True, "seed": seed}
+    return sources.arguments | {
+        "array": f"{level}:disks={DISKS}{chunk}{members}",
+        "interleave": f"burst:{burst}" if burst else "none",
+        "sources": None if level == "dedicated" else sources.placement,
+        "used_sectors": used,
+        "prefill": "sequential",
+        "movement": True,
+        "seed": seed,
+    }
 
 
 @dataclass
-class Measured:
-    """Runs by scheme, configuration and seed."""
+class Runs:
+    """Outcomes by scheme, configuration and seed."""
 
-    runs: dict[tuple[str, str, int], Outcome] = field(default_factory=dict)
+    outcomes: dict[Case, Outcome]
 
     @classmethod
-    def of(cls, study: Study, keys: Iterable[tuple[str, str, int]], sources: Sources) -> "Measured":
-        keys = list(keys)
-        return cls(
-            dict(
-                zip(keys, study.runs(array(study, scheme, configuration, sources, seed) for scheme, configuration, seed in keys))
-            )
-        )
+    def of(cls, study: Study, cases: Iterable[Case], sources: Sources) -> "Runs":
+        jobs = {case: array(study, case[0], case[1], sources, case[2]) for case in cases}
+        return cls(study.keyed_runs(jobs))
 
     @staticmethod
     def value(run: Outcome, measure: str) -> float:
-        """Movement by all causes, summed over the disks; strokes are shares of each disk's tracks."""
-        keys = {
-            "track distance": "track_distance",
-            "track count": "track_count",
-            "bands moved": "bands_moved",
-            "strokes": "stroke_share",
-        }
-        return float(run.elapsed_ns if measure == "time" else run.movement[keys[measure]].total)
+        """The time, or movement by all causes, summed over the disks."""
+        column = MOVEMENTS.get(measure, "stroke_share")
+        return float(run.elapsed_ns if measure == "time" else run.movement[column].total)
 
-    def ratio(self, measure: str, of: tuple[str, str], to: tuple[str, str]) -> Spread:
-        """A measure against that of another scheme or configuration, over the seeds that both have."""
+    def ratio(self, measure: str, ours: tuple[str, str], base: tuple[str, str]) -> Spread:
+        """A measure in relation to another scheme or configuration, over the seeds that both have."""
         values = []
-        for (scheme, configuration, seed), run in self.runs.items():
-            if (scheme, configuration) == of and (*to, seed) in self.runs:
-                base = self.value(self.runs[*to, seed], measure)
-                values.append(self.value(run, measure) / base if base else math.nan)
+        for (scheme, configuration, seed), run in self.outcomes.items():
+            if (scheme, configuration) == ours and (*base, seed) in self.outcomes:
+                base_value = self.value(self.outcomes[*base, seed], measure)
+                values.append(self.value(run, measure) / base_value if base_value else math.nan)
         return Spread.of(values) if values else Spread(math.nan, "no run")
 
     def times_pure(self, scheme: str, measure: str, configuration: str) -> Spread:
         return self.ratio(measure, (scheme, configuration), (scheme, PURE))
 
-    def counts(self, scheme: str, measure: str) -> bool:
-        """True if anything of the kind was counted at all."""
-        return any(
-            self.value(run, measure) > 0
-            for (of, configuration, _), run in self.runs.items()
-            if (of, configuration) == (scheme, PURE)
-        )
+    def has(self, scheme: str, measure: str) -> bool:
+        """True if the scheme has any of the measure with pure. A conventional disk moves no bands."""
+        outcomes = self.outcomes.items()
+        return any(self.value(run, measure) > 0 for (of, configuration, _), run in outcomes if (of, configuration) == (scheme, PURE))
 
 
-def claim(
-    study: Study, measured: Measured, scheme: str, measure: str, configuration: str
-) -> tuple[Spread, bool | None, dict[str, Any]]:
-    """Our number, whether the claim holds by its row (``None``: nothing rose that could drop), and what the row takes."""
-    ours, first = (measured.times_pure(scheme, measure, of) for of in (configuration, FIRST))
+def check_claim(study: Study, runs: Runs, scheme: str, measure: str, configuration: str) -> tuple[Spread, bool | None, dict[str, Any]]:
+    """Returns our number, whether the claim holds (``None`` if it can't be judged), and the words of its row."""
+    ours, at_burst_1 = (runs.times_pure(scheme, measure, of) for of in (configuration, STRIPED[1]))
+    words: dict[str, Any] = {"value": ours.mean, "share": ours.mean / at_burst_1.mean}
+    if CLAIMS[configuration] == "quickly dropping":
+        words["value"] = words["share"]
+    # Claims of a drop need a rise first (assumption: to five times pure).
+    if CLAIMS[configuration] in ("quickly dropping", "approaches pure") and not at_burst_1.mean >= 5:
+        why = f"at burst 1 it is {at_burst_1.mean:.2f} × pure, so there is nothing to drop"
+        return ours, None, words | {"comparable": False, "why": why}
     section = next(one for one in study.numbers["section"] if one["heading"] == "Figure 2 on {of}: log")
     number = next(row for row in section["rows"] if row["item"] == f"{{measure}}: {configuration}")
-    words: dict[str, Any] = {"value": ours.mean, "share": ours.mean / first.mean}
-    if configuration in STRIPED[2:4]:
-        words["value"] = words["share"]
-    if configuration in STRIPED[2:] and not first.mean >= 5:
-        why = f"at burst 1 it is {first.mean:.2f} × pure: nothing is there to drop"
-        return ours, None, words | {"comparable": False, "why": why}
     return ours, judged({"unit": ""} | number, number["paper"], words["value"])[0], words
 
 
-def claims_table(study: Study, measured: Measured) -> None:
+def claims_table(study: Study, runs: Runs) -> None:
     study.section("What holds under which scheme")
     schemes, rows = list(study.numbers["schemes"]), []
-    for paper, configuration in CLAIMS:
+    for configuration, claim in CLAIMS.items():
         cells = []
         for scheme in schemes:
-            claims = [
-                (measure, *claim(study, measured, scheme, measure, configuration)[:2])
-                for measure in COUNTED
-                if measured.counts(scheme, measure)
-            ]
-            told = [
-                (measure.split()[-1] if measure != "bands moved" else "bands", holds)
-                for measure, ours, holds in claims
-                if holds is not None and math.isfinite(ours.mean)
-            ]
-            cells.append((", ".join(name for name, holds in told if holds) or "no") if told else "-")
-        rows.append([f"{paper}: {configuration}", *cells])
-    for measure in (*COUNTED, "time"):
+            verdicts = {}
+            for measure, word in zip(MOVEMENTS, ("distance", "count", "bands")):
+                if runs.has(scheme, measure):
+                    ours, holds, _ = check_claim(study, runs, scheme, measure, configuration)
+                    if holds is not None and math.isfinite(ours.mean):
+                        verdicts[word] = holds
+            holding = ", ".join(word for word, holds in verdicts.items() if holds)
+            cells.append((holding or "no") if verdicts else "-")
+        rows.append([f"{claim}: {configuration}", *cells])
+    for measure in (*MOVEMENTS, "time"):
         cells = [
-            short(measured.times_pure(scheme, measure, FIRST).mean) if measured.counts(scheme, measure) else "-"
-            for scheme in schemes
+            short(runs.times_pure(scheme, measure, STRIPED[1]).mean) if runs.has(scheme, measure) else "-" for scheme in schemes
         ]
-        rows.append([f"{measure}, {FIRST} (× pure)", *cells])
+        rows.append([f"{measure}, {STRIPED[1]} (× pure)", *cells])
     study.table(["claim", *schemes], rows)
 
 
-def movement(study: Study, of: str, sources: Sources, seeds: tuple[list[int], list[int]], name: str) -> None:
-    """One set: every configuration under every scheme, and the paper's claims, which are about the log."""
-    is_main, schemes = of == "`runs`, end to end", list(study.numbers["schemes"])
-    every = [PURE, *STRIPED, UNMERGED, DEDICATED]
-    # Sets beside the main one have the bursts that the text names.
-    rare = {STRIPED[1]: 1, STRIPED[4]: 1, UNMERGED: 2}
-    needs = lambda scheme, configuration: (
-        configuration not in rare or is_main and (scheme != schemes[1] or configuration == UNMERGED)
-    )
-    keys = [
+def movement(study: Study, of: str, sources: Sources, seeds: tuple[list[int], list[int]], figure_name: str) -> None:
+    """Runs a set of sources in every configuration under every scheme, and adds the paper's claims, which are about the log.
+
+    ``seeds`` are those of the log and those of the other schemes.
+    """
+    is_main, is_real = of == "`runs`, end to end", "workload" not in sources.arguments
+    schemes = list(study.numbers["schemes"])
+    log, by_source = schemes[:2]
+    configurations = [PURE, *STRIPED.values(), NOT_MERGED, DEDICATED]
+
+    def is_run(scheme: str, configuration: str) -> bool:
+        # The text names the other bursts. These are run on the main set only, and not with bands by source.
+        if configuration in (STRIPED[10], STRIPED[500]):
+            return is_main and scheme != by_source
+        return configuration != NOT_MERGED or is_main
+
+    cases = [
         (scheme, configuration, seed)
-        for seed in seeds[0]
-        for scheme in schemes
-        if scheme == "log" or seed in seeds[1]
-        for configuration in every
-        if needs(scheme, configuration)
+        for seed, scheme, configuration in product(seeds[0], schemes, configurations)
+        if is_run(scheme, configuration) and (scheme == log or seed in seeds[1])
     ]
-    measured = Measured.of(study, keys, sources)
+    runs = Runs.of(study, cases, sources)
     if is_main:
-        claims_table(study, measured)
+        claims_table(study, runs)
     study.section("Figure 2 on {of}: log", of=of)
     sizes = ", ".join(f"{trace} ({sectors / 2048:.0f} MiB)" for trace, sectors in zip(study.numbers["traces"], sources.sizes))
     for line in study.numbers["texts"][of]:
-        study.say(line.format(workload=sources.text, sizes=sizes))
+        study.say(line.format(workload=sources.workload, sizes=sizes))
     if is_main:
         for scheme, chosen in study.numbers["schemes"].items():
             settings = ", ".join(f"{key}={value}" for key, value in chosen["set"].items())
             study.say(f"{scheme}: layer {chosen['layer']}" + (f" with {settings}." if settings else ". No bands are moved."))
+    measures = list(MOVEMENTS) if is_main else ["track distance", "track count"]
     rows = []
-    for scheme in schemes:
-        for measure in (*COUNTED, "time") if is_main else (*COUNTED[:2], "time"):
-            if measured.counts(scheme, measure):
-                rows.append(
-                    [f"{scheme}, {measure}", *(short(measured.times_pure(scheme, measure, one).mean) for one in every[1:])]
-                )
-    study.table(["scheme, measure (× pure)", *(one.removeprefix("striped, ") for one in every[1:])], rows)
-    own = "workload" not in sources.arguments
-    for measure in COUNTED if is_main else COUNTED[:1]:
-        for _, configuration in CLAIMS if measured.counts("log", measure) else ():
-            ours, _, words = claim(study, measured, "log", measure, configuration)
-            if own and configuration == DEDICATED:
-                words |= {
-                    "comparable": False,
-                    "why": "dedicated disks have the size of their own source, so that tracks crossed tell sizes: see strokes",
-                }
+    for scheme, measure in product(schemes, [*measures, "time"]):
+        if runs.has(scheme, measure):
+            cells = [short(runs.times_pure(scheme, measure, one).mean) for one in configurations[1:]]
+            rows.append([f"{scheme}, {measure}", *cells])
+    study.table(["scheme, measure (× pure)", *(one.removeprefix("striped, ") for one in configurations[1:])], rows)
+    for measure, configuration in product(MOVEMENTS if is_main else ["track distance"], CLAIMS):
+        if runs.has(log, measure):
+            ours, _, words = check_claim(study, runs, log, measure, configuration)
+            if is_real and configuration == DEDICATED:
+                why = "each dedicated disk has the size of its own source, so tracks crossed depend on the sizes: see strokes"
+                words |= {"comparable": False, "why": why}
             study.row(f"{{measure}}: {configuration}", ours, measure=measure, **words)
-    if own:
-        study.row("{measure}: dedicated", measured.times_pure("log", "strokes", DEDICATED), measure="strokes")
+    if is_real:
+        study.row("{measure}: dedicated", runs.times_pure(log, "strokes", DEDICATED), measure="strokes")
     if is_main:
-        host = []
-        for seed in seeds[0]:
-            first, pure = (measured.runs["log", one, seed].movement.track_distance for one in (FIRST, PURE))
-            host.append(100 * (first.host - pure.host) / (first.total - pure.total))
-        study.row("host's share of the distance added: striped, bursts of 1", Spread.of(host).mean)
-        distance = measured.times_pure("log", "track distance", FIRST).mean
-        study.row("time: striped, bursts of 1", measured.times_pure("log", "time", FIRST), distance=distance)
-        separated = measured.ratio("track distance", (schemes[1], FIRST), ("log", FIRST))
-        study.row("track distance, log, bands by source to one log: striped, bursts of 1", separated)
+        main_rows(study, runs, seeds[0], log, by_source)
 
     def draw(figure: Any) -> None:
-        for axes, measure in zip(figure.subplots(2, len(schemes), sharex=True, sharey="row"), COUNTED[:2]):
+        for axes, measure in zip(figure.subplots(2, len(schemes), sharex=True, sharey="row"), MOVEMENTS):
             for ax, scheme in zip(axes, schemes):
-                bursts = {int(one.split()[-1]): measured.times_pure(scheme, measure, one).mean for one in STRIPED}
-                ax.plot(*zip(*((burst, ours) for burst, ours in bursts.items() if math.isfinite(ours))), "o-", label="striped")
-                for one, style in ((UNMERGED, "--"), (DEDICATED, "-."), (PURE, ":")):
-                    ax.axhline(measured.times_pure(scheme, measure, one).mean, color="grey", linestyle=style, label=one)
+                points = [(burst, runs.times_pure(scheme, measure, one).mean) for burst, one in STRIPED.items()]
+                ax.plot(*zip(*(point for point in points if math.isfinite(point[1]))), "o-", label="striped")
+                for one, style in ((NOT_MERGED, "--"), (DEDICATED, "-."), (PURE, ":")):
+                    ax.axhline(runs.times_pure(scheme, measure, one).mean, color="grey", linestyle=style, label=one)
                 ax.set(xscale="log", yscale="log", xlabel="Operations of a burst", title=scheme)
             axes[0].set_ylabel(f"{measure} (× pure)")
         axes[-1].legend()
 
-    study.figure(name, draw, size=(15, 7))
+    study.figure(figure_name, draw, size=(15, 7))
 
 
-def squeezed(study: Study, name: str) -> tuple[Any, int]:
-    """A trace whose distinct blocks lie one after another in the order of their addresses, as a file, and its sectors."""
-    path = study.trace(name)
-    frame = pl.DataFrame(smrkit.trace.read(path)).cast({"lba": pl.Int64, "sectors": pl.Int64})
-    spans = frame.select(first=pl.col("lba") // BLOCK, end=(pl.col("lba") + pl.col("sectors") + BLOCK - 1) // BLOCK).sort(
-        "first", "end"
-    )
-    reach = spans["end"].cum_max().shift(1, fill_value=-1)
+def main_rows(study: Study, runs: Runs, seeds: list[int], log: str, by_source: str) -> None:
+    """Adds the rows that only the main set has."""
+    host_percent = []
+    for seed in seeds:
+        burst_1, pure = (runs.outcomes[log, one, seed].movement.track_distance for one in (STRIPED[1], PURE))
+        host_percent.append(100 * (burst_1.host - pure.host) / (burst_1.total - pure.total))
+    study.row("host's share of the distance added: striped, bursts of 1", Spread.of(host_percent).mean)
+    distance = runs.times_pure(log, "track distance", STRIPED[1]).mean
+    study.row("time: striped, bursts of 1", runs.times_pure(log, "time", STRIPED[1]), distance=distance)
+    separated = runs.ratio("track distance", (by_source, STRIPED[1]), (log, STRIPED[1]))
+    study.row("track distance, log, bands by source to one log: striped, bursts of 1", separated)
+
+
+def squeezed(study: Study, name: str) -> tuple[Path, int]:
+    """Writes a trace without the blocks that it never touches: the others move together, in the order of their addresses.
+
+    Returns its file and its sectors.
+    """
+    frame = pl.DataFrame(smrkit.trace.read(study.trace(name))).cast({"lba": pl.Int64, "sectors": pl.Int64})
+    end_block = (pl.col("lba") + pl.col("sectors") + BLOCK - 1) // BLOCK
+    requests = frame.select(first=pl.col("lba") // BLOCK, end=end_block).sort("first", "end")
+    # Requests that overlap or touch form a stretch. The next stretch begins where a request begins behind all ends so far.
+    end_so_far = requests["end"].cum_max().shift(1, fill_value=-1)
     stretches = (
-        spans.with_columns(nth=(spans["first"] > reach).cum_sum())
-        .group_by("nth")
+        requests.with_columns(stretch=(requests["first"] > end_so_far).cum_sum())
+        .group_by("stretch")
         .agg(pl.col("first").min(), pl.col("end").max())
-        .sort("nth")
+        .sort("stretch")
     )
-    stretches = stretches.select(
-        "first", lower=pl.col("first") - (pl.col("end") - pl.col("first")).cum_sum().shift(1, fill_value=0), end="end"
-    )
-    moved = (
-        frame.with_row_index()
-        .with_columns(first=pl.col("lba") // BLOCK)
-        .sort("first")
-        .join_asof(stretches, on="first")
-        .sort("index")
-    )
-    requests = moved.select(
-        pl.col("time_ns").cast(pl.Int64),
-        "op",
-        (pl.col("lba") - pl.col("lower") * BLOCK).cast(pl.UInt64).alias("lba"),
-        pl.col("sectors").cast(pl.UInt32),
-    )
+    blocks = pl.col("end") - pl.col("first")
+    untouched_before = pl.col("first") - blocks.cum_sum().shift(1, fill_value=0)
+    offsets = stretches.select("first", offset=untouched_before)
+    moved = frame.with_row_index().with_columns(first=pl.col("lba") // BLOCK).sort("first").join_asof(offsets, on="first").sort("index")
     file = study.file(f"{name}.parquet", "")
-    requests.with_columns(pl.col("op").cast(pl.String)).write_parquet(file)
+    moved.select(
+        pl.col("time_ns").cast(pl.Int64),
+        pl.col("op").cast(pl.String),
+        (pl.col("lba") - pl.col("offset") * BLOCK).cast(pl.UInt64).alias("lba"),
+        pl.col("sectors").cast(pl.UInt32),
+    ).write_parquet(file)
     # Traces that are merged end at multiples of 1 MiB.
-    sectors = (stretches["end"] - stretches["first"]).sum() * BLOCK
+    sectors = stretches.select(blocks.sum()).item() * BLOCK
     return file, math.ceil(sectors / 2048) * 2048
 
 
 def figure2(study: Study) -> None:
-    one = ([study.seed], [study.seed])
-    count, few = study.pick((400_000, 100_000), (40_000, 10_000))
-    movement(study, "`runs`, end to end", in_runs(16, 111, count), (study.seeds(5, 1), study.seeds(2, 1)), "runs")
-    movement(study, "`runs`, all from LBA 0", in_runs(16, 111, few, "zero"), one, "runs-from-0")
-    hot = Sources.generated(f"hot-cold:size=4Ki,hot_share=25%,hot_access_share=1,count={few}")
-    movement(study, "random accesses in hot regions", hot, one, "hot")
+    one_seed = ([study.seed], [study.seed])
+    count, fewer = study.pick((400_000, 100_000), (40_000, 10_000))
+    movement(study, "`runs`, end to end", sequential_runs(16, 111, count), (study.seeds(5, 1), study.seeds(2, 1)), "runs")
+    movement(study, "`runs`, all from LBA 0", sequential_runs(16, 111, fewer, "zero"), one_seed, "runs-from-0")
+    hot = Sources.generated(f"hot-cold:size=4Ki,hot_share=25%,hot_access_share=1,count={fewer}")
+    movement(study, "random accesses in hot regions", hot, one_seed, "hot")
     missing = [name for name in study.numbers["traces"] if not study.trace(name)]
     if missing:
         study.section("Figure 2 on {of}: log", of="real traces, end to end")
         study.row("movement of the real set", None, missing=", ".join(missing))
         return
-    files = [squeezed(study, name) for name in study.numbers["traces"]]
-    paths, sizes = [path for path, _ in files], [sectors for _, sectors in files]
-    for of, placement, name in (
-        ("real traces, end to end", "end-to-end", "real"),
-        ("real traces, all from LBA 0", "zero", "real-from-0"),
-    ):
-        movement(study, of, Sources({"trace": paths}, sizes, placement), one, name)
+    paths, sizes = map(list, zip(*(squeezed(study, name) for name in study.numbers["traces"])))
+    movement(study, "real traces, end to end", Sources({"trace": paths}, sizes), one_seed, "real")
+    movement(study, "real traces, all from LBA 0", Sources({"trace": paths}, sizes, "zero"), one_seed, "real-from-0")
 
 
-def lengths(study: Study) -> None:
+def run_lengths(study: Study) -> None:
     study.section("What interleaving costs, by the length of runs")
-    by_length = {}
-    for length in (4, 8, 16, 32, 64, 128):
-        sources = in_runs(length // 4, length // 4 * 7, study.pick(200_000, 20_000))
-        by_length[length] = Measured.of(study, [("log", one, study.seed) for one in (PURE, FIRST)], sources)
-    times = {
-        measure: [of.times_pure("log", measure, FIRST).mean for of in by_length.values()] for measure in (*COUNTED[:2], "time")
-    }
+    lengths, measures = (4, 8, 16, 32, 64, 128), ("track distance", "track count", "time")
+    ratios: dict[str, list[float]] = {measure: [] for measure in measures}
+    for length in lengths:
+        sources = sequential_runs(length // 4, length // 4 * 7, study.pick(200_000, 20_000))
+        runs = Runs.of(study, [("log", one, study.seed) for one in (PURE, STRIPED[1])], sources)
+        for measure in measures:
+            ratios[measure].append(runs.times_pure("log", measure, STRIPED[1]).mean)
     header = ["mean length of runs (blocks)", "track distance (× pure)", "track count", "time"]
-    study.table(header, [[str(length), *map(short, row)] for length, row in zip(by_length, zip(*times.values()))])
+    study.table(header, [[str(length), *map(short, row)] for length, *row in zip(lengths, *ratios.values())])
 
     def draw(figure: Any) -> None:
         ax = figure.subplots()
-        for measure in COUNTED[:2]:
-            ax.plot(list(by_length), times[measure], "o-", label=measure)
+        for measure in ("track distance", "track count"):
+            ax.plot(lengths, ratios[measure], "o-", label=measure)
         ax.set(xscale="log", yscale="log", xlabel="Mean length of a run (blocks)", ylabel="A log, burst 1 (× pure)")
         ax.legend()
 
     study.figure("run-length", draw)
 
 
-def exact(study: Study) -> None:
-    """Sources as large as disks, and uniform random writes: what must come out the same, or nearly."""
+def same_as_pure(study: Study) -> None:
+    """Configurations that must come out the same as pure, and a workload that must nearly do."""
     study.section("Sources as large as disks, laid end to end")
     same = ["spanning, bursts of 1", "spanning, bursts of 50", DEDICATED, "dedicated, bursts of 1", "dedicated, bursts of 1000"]
     schemes = list(study.numbers["schemes"])
-    measured = Measured.of(
-        study, [(scheme, one, study.seed) for scheme in schemes for one in (PURE, *same)], in_runs(16, 111, 20_000)
-    )
+    runs = Runs.of(study, [(*case, study.seed) for case in product(schemes, [PURE, *same])], sequential_runs(16, 111, 20_000))
     keys = ("movement", "physical_read_sectors", "physical_written_sectors", "commands", "layer_stats")
-    did = lambda disk: [disk[key] for key in keys] + [disk.cleaning.sectors]
-    disks = lambda scheme, one: list(map(did, measured.runs[scheme, one, study.seed].members))
-    study.table(
-        ["scheme", *same],
-        [
-            [scheme, *("the same" if disks(scheme, one) == disks(scheme, PURE) else "not the same" for one in same)]
-            for scheme in schemes
-        ],
-    )
-    study.row("track distance: dedicated", measured.times_pure("log", "track distance", DEDICATED))
+    counters = lambda disk: [disk[key] for key in keys] + [disk.cleaning.sectors]
+    disks = lambda scheme, one: list(map(counters, runs.outcomes[scheme, one, study.seed].members))
+    rows = []
+    for scheme in schemes:
+        pure = disks(scheme, PURE)
+        rows.append([scheme, *("the same" if disks(scheme, one) == pure else "not the same" for one in same)])
+    study.table(["scheme", *same], rows)
+    study.row("track distance: dedicated", runs.times_pure("log", "track distance", DEDICATED))
     workload = f"random-write:size=4Ki,count={study.pick(262_144, 65_536)}"
-    measured = Measured.of(study, [("log", one, study.seed) for one in (PURE, *STRIPED[:4])], Sources.generated(workload))
-    writes = {one: run.physical_written_sectors.total / run.host_written_sectors for (_, one, _), run in measured.runs.items()}
-    off = max(abs(amplification / writes[PURE] - 1) for amplification in writes.values())
-    study.section("Uniform random writes on a log", workload=workload, off=100 * off)
-    study.table(
-        ["configuration", "write amplification"], [[one, f"{amplification:.3f}"] for one, amplification in writes.items()]
-    )
+    configurations = [PURE, *(STRIPED[burst] for burst in (1, 10, 50, 250))]
+    runs = Runs.of(study, [("log", one, study.seed) for one in configurations], Sources.generated(workload))
+    amplification = {
+        configuration: run.physical_written_sectors.total / run.host_written_sectors
+        for (_, configuration, _), run in runs.outcomes.items()
+    }
+    most_off = max(abs(value / amplification[PURE] - 1) for value in amplification.values())
+    study.section("Uniform random writes on a log", workload=workload, off=100 * most_off)
+    study.table(["configuration", "write amplification"], [[one, f"{value:.3f}"] for one, value in amplification.items()])
 
 
-#: Orders in which a new member is filled, with the piece in KiB whose windows are compared; and the pieces that are under way at most.
-ORDERS, MANY = {"in order": 512, "scattered singly": 128, "in runs of 3 MB": 44}, 32
-WAYS = [(order, kib, window) for order, kib in ORDERS.items() for window in (1, 10, MANY)]
-WAYS += [(order, kib, MANY) for order, sizes in zip(ORDERS, ((32, 128), (512,), (128, 512))) for kib in sizes]
+class Way(NamedTuple):
+    """How a new member is filled: the order of the pieces, their size, and how many are under way at a time."""
+
+    order: str
+    kib: int
+    window: int
+
+    def __str__(self) -> str:
+        return f"{self.order}, {self.kib} KiB, window {self.window}"
+
+    def pieces(self) -> str:
+        """The way in the description of a rebuild."""
+        if self.order == "in order":
+            return f"write={self.kib}KiB,window={self.window}"
+        run = ",run=3MB" if self.order == "in runs of 3 MB" else ""
+        return f"order=scattered,record={self.kib}KiB{run},window={self.window}"
+
+
+IN_ORDER, SCATTERED, IN_RUNS = "in order", "scattered singly", "in runs of 3 MB"
+#: The orders, with the size in KiB at which windows are compared.
+ORDERS = {IN_ORDER: 512, SCATTERED: 128, IN_RUNS: 44}
+#: The largest window.
+MANY = 32
+#: Each order at its own size, with the largest window.
+MAIN_WAYS = {order: Way(order, kib, MANY) for order, kib in ORDERS.items()}
+WAYS = [Way(order, kib, window) for order, kib in ORDERS.items() for window in (1, 10, MANY)]
+WAYS += [Way(IN_ORDER, 32, MANY), Way(IN_ORDER, 128, MANY), Way(SCATTERED, 512, MANY), Way(IN_RUNS, 128, MANY), Way(IN_RUNS, 512, MANY)]
 CACHED, MANAGED = "conventional, write cache", "drive-managed, write cache"
+IDLE_CLEANING = f"{MANAGED}, cleans when idle"
 
 
 def rounded(value: float) -> float:
-    """Four digits are more than the model knows."""
+    """Rounds to four digits; the model knows no more."""
     return round(value, 3 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else value
 
 
+@dataclass
+class Rebuilds:
+    """Rebuilds by the kind of the new member, the way, and whether there was foreground load."""
+
+    outcomes: dict[tuple[str, Way, bool], Outcome]
+
+    def of(self, kind: str, way: Way, has_foreground: bool = False) -> Any:
+        return self.outcomes[kind, way, has_foreground].rebuild
+
+    def hours(self, kind: str, way: Way, has_foreground: bool = False) -> float:
+        rebuild = self.of(kind, way, has_foreground)
+        return scaled_hours(rebuild.elapsed_ns, rebuild)
+
+    def longest_s(self, kind: str, way: Way, has_foreground: bool = False) -> float:
+        """The longest command of the new member."""
+        return (self.of(kind, way, has_foreground).longest_new_ns or 0) / 1e9
+
+
+def scaled_hours(ns: int, rebuild: Any) -> float:
+    """A time of a rebuild, in hours for a whole member of 5 TB."""
+    return float(ns / 3.6e12 * 5e12 / max(1, rebuild.bytes))
+
+
 def rebuilds(study: Study) -> None:
-    """A mirror whose survivor is conventional and reads ahead; the other disk is new, of one of several kinds, and is filled in several ways."""
-    kinds, text, sectors = study.numbers["members"], smrkit.drive_file(LIKE), smrkit.drives(LIKE)["raw_sectors"]
-    part = {"in order": study.pick(40, 800), "scattered singly": study.pick(40, 800), "in runs of 3 MB": study.pick(60, 800)}
-    with_buffer = lambda key, size: text.replace(
+    """Fills a new disk of a mirror whose survivor is conventional and reads ahead. New disks are of several kinds, and filled in several ways."""
+    kinds, drive_text, sectors = study.numbers["members"], smrkit.drive_file(LIKE), smrkit.drives(LIKE)["raw_sectors"]
+    # Only a part of the disk is rebuilt.
+    part = {IN_ORDER: study.pick(40, 800), SCATTERED: study.pick(40, 800), IN_RUNS: study.pick(60, 800)}
+    with_buffer = lambda key, size: drive_text.replace(
         "[mechanical]", f'[mechanical]\n{key} = {{ value = {size}, source = "assumption" }}'
     )
     survivor = study.file("survivor.toml", with_buffer("read_ahead_bytes", 32 << 20))
-    drives = {False: study.file("new.toml", text), True: study.file("buffered.toml", with_buffer("write_cache_bytes", 64 << 20))}
-    none = pl.DataFrame(schema={"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64, "time_ns": pl.Int64})
-    light = " + ".join(f"random-{op}:size=4Ki,rate=1,count=1G" for op in ("write", "read"))
+    plain = study.file("new.toml", drive_text)
+    buffered = study.file("buffered.toml", with_buffer("write_cache_bytes", 64 << 20))
+    no_requests = pl.DataFrame(schema={"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64, "time_ns": pl.Int64})
+    light_load = " + ".join(f"random-{op}:size=4Ki,rate=1,count=1G" for op in ("write", "read"))
 
-    def mirror(kind: str, way: tuple[str, int, int], beside: bool) -> dict[str, Any]:
-        order, kib, window = way
+    def mirror(kind: str, way: Way, has_foreground: bool) -> dict[str, Any]:
         new = kinds[kind]
-        members = member("in-place", {}, survivor) + member(new["layer"], new["set"], drives[new.get("buffered", False)])
-        pieces = {
-            "in order": f"write={kib}KiB",
-            "scattered singly": f"order=scattered,record={kib}KiB",
-            "in runs of 3 MB": f"order=scattered,record={kib}KiB,run=3MB",
+        members = member("in-place", {}, survivor) + member(new["layer"], new["set"], buffered if new.get("buffered") else plain)
+        demand: dict[str, Any] = {"workload": light_load} if has_foreground else {"requests": no_requests}
+        return demand | {
+            "array": f"raid1:disks=2{members}",
+            "capacity": sectors // part[way.order] * 512,
+            "rebuild": f"disk=1,{way.pieces()}",
+            "arrival": "trace",
         }
-        demand: dict[str, Any] = {"workload": light} if beside else {"requests": none}
-        rebuild = f"disk=1,{pieces[order]},window={window}"
-        return demand | {"array": f"raid1:disks=2{members}", "capacity": sectors // part[order] * 512, "rebuild": rebuild, "arrival": "trace"}
 
-    every = [kind for kind, of in kinds.items() if not of.get("beside")]
-    main = {order: (order, kib, MANY) for order, kib in ORDERS.items()}
-    keys = [(kind, way, False) for way in WAYS for kind in every]
-    keys += [
-        (kind, main[order], True)
-        for order in ("in order", "in runs of 3 MB")
-        for kind in (CACHED, MANAGED, f"{MANAGED}, bypass by run", "vguard, write cache")
-    ]
-    keys += [(f"{MANAGED}, cleans when idle", way, False) for way in main.values()]
-    runs = dict(zip(keys, study.runs(mirror(*key) for key in keys)))
-    scaled = lambda ns, rebuild: ns / 3.6e12 * 5e12 / max(1, rebuild.bytes)
-    hours = lambda kind, way, beside=False: scaled(runs[kind, way, beside].rebuild.elapsed_ns, runs[kind, way, beside].rebuild)
-    named = lambda way: f"{way[0]}, {way[1]} KiB, window {way[2]}"
+    compared = [kind for kind, of in kinds.items() if not of.get("beside")]
+    loaded = (CACHED, MANAGED, f"{MANAGED}, bypass by run", "vguard, write cache")
+    with_foreground = [(kind, MAIN_WAYS[order]) for order, kind in product((IN_ORDER, IN_RUNS), loaded)]
+    cases = [(kind, way, False) for way, kind in product(WAYS, compared)]
+    cases += [(kind, way, True) for kind, way in with_foreground]
+    cases += [(IDLE_CLEANING, way, False) for way in MAIN_WAYS.values()]
+    runs = Rebuilds(study.keyed_runs({case: mirror(*case) for case in cases}))
+    study.section("Rebuilding a member of 5 TB: hours", part=part[IN_ORDER], part_in_runs=part[IN_RUNS])
+    table_by_way(study, WAYS, compared, lambda kind, way: short(rounded(runs.hours(kind, way))))
+    study.figure("rebuild", lambda figure: draw_rebuilds(figure, runs, compared), size=(11, 13))
 
-    def by_way(ways: Sequence[tuple[str, int, int]], chosen: Sequence[str], cell: Any) -> None:
-        study.table(["way", *chosen], [[named(way), *(cell(kind, way) for kind in chosen)] for way in ways])
-
-    study.section("Rebuilding a member of 5 TB: hours", part=part["in order"], part_in_runs=part["in runs of 3 MB"])
-    by_way(WAYS, every, lambda kind, way: short(rounded(hours(kind, way))))
-
-    def longest(kind: str, way: tuple[str, int, int]) -> str:
-        rebuild = runs[kind, way, False].rebuild
+    def longest(kind: str, way: Way) -> str:
+        rebuild = runs.of(kind, way)
         dropped = ", dropped at 30 s" if rebuild.dropped_30s else ", dropped at 7 s" if rebuild.dropped_7s else ""
-        return f"{short(rounded((rebuild.longest_new_ns or 0) / 1e9))} s{dropped}"
+        return f"{short(rounded(runs.longest_s(kind, way)))} s{dropped}"
 
-    def cleaned(kind: str, way: tuple[str, int, int]) -> str:
-        run = runs[kind, way, False]
+    def cleaned(kind: str, way: Way) -> str:
+        """Bands cleaned for each piece, and the time of one."""
+        run = runs.outcomes[kind, way, False]
         bands, busy = run.members[-1].layer_stats.get("bands_cleaned", 0), run.rebuild.members[-1].busy_ns
-        each = (busy.clean_read + busy.clean_write + busy.destage_read) / 1e9
-        return f"{short(rounded(bands / max(1, run.rebuild.pieces)))}, {short(each / bands)} s each" if bands else "none"
+        cleaning_s = (busy.clean_read + busy.clean_write + busy.destage_read) / 1e9
+        return f"{short(rounded(bands / max(1, run.rebuild.pieces)))}, {short(cleaning_s / bands)} s each" if bands else "none"
 
-    def draw(figure: Any) -> None:
-        for axes, order in zip(figure.subplots(3, 2), ORDERS):
-            for kind in every:
-                sizes = sorted(way for way in WAYS if way[0] == order and way[2] == MANY)
-                axes[0].plot([kib for _, kib, _ in sizes], [hours(kind, way) for way in sizes], "o-", label=kind)
-                windows = sorted(way for way in WAYS if way[:2] == (order, ORDERS[order]))
-                axes[1].plot(
-                    [window for *_, window in windows],
-                    [(runs[kind, way, False].rebuild.longest_new_ns or 0) / 1e9 for way in windows],
-                    "o-",
-                    label=kind,
-                )
-            axes[0].set(xscale="log", yscale="log", xlabel="Size of a piece (KiB)", ylabel="Hours for 5 TB", title=order)
-            axes[1].set(
-                xscale="log",
-                yscale="log",
-                xlabel="Pieces under way",
-                ylabel="Longest command (s)",
-                title=f"{order}, {ORDERS[order]} KiB",
-            )
-            for timeout in (7, 30):
-                axes[1].axhline(timeout, color="grey", linestyle=":")
-        axes[1].legend()
-
-    study.figure("rebuild", draw, size=(11, 13))
     study.section("Rebuilding a member: the longest command, and timeouts")
-    by_way([way for way in WAYS if way[1] == ORDERS[way[0]]], every, longest)
+    table_by_way(study, [way for way in WAYS if way.kib == ORDERS[way.order]], compared, longest)
     study.section("Rebuilding a member: bands cleaned for each write")
-    by_way([way for way in WAYS if way[2] == MANY], [kind for kind in every if kinds[kind]["layer"] != "in-place"], cleaned)
+    shingled = [kind for kind in compared if kinds[kind]["layer"] != "in-place"]
+    table_by_way(study, [way for way in WAYS if way.window == MANY], shingled, cleaned)
     study.section("Rebuilding a member during a light foreground")
     rows = []
-    for kind, way, _ in (key for key in keys if key[2]):
-        rebuild = runs[kind, way, True].rebuild
-        served = [with_unit(rebuild.foreground_ns[op].p99 / 1e9, SECONDS) for op in ("read", "write")]
-        alone, with_light = (short(rounded(hours(kind, way, beside))) for beside in (False, True))
-        dropped = "yes" if rebuild.dropped_7s else "no"
-        rows.append(
-            [
-                f"{named(way)}: {kind}",
-                with_light,
-                alone,
-                *served,
-                with_unit((rebuild.longest_new_ns or 0) / 1e9, SECONDS),
-                dropped,
-            ]
-        )
+    for kind, way in with_foreground:
+        rebuild = runs.of(kind, way, True)
+        p99 = [with_unit(rebuild.foreground_ns[op].p99 / 1e9, SECONDS) for op in ("read", "write")]
+        alone, beside_load = (short(rounded(runs.hours(kind, way, has_foreground))) for has_foreground in (False, True))
+        command = with_unit(runs.longest_s(kind, way, True), SECONDS)
+        rows.append([f"{way}: {kind}", beside_load, alone, *p99, command, "yes" if rebuild.dropped_7s else "no"])
     study.table(["rebuild", "hours", "alone", "reads, 99 %", "writes, 99 %", "longest command", "dropped at 7 s"], rows)
     study.section("Rebuilding a member: until the caches are clean")
     rows = []
-    for kind, way, beside in keys:
-        if not beside and way in main.values() and kind in (CACHED, MANAGED, f"{MANAGED}, cleans when idle"):
-            rebuild = runs[kind, way, False].rebuild
-            clean = "never" if rebuild.clean_ns is None else short(rounded(scaled(rebuild.clean_ns, rebuild)))
-            rows.append([f"{named(way)}: {kind}", short(rounded(hours(kind, way))), clean])
+    for kind, way, has_foreground in cases:
+        if not has_foreground and way in MAIN_WAYS.values() and kind in (CACHED, MANAGED, IDLE_CLEANING):
+            rebuild = runs.of(kind, way)
+            clean = "never" if rebuild.clean_ns is None else short(rounded(scaled_hours(rebuild.clean_ns, rebuild)))
+            rows.append([f"{way}: {kind}", short(rounded(runs.hours(kind, way))), clean])
     study.table(["rebuild", "redundant after (h)", "clean after (h)"], rows)
+    public_tests(study, runs)
+
+
+def table_by_way(study: Study, ways: Sequence[Way], kinds: Sequence[str], cell: Callable[[str, Way], str]) -> None:
+    study.table(["way", *kinds], [[str(way), *(cell(kind, way) for kind in kinds)] for way in ways])
+
+
+def draw_rebuilds(figure: Any, runs: Rebuilds, kinds: Sequence[str]) -> None:
+    for (hours, commands), order in zip(figure.subplots(3, 2), ORDERS):
+        by_size = sorted(way for way in WAYS if way.order == order and way.window == MANY)
+        by_window = sorted(way for way in WAYS if way.order == order and way.kib == ORDERS[order])
+        for kind in kinds:
+            hours.plot([way.kib for way in by_size], [runs.hours(kind, way) for way in by_size], "o-", label=kind)
+            commands.plot([way.window for way in by_window], [runs.longest_s(kind, way) for way in by_window], "o-", label=kind)
+        hours.set(xscale="log", yscale="log", xlabel="Size of a piece (KiB)", ylabel="Hours for 5 TB", title=order)
+        title = f"{order}, {ORDERS[order]} KiB"
+        commands.set(xscale="log", yscale="log", xlabel="Pieces under way", ylabel="Longest command (s)", title=title)
+        for timeout in (7, 30):
+            commands.axhline(timeout, color="grey", linestyle=":")
+    commands.legend()
+
+
+def public_tests(study: Study, runs: Rebuilds) -> None:
     study.section("Rebuilding a member: public tests of another maker's drive")
-    resilver = main["in runs of 3 MB"]
-    conventional, managed = hours(CACHED, resilver), hours(MANAGED, resilver)
+    resilver = MAIN_WAYS[IN_RUNS]
+    conventional, managed = runs.hours(CACHED, resilver), runs.hours(MANAGED, resilver)
     study.row("a resilver on conventional disks", rounded(conventional))
     study.row("a resilver on the drive-managed disk", rounded(managed))
-    study.row("the one by the other", rounded(managed / conventional))
-    study.row("the same with records scattered singly (128 KiB)", rounded(hours(MANAGED, main["scattered singly"])))
-    study.row("the same with write cache off", rounded(hours("drive-managed", resilver)))
-    study.row("the same with in order (512 KiB)", rounded(hours(MANAGED, main["in order"])))
+    study.row("drive-managed / conventional", rounded(managed / conventional))
+    study.row("drive-managed, records scattered singly (128 KiB)", rounded(runs.hours(MANAGED, MAIN_WAYS[SCATTERED])))
+    study.row("drive-managed, write cache off", rounded(runs.hours("drive-managed", resilver)))
+    study.row("drive-managed, in order (512 KiB)", rounded(runs.hours(MANAGED, MAIN_WAYS[IN_ORDER])))
     for kind in (f"{MANAGED}, bypass by command", f"{MANAGED}, bypass by run", MANAGED, "drive-managed"):
-        small, large = (hours(kind, ("in order", kib, MANY)) for kib in (32, 512))
-        why = (
-            "assumed: commands of 512 KiB bypass the persistent cache, shorter ones don't" if kind.endswith("by command") else ""
-        )
-        study.row(
-            "32 KiB by 512 KiB in order: {member}",
-            rounded(small / large),
-            member=kind,
-            small=short(small),
-            large=short(large),
-            why=why,
-        )
+        small, large = (runs.hours(kind, Way(IN_ORDER, kib, MANY)) for kib in (32, 512))
+        is_by_command = kind.endswith("by command")
+        why = "assumed: commands of 512 KiB bypass the persistent cache, shorter ones don't" if is_by_command else ""
+        words = {"member": kind, "small": short(small), "large": short(large), "why": why}
+        study.row("32 KiB / 512 KiB in order: {member}", rounded(small / large), **words)
 
 
 def study(study: Study) -> None:
-    for part in (figure2, lengths, exact, rebuilds):
+    for part in (figure2, run_lengths, same_as_pure, rebuilds):
         part(study)

@@ -4,54 +4,59 @@ import math
 import os
 import subprocess
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from smrkit import Error
 from smrkit.reproduce import SECONDS, Study, short, with_unit
 
+#: The models by the paper's names.
 MODELS = {"strict-append": "strict-append", "Caveat-Scriptor": "caveat"}
 DISK = 100_000_000_000
-#: An image whose bands and distances are a part of the paper's, or too few bands would lie on it (assumptions).
+#: The image of the real mount. It is a hundredth of the paper's disk, so bands and distances are smaller too (assumptions): otherwise it
+#: would have too few bands.
 IMAGE, BAND, DISTANCE = 1 << 30, "8MiB", "256KiB"
+#: The result of ``smrkit age --json``.
+Ageing = dict[str, Any]
 
 
-class Disk:
-    """The paper's rule, LBA by LBA: which are live, and when each was last written."""
+class CaveatDisk:
+    """The paper's rule, LBA by LBA: which LBAs are live, and when each was last written."""
 
     def __init__(self, did: int, dpid: int, lbas: int = 200) -> None:
         self.did, self.dpid, self.lbas = did, dpid, lbas
-        self.live, self.written, self.clock = set[int](), [0] * lbas, 0
+        self.live, self.written_at, self.clock = set[int](), [0] * lbas, 0
 
     def label(self, lba: int) -> str:
-        """R, NW, WO or W."""
+        """R (live), NW (must not be written), WO (may be written once) or W (may be written)."""
         if lba in self.live:
             return "R"
-        before = [one for one in range(max(0, lba - self.dpid), lba) if one in self.live]
-        destroys = any(one in self.live for one in range(lba + 1, min(self.lbas, lba + self.did + 1)))
-        # A second write would damage what was written before the first.
-        if destroys or any(self.written[lba] > self.written[one] for one in before):
+        live_before = [one for one in range(max(0, lba - self.dpid), lba) if one in self.live]
+        destroys_live = any(one in self.live for one in range(lba + 1, min(self.lbas, lba + self.did + 1)))
+        # An LBA that was written after a live one before it must not be written a second time, which would damage the live one.
+        if destroys_live or any(self.written_at[lba] > self.written_at[one] for one in live_before):
             return "NW"
-        return "WO" if before else "W"
+        return "WO" if live_before else "W"
 
-    def write(self, at: int, count: int = 20) -> bool:
-        """Writes in ascending order, if the rule allows it; what it rewrites itself may be destroyed."""
-        own = range(at, at + count)
-        after = [lba for lba in range(at + count, min(self.lbas, at + count + self.did)) if lba in self.live]
-        if after or any(self.label(lba) == "NW" for lba in own):
+    def write(self, first: int, count: int = 20) -> bool:
+        """Writes an extent in ascending order, if the rule allows it. LBAs of the extent itself may be destroyed, as they follow."""
+        extent = range(first, first + count)
+        destroyed_live = [lba for lba in range(extent.stop, min(self.lbas, extent.stop + self.did)) if lba in self.live]
+        if destroyed_live or any(self.label(lba) == "NW" for lba in extent):
             return False
-        for lba in own:
+        for lba in extent:
             self.clock += 1
-            self.written[lba] = self.clock
-        self.live |= set(own)
+            self.written_at[lba] = self.clock
+        self.live |= set(extent)
         return True
 
-    def delete(self, at: int, count: int = 20) -> None:
-        self.live -= set(range(at, at + count))
+    def delete(self, first: int, count: int = 20) -> None:
+        self.live -= set(range(first, first + count))
 
     def counts(self) -> str:
         labels = [self.label(lba) for lba in range(self.lbas)]
-        return ", ".join(f"{one} {labels.count(one)}" for one in ("R", "NW", "WO"))
+        return ", ".join(f"{label} {labels.count(label)}" for label in ("R", "NW", "WO"))
 
     def writable(self) -> int:
         return sum(self.label(lba) == "W" for lba in range(self.lbas))
@@ -59,20 +64,20 @@ class Disk:
 
 def row_by_row(study: Study) -> None:
     study.section("Figures 2 and 3: row by row")
-    disk = Disk(8, 5)
+    disk = CaveatDisk(did=8, dpid=5)
     study.row("figure 2, row 1: an empty disk", disk.counts())
     disk.write(30)
     study.row("figure 2, row 2: an extent is written", disk.counts())
     disk.write(50)
-    study.row("figure 2, row 3: more behind it", disk.counts())
+    study.row("figure 2, row 3: a second extent behind it", disk.counts())
     disk.delete(50)
-    study.row("figure 2, row 4: that is deleted", disk.counts())
-    nearest = next(at for at in range(50, disk.lbas) if disk.write(at))
+    study.row("figure 2, row 4: the second extent is deleted", disk.counts())
+    nearest = next(lba for lba in range(50, disk.lbas) if disk.write(lba))
     study.row("figure 2, row 5: LBAs left free by the nearest write", nearest - 50)
     study.row("figure 2, row 5: an extent as close as possible", disk.counts())
-    disk = Disk(5, 5)
-    for nth in range(3):
-        disk.write(30 + 30 * nth)
+    disk = CaveatDisk(did=5, dpid=5)
+    for first in (30, 60, 90):
+        disk.write(first)
     before = disk.writable()
     study.row("figure 3, row 11: three runs", disk.counts())
     disk.delete(60)
@@ -84,10 +89,11 @@ def distributions(study: Study) -> None:
     study.section("Figures 4 (b) and (c): sizes and ages")
 
     def mean(curve: list[list[float]]) -> float:
-        pairs = sum(
+        # The logarithm is uniform between two points, and the mean of such a stretch is (high - low) / ln(high / low).
+        stretches = sum(
             (end - start) / 100 * (high - low) / math.log(high / low) for (low, start), (high, end) in zip(curve, curve[1:])
         )
-        return curve[0][0] * curve[0][1] / 100 + pairs
+        return curve[0][0] * curve[0][1] / 100 + stretches
 
     study.row("mean size", mean(study.numbers["sizes_mb"]))
     study.row("mean age", mean(study.numbers["ages_days"]))
@@ -100,11 +106,12 @@ def distributions(study: Study) -> None:
     study.figure("figures-4-b-and-c", draw)
 
 
-def age(study: Study, words: list[str]) -> dict[str, Any]:
-    return dict(study.command("age", *words, "--quiet", "--json", "-"))
+def age(study: Study, options: list[str]) -> Ageing:
+    return dict(study.command("age", *options, "--quiet", "--json", "-"))
 
 
 def simulated(model: str, seed: int, *more: str, disk: int = DISK) -> list[str]:
+    """Options of a simulated ageing."""
     return ["--simulate", MODELS[model], "--size", f"{disk}B", "--sample", f"{disk // 100}B", "--seed", str(seed), *more]
 
 
@@ -112,94 +119,80 @@ def hours(sample: dict[str, Any]) -> float:
     return float(sample["time_ns"] / 3.6e12)
 
 
-def ended(course: dict[str, Any]) -> tuple[str, str]:
-    """When a disk without a defragmenter ran out, in words, and what that says."""
-    written = f"{course['last']['written_bytes'] / 1e12:.2f} TB written"
-    if course["end"] != "full":
-        return "never", f"up to the end, {written}"
-    when = "after B" if course["benchmarks_end"] else "between A and B" if course["benchmarks_begin"] else "before A"
-    return f"{hours(course['last']):.2f} h", f"no room for a block, {when}, {written}"
+def describe_end(ageing: Ageing) -> tuple[str, str]:
+    """When a disk without a defragmenter ran out of room, and the circumstances, both in words."""
+    written = f"{ageing['last']['written_bytes'] / 1e12:.2f} TB written"
+    if ageing["end"] != "full":
+        return "never", f"room up to the end, {written}"
+    when = "after B" if ageing["benchmarks_end"] else "between A and B" if ageing["benchmarks_begin"] else "before A"
+    return f"{hours(ageing['last']):.2f} h", f"no room for a block, {when}, {written}"
 
 
-def courses(study: Study) -> None:
-    """Figures 4 and 5: both models, the first seed to the end, and further ones up to B; with --quick one, up to B."""
-    seeds, jobs = study.seeds(3, 1), []
-    for nth, seed in enumerate(seeds):
-        to_the_end = [] if study.quick or nth else ["--until", f"{14 * DISK}B"]
-        jobs += [simulated(model, seed, "--benchmarks", *to_the_end) for model in MODELS]
-    made = study.map(lambda words: age(study, words), jobs)
-    pairs = {seed: (made[2 * nth], made[2 * nth + 1]) for nth, seed in enumerate(seeds)}
+def figures4and5(study: Study) -> None:
+    """Both models with several seeds. Only the first seed runs to the end, and not with ``--quick``; the others end at B."""
+    seeds = study.seeds(3, 1)
+    jobs = {}
+    for model, seed in product(MODELS, seeds):
+        to_the_end = [] if study.quick or seed != seeds[0] else ["--until", f"{14 * DISK}B"]
+        jobs[model, seed] = simulated(model, seed, "--benchmarks", *to_the_end)
+    ageings = dict(zip(jobs, study.map(lambda options: age(study, options), jobs.values())))
+    pairs = {seed: (ageings["strict-append", seed], ageings["Caveat-Scriptor", seed]) for seed in seeds}
     study.section("Figure 4: space over time", seed=study.seed)
     for seed, (strict, caveat) in pairs.items():
-        a, b, first = strict["benchmarks_begin"], strict["benchmarks_end"], strict["first_cleaning"]
-        moment = lambda sample: f"{hours(sample):.2f} h" if sample else "never"
-        early = bool(first and first["written_bytes"] < a["written_bytes"])
-        study.row("seed {seed}: strict-append's first cleaning", moment(first), agrees=early, seed=seed, a=moment(a))
-        stalls = [sample["cleaned"]["stalls"] for sample in (a, b, strict["last"])]
-        parts = [stalls[0], stalls[1] - stalls[0], stalls[2] - stalls[1]]
-        only = parts[1] > 0 and parts[0] == parts[2] == 0
-        item = "seed {seed}: strict-append's writes that wait for cleaning, up to A, to B, after B"
-        study.row(item, " ".join(map(str, parts)), agrees=only, seed=seed)
-        reached = bool(caveat["benchmarks_end"])
-        item = "seed {seed}: Caveat-Scriptor needs cleaning up to B"
-        study.row(item, "no" if reached else "yes", agrees=reached, seed=seed, end=ended(caveat)[1])
-        if reached:
-            at_a, at_b = (caveat[at]["not_writable_bytes"] / 1e9 for at in ("benchmarks_begin", "benchmarks_end"))
-            study.row("seed {seed}: NW at B", at_b, value=at_b / at_a, seed=seed, at_a=at_a)
+        figure4_of_seed(study, seed, strict, caveat)
     figure4(study, *pairs[study.seed])
     study.section("Figure 5: latency and throughput")
     for seed, (strict, caveat) in pairs.items():
-        for name in ("filebench", "postmark"):
-            runs = [[run for run in course["benchmarks"] if run["name"] == name] for course in (strict, caveat)]
-            for nth, (before, after) in enumerate(zip(*runs), 1):
-                words = {"seed": seed, "run": nth}
-                if name == "filebench":
-                    longest = [run["latency_ns"]["all"]["max_ns"] / 1e9 for run in (before, after)]
-                    moved = [run["moved_bytes"] / 1e9 for run in (before, after)]
-                    item = "seed {seed}: Filebench run {run}: longest event, Caveat-Scriptor to strict-append"
-                    study.row(
-                        item,
-                        longest[1] / longest[0],
-                        before=longest[0],
-                        after=longest[1],
-                        moved=moved[0],
-                        moved_too=moved[1],
-                        **words,
-                    )
-                    continue
-                for kind, key in (("read", "reading_ns"), ("write", "writing_ns")):
-                    rates = [run[f"{'read' if kind == 'read' else 'written'}_bytes"] * 1e3 / run[key] for run in (before, after)]
-                    item = "seed {seed}: Postmark run {run}: {kind}, Caveat-Scriptor to strict-append"
-                    study.row(item, rates[1] / rates[0], kind=kind, before=rates[0], after=rates[1], **words)
+        for benchmark, add_row in (("filebench", filebench_row), ("postmark", postmark_rows)):
+            of_strict, of_caveat = ([run for run in of["benchmarks"] if run["name"] == benchmark] for of in (strict, caveat))
+            for number, runs in enumerate(zip(of_strict, of_caveat), 1):
+                add_row(study, *runs, {"seed": seed, "run": number})
 
 
-def figure4(study: Study, strict: dict[str, Any], caveat: dict[str, Any]) -> None:
-    """Rows on the paper's one run, and its figure."""
+def figure4_of_seed(study: Study, seed: int, strict: Ageing, caveat: Ageing) -> None:
+    a, b, first_cleaning = strict["benchmarks_begin"], strict["benchmarks_end"], strict["first_cleaning"]
+    hours_of = lambda sample: f"{hours(sample):.2f} h" if sample else "never"
+    is_before_a = bool(first_cleaning and first_cleaning["written_bytes"] < a["written_bytes"])
+    item = "seed {seed}: strict-append's first cleaning"
+    study.row(item, hours_of(first_cleaning), agrees=is_before_a, seed=seed, a=hours_of(a))
+    by_a, by_b, by_end = (sample["cleaned"]["stalls"] for sample in (a, b, strict["last"]))
+    stalls = [by_a, by_b - by_a, by_end - by_b]
+    only_in_benchmarks = stalls[1] > 0 and stalls[0] == stalls[2] == 0
+    item = "seed {seed}: strict-append's writes that wait for cleaning, up to A, to B, after B"
+    study.row(item, " ".join(map(str, stalls)), agrees=only_in_benchmarks, seed=seed)
+    reached_b = bool(caveat["benchmarks_end"])
+    item = "seed {seed}: Caveat-Scriptor needs cleaning up to B"
+    study.row(item, "no" if reached_b else "yes", agrees=reached_b, seed=seed, end=describe_end(caveat)[1])
+    if reached_b:
+        at_a, at_b = (caveat[at]["not_writable_bytes"] / 1e9 for at in ("benchmarks_begin", "benchmarks_end"))
+        study.row("seed {seed}: NW at B", at_b, value=at_b / at_a, seed=seed, at_a=at_a)
+
+
+def figure4(study: Study, strict: Ageing, caveat: Ageing) -> None:
+    """Adds the rows on the paper's one run, and its figure."""
     a, b, last = caveat["benchmarks_begin"], caveat["benchmarks_end"], caveat["last"]
     if b:
         study.row("user data at A", 100 * a["live_bytes"] / DISK)
         study.row("user data that the benchmarks leave at B", sum(run["kept_bytes"] for run in caveat["benchmarks"]) / 1e9)
         study.row("user data at B less that at A", (b["live_bytes"] - a["live_bytes"]) / 1e9)
     study.row("strict-append: least writable space", 100 * min(sample["writable_bytes"] for sample in strict["samples"]) / DISK)
-    out, end = ended(caveat)
-    # A quick run ends at B, before which C may not be.
-    study.row(
-        "C",
-        out,
-        value=hours(last) if caveat["end"] == "full" and b else math.inf,
-        comparable=not (caveat["end"] == "done" and b == last),
-        end=end,
-    )
-    alike = [sample for sample in strict["samples"] if sample["written_bytes"] <= last["written_bytes"]]
-    study.row(
-        "strict-append: time for the same user data", hours(alike[-1]), value=hours(alike[-1]) / hours(last), caveat=hours(last)
-    )
+    time, circumstances = describe_end(caveat)
+    ran_out_after_b = caveat["end"] == "full" and b
+    # A quick run ends at B, and C can only come later.
+    ended_at_b = caveat["end"] == "done" and b == last
+    value = hours(last) if ran_out_after_b else math.inf
+    study.row("C", time, value=value, comparable=not ended_at_b, end=circumstances)
+    strict_until_c = [sample for sample in strict["samples"] if sample["written_bytes"] <= last["written_bytes"]]
+    strict_hours = hours(strict_until_c[-1])
+    item = "strict-append: time for the same user data"
+    study.row(item, strict_hours, value=strict_hours / hours(last), caveat=hours(last))
 
     def draw(figure: Any) -> None:
         ax = figure.subplots()
+        not_w = lambda sample: DISK - sample["writable_bytes"]
         for label, samples, used in (
-            ("strict-append: all but W", alike, lambda one: DISK - one["writable_bytes"]),
-            ("Caveat-Scriptor: R + NW + WO", caveat["samples"], lambda one: DISK - one["writable_bytes"]),
+            ("strict-append: all but W", strict_until_c, not_w),
+            ("Caveat-Scriptor: R + NW + WO", caveat["samples"], not_w),
             ("Caveat-Scriptor: R + NW", caveat["samples"], lambda one: one["readable_bytes"] + one["not_writable_bytes"]),
             ("user data, on both", caveat["samples"], lambda one: one["live_bytes"]),
         ):
@@ -208,26 +201,41 @@ def figure4(study: Study, strict: dict[str, Any], caveat: dict[str, Any]) -> Non
             if sample:
                 ax.axvline(sample["written_bytes"] / 1e12, color="grey", linestyle="--")
                 ax.text(sample["written_bytes"] / 1e12, 2, name)
-        ax.axhline(70, color="grey", linestyle=":")
+        # The share of the disk that the ager fills, in GB.
+        ax.axhline(0.7 * DISK / 1e9, color="grey", linestyle=":")
         ax.set(xlabel="user data written (TB)", ylabel="space (GB)", ylim=(0, DISK / 1e9))
         ax.legend()
 
     study.figure("figure-4", draw)
 
 
-def on_a_mount(study: Study, model: str, words: list[str]) -> tuple[int, dict[str, Any]]:
-    """The course on an image in a temporary directory, mounted, and the image's bytes of data; nothing is left behind."""
+def filebench_row(study: Study, strict: dict[str, Any], caveat: dict[str, Any], words: dict[str, Any]) -> None:
+    before, after = (run["latency_ns"]["all"]["max_ns"] / 1e9 for run in (strict, caveat))
+    moved = {"moved": strict["moved_bytes"] / 1e9, "moved_too": caveat["moved_bytes"] / 1e9}
+    item = "seed {seed}: Filebench run {run}: longest event, Caveat-Scriptor to strict-append"
+    study.row(item, after / before, before=before, after=after, **moved, **words)
+
+
+def postmark_rows(study: Study, strict: dict[str, Any], caveat: dict[str, Any], words: dict[str, Any]) -> None:
+    for kind, bytes_key, time_key in (("read", "read_bytes", "reading_ns"), ("write", "written_bytes", "writing_ns")):
+        before, after = (run[bytes_key] * 1e3 / run[time_key] for run in (strict, caveat))
+        item = "seed {seed}: Postmark run {run}: {kind}, Caveat-Scriptor to strict-append"
+        study.row(item, after / before, kind=kind, before=before, after=after, **words)
+
+
+def age_on_a_mount(study: Study, model: str, options: list[str]) -> tuple[int, Ageing]:
+    """Ages SMRfs on a mounted temporary image. Returns the image's raw capacity in bytes, and the result."""
     smrkit = os.environ.get("SMRKIT", "smrkit")
     with tempfile.TemporaryDirectory() as folder:
         image, place = Path(folder, "image"), Path(folder, "place")
         place.mkdir()
         size = ["--size", f"{IMAGE}B", "--did", DISTANCE, "--dpid", DISTANCE, "--band", BAND]
         made = study.command("mkfs", str(image), "--model", MODELS[model], *size, "--json")
-        ran = subprocess.run([smrkit, "mount", str(image), str(place)], capture_output=True, text=True)
-        if ran.returncode:
-            raise Error(ran.stderr.strip().splitlines()[-1])
+        mounted = subprocess.run([smrkit, "mount", str(image), str(place)], capture_output=True, text=True)
+        if mounted.returncode:
+            raise Error(mounted.stderr.strip().splitlines()[-1])
         try:
-            return made["raw_bytes"], age(study, [str(place), *words])
+            return made["raw_bytes"], age(study, [str(place), *options])
         finally:
             subprocess.run([smrkit, "umount", str(place)], capture_output=True)
 
@@ -237,103 +245,93 @@ def mounted(study: Study) -> None:
     if study.quick:
         return study.say("Left out of a quick run.")
     study.say(
-        "An image of 1 GiB in a temporary directory, DID and DPID 256 KiB, bands of 8 MiB, aged by 2 GiB, with the benchmarks' part "
-        "for its size: mounted by FUSE, with the defaults of `smrkit mount`, and simulated with the paper's settings. The mount commits "
-        "every 5 s of real time, which is another moment of the course than in simulation."
+        "An image of 1 GiB in a temporary directory, DID and DPID 256 KiB, bands of 8 MiB, aged by 2 GiB, with benchmarks scaled to its "
+        "size: mounted by FUSE with the defaults of `smrkit mount`, and simulated with the paper's settings. The mount commits every 5 s "
+        "of real time, which is at other events than in the simulation."
     )
-    study.say("The left number is the simulation's: the paper has none at this scale.")
+    study.say("The left number is the simulation's, because the paper has none at this scale.")
+    amounts = {"--fill": IMAGE // 10 * 7, "--bytes": 2 * IMAGE, "--sample": IMAGE // 50}
+    options = [word for option, amount in amounts.items() for word in (option, f"{amount}B")]
+    options += ["--benchmarks", "--seed", str(study.seed)]
     for model in MODELS:
-        amounts = {"--fill": IMAGE // 10 * 7, "--bytes": 2 * IMAGE, "--sample": IMAGE // 50}
-        words = [word for option, amount in amounts.items() for word in (option, f"{amount}B")]
-        words += ["--benchmarks", "--seed", str(study.seed)]
         try:
-            disk, ours = on_a_mount(study, model, words)
+            capacity, on_mount = age_on_a_mount(study, model, options)
         except Error as error:
             study.row("{model}: mounted", "not run", model=model, why=str(error))
             continue
-        distances = ["--did", DISTANCE, "--dpid", DISTANCE, "--band", BAND]
-        of_disk = ["--simulate", MODELS[model], "--size", f"{disk}B", "--granule", "4KiB", *distances]
-        theirs = age(study, [*of_disk, *words])
-        gb, percent = lambda size: size / 1e9, lambda one, other: 100 * (one - other) / IMAGE
-        if model == "strict-append":
-            began = [course["first_cleaning"] and course["first_cleaning"]["written_bytes"] for course in (theirs, ours)]
-            near = None not in began and abs(percent(*began)) <= 5
-            told = [f"after {gb(at):.2f} GB" if at else "never" for at in began]
-            study.row("strict-append: first cleaning", told[1], paper=told[0], agrees=near)
-        # A commit makes NW of R where no write is allowed in between.
-        what, keys = (
-            ("R + NW", ("readable_bytes", "not_writable_bytes")) if model == "strict-append" else ("NW", ("not_writable_bytes",))
-        )
-        for at, key in (("A", "benchmarks_begin"), ("B", "benchmarks_end")):
-            simulation, mount = theirs[key], ours[key]
-            if not (simulation and mount):
-                continue
-            for item, of in (("user data", ("live_bytes",)), (None, ("readable_bytes",)), (what, keys)):
-                if item is None:
-                    study.row("{model}: R at {at}", gb(mount["readable_bytes"]), model=model, at=at)
-                    continue
-                paper, own = (sum(sample[one] for one in of) for sample in (simulation, mount))
-                name = "{model}: user data at {at}" if item == "user data" else "{model}: {what} at {at}"
-                off = percent(own, paper)
-                study.row(name, gb(own), value=off, paper=gb(paper), model=model, at=at, what=what, off=off)
-        if model == "Caveat-Scriptor":
-            at_a, at_b = (gb(ours[key]["not_writable_bytes"]) for key in ("benchmarks_begin", "benchmarks_end"))
-            study.row("Caveat-Scriptor: NW at B, mounted", at_b, value=at_b / at_a, at_a=at_a)
+        disk = ["--simulate", MODELS[model], "--size", f"{capacity}B", "--granule", "4KiB"]
+        simulation = age(study, [*disk, "--did", DISTANCE, "--dpid", DISTANCE, "--band", BAND, *options])
+        mounted_rows(study, model, simulation, on_mount)
+
+
+def mounted_rows(study: Study, model: str, simulation: Ageing, on_mount: Ageing) -> None:
+    gb = lambda size: size / 1e9
+    percent_off = lambda ours, expected: 100 * (ours - expected) / IMAGE
+    if model == "strict-append":
+        expected, ours = (of["first_cleaning"] and of["first_cleaning"]["written_bytes"] for of in (simulation, on_mount))
+        is_near = None not in (expected, ours) and abs(percent_off(ours, expected)) <= 5
+        after = lambda written: f"after {gb(written):.2f} GB" if written else "never"
+        study.row("strict-append: first cleaning", after(ours), paper=after(expected), agrees=is_near)
+    # With strict-append a commit turns deleted R into NW, so the sum of both does not depend on when commits happen.
+    what, keys = ("R + NW", ["readable_bytes", "not_writable_bytes"]) if model == "strict-append" else ("NW", ["not_writable_bytes"])
+    for at, key in (("A", "benchmarks_begin"), ("B", "benchmarks_end")):
+        expected, ours = simulation[key], on_mount[key]
+        if not (expected and ours):
+            continue
+        words = {"model": model, "at": at}
+        off = percent_off(ours["live_bytes"], expected["live_bytes"])
+        item, paper = "{model}: user data at {at}", gb(expected["live_bytes"])
+        study.row(item, gb(ours["live_bytes"]), value=off, off=off, paper=paper, **words)
+        study.row("{model}: R at {at}", gb(ours["readable_bytes"]), **words)
+        expected_sum, our_sum = (sum(sample[one] for one in keys) for sample in (expected, ours))
+        off = percent_off(our_sum, expected_sum)
+        study.row("{model}: {what} at {at}", gb(our_sum), value=off, off=off, paper=gb(expected_sum), what=what, **words)
+    if model == "Caveat-Scriptor":
+        at_a, at_b = (gb(on_mount[key]["not_writable_bytes"]) for key in ("benchmarks_begin", "benchmarks_end"))
+        study.row("Caveat-Scriptor: NW at B, mounted", at_b, value=at_b / at_a, at_a=at_a)
 
 
 def running_out(study: Study) -> None:
     """When Caveat-Scriptor has no room for a block: by placement, distances, sizes and interleaving."""
     study.section("When Caveat-Scriptor runs out of space")
-    cases = [("next-fit", did, sizes, turns) for sizes in (1, 0.15, 0.06) for did in (1, 3) for turns in ("1", "8", "64", "file")]
-    # Between files that never run out and files that run out before B lies a window, which the paper's sizes must have hit.
-    cases += [("next-fit", 3, sizes, turns) for sizes in (0.2, 0.18) for turns in ("64", "128", "file")]
+    # A case: placement, DID in MiB, factor of sizes, and the blocks of a turn of ager and benchmark.
+    cases = [("next-fit", *rest) for rest in product((1, 3), (1, 0.15, 0.06), ("1", "8", "64", "file"))]
+    # The paper's run ended after B: its sizes must lie between those that never run out and those that do before B.
+    cases += [("next-fit", 3, *rest) for rest in product((0.2, 0.18), ("64", "128", "file"))]
     placements = ("adjacent", "first-fit", "best-fit", "reservation")
-    cases += [(placement, 3, sizes, "8") for sizes in (1, 0.15) for placement in placements]
+    cases += [(placement, 3, factor, "8") for factor, placement in product((1, 0.15), placements)]
     if study.quick:
-        return study.say(f"{len(cases)} more courses, which a quick run leaves out.")
+        return study.say(f"{len(cases)} more ageings, which a quick run leaves out.")
     study.say(
-        "The same course without a defragmenter until no run is left that a block fits into: by placement, DID/DPID, factor of the "
-        "ager's sizes (1 has a mean of 168 MB), and how finely benchmark and ager interleave. The paper's one run ends at 5.5 h; "
-        "which of these it was, it does not say."
+        "Ageing without a defragmenter until there is no room for a block: by placement, DID/DPID, factor of the ager's sizes (1 has a "
+        "mean of 168 MB), and how finely benchmark and ager interleave. The paper's one run ends at 5.5 h; it does not say which of these "
+        "settings it had."
     )
 
-    def course(case: tuple[str, int, float, str]) -> dict[str, Any]:
-        placement, did, sizes, turns = case
+    def age_case(case: tuple[str, int, float, str]) -> Ageing:
+        placement, did, factor, turn = case
         until = 14 * DISK if placement == "next-fit" else 30 * DISK
-        more = [
-            "--benchmarks",
-            "--until",
-            f"{until}B",
-            "--placement",
-            placement,
-            "--did",
-            f"{did}MiB",
-            "--size-factor",
-            str(sizes),
-            "--interleave",
-            turns,
-        ]
-        return age(study, simulated("Caveat-Scriptor", study.seed, *more))
+        options = f"--benchmarks --until {until}B --placement {placement} --did {did}MiB --size-factor {factor} --interleave {turn}"
+        return age(study, simulated("Caveat-Scriptor", study.seed, *options.split()))
 
-    made = dict(zip(cases, study.map(course, cases)))
-    lasted = {case: one["last"]["written_bytes"] / 1e12 if one["end"] == "full" else math.inf for case, one in made.items()}
-    for (placement, did, sizes, turns), one in made.items():
-        b, (out, end) = one["benchmarks_end"], ended(one)
+    ageings = dict(zip(cases, study.map(age_case, cases)))
+    lasted_tb = {case: of["last"]["written_bytes"] / 1e12 if of["end"] == "full" else math.inf for case, of in ageings.items()}
+    for (placement, did, factor, turn), of in ageings.items():
+        b, (time, circumstances) = of["benchmarks_end"], describe_end(of)
         nw = f"NW {b['not_writable_bytes'] / 1e9:.1f} GB at B" if b else "B was not reached"
-        named = "whole file" if turns == "file" else "1 block" if turns == "1" else f"{turns} blocks"
-        item = "{placement}, {did}/{dpid} MiB, sizes × {sizes}, {turns}"
-        study.row(item, out, placement=placement, did=did, dpid=1, sizes=sizes, turns=named, end=end, nw=nw)
-    worst = lambda turns: min(of for case, of in lasted.items() if case[0] == "next-fit" and case[3] == turns)
-    told = lambda bytes_: "no end" if bytes_ == math.inf else bytes_
+        turns = "whole file" if turn == "file" else "1 block" if turn == "1" else f"{turn} blocks"
+        words = {"placement": placement, "did": did, "dpid": 1, "sizes": factor, "turns": turns}
+        study.row("{placement}, {did}/{dpid} MiB, sizes × {sizes}, {turns}", time, end=circumstances, nw=nw, **words)
+    worst = lambda turn: min(tb for case, tb in lasted_tb.items() if case[0] == "next-fit" and case[3] == turn)
+    or_no_end = lambda tb: "no end" if tb == math.inf else tb
     whole, single = worst("file"), worst("1")
-    study.row(
-        "whole files last at least as long as single blocks interleaved", told(whole), agrees=whole >= single, single=told(single)
-    )
-    for sizes in (1, 0.15):
-        alike = {case[0]: of for case, of in lasted.items() if case[1:] == (3, sizes, "8")}
-        last = ", ".join(placement for placement, of in alike.items() if of == math.inf) or "none"
-        out = ", ".join(f"{placement} ends at {short(of)} TB" for placement, of in alike.items() if of < math.inf)
-        study.row("placements that last, 3/1 MiB, sizes × {sizes}, 8 blocks", last, sizes=sizes, out=out)
+    item = "whole files last at least as long as single blocks interleaved"
+    study.row(item, or_no_end(whole), agrees=whole >= single, single=or_no_end(single))
+    for factor in (1, 0.15):
+        by_placement = {case[0]: tb for case, tb in lasted_tb.items() if case[1:] == (3, factor, "8")}
+        lasting = ", ".join(placement for placement, tb in by_placement.items() if tb == math.inf) or "none"
+        out = ", ".join(f"{placement} ends at {short(tb)} TB" for placement, tb in by_placement.items() if tb < math.inf)
+        study.row("placements that last, 3/1 MiB, sizes × {sizes}, 8 blocks", lasting, sizes=factor, out=out)
 
 
 def idle(study: Study) -> None:
@@ -341,63 +339,58 @@ def idle(study: Study) -> None:
     study.section("Idle time: how much cleaning delays, by the share of it")
     shares, disk = study.pick(list(range(0, 100, 10)), [0, 50, 90]), DISK // 5
     more = ["--did", "3MiB", "--size-factor", "0.06", "--bytes", f"{6 * disk}B", "--record-from", f"{3 * disk}B", "--defragment"]
-    keys = [(model, share) for share in shares for model in MODELS]
-    jobs = [simulated(model, study.seed, *more, "--idle", str(share), disk=disk) for model, share in keys]
-    made = dict(zip(keys, study.map(lambda words: age(study, words), jobs)))
+    cases = list(product(shares, MODELS))
+    jobs = [simulated(model, study.seed, *more, "--idle", str(share), disk=disk) for share, model in cases]
+    ageings = dict(zip(cases, study.map(lambda options: age(study, options), jobs)))
 
-    def delay(model: str, share: int) -> float:
-        course = made[model, share]
-        alone = course["alone"]
-        return math.nan if course["end"] == "full" else 100 * alone["cleaning_delay_ns"] / alone["busy_ns"]
+    def delay_percent(model: str, share: int) -> float:
+        of = ageings[share, model]
+        return math.nan if of["end"] == "full" else 100 * of["alone"]["cleaning_delay_ns"] / of["alone"]["busy_ns"]
 
-    rows = []
-    for share in shares:
-        cells = []
-        for model in MODELS:
-            course, alone = made[model, share], made[model, share]["alone"]
-            if course["end"] == "full":
-                cells += ["no room", "-", "-", "-"]
-                continue
-            longest = with_unit(alone["cleaning_delay_ns_max"] / 1e9, SECONDS)
-            delayed = 100 * alone["events_delayed"] / max(1, alone["latency_ns"]["count"])
-            cells += [
-                f"{short(delay(model, share))} %",
-                longest,
-                f"{short(delayed)} %",
-                f"{short(course['last']['cleaned']['moved_bytes'] / 1e9)} GB",
-            ]
-        rows.append([f"{share} %", *cells])
-    study.table(
-        ["idle", *(f"{model}: {what}" for model in MODELS for what in ("delay", "longest", "events delayed", "moved"))], rows
-    )
+    def cells(model: str, share: int) -> list[str]:
+        of, alone = ageings[share, model], ageings[share, model]["alone"]
+        if of["end"] == "full":
+            return ["no room", "-", "-", "-"]
+        longest = with_unit(alone["cleaning_delay_ns_max"] / 1e9, SECONDS)
+        events_percent = 100 * alone["events_delayed"] / max(1, alone["latency_ns"]["count"])
+        moved_gb = of["last"]["cleaned"]["moved_bytes"] / 1e9
+        return [f"{short(delay_percent(model, share))} %", longest, f"{short(events_percent)} %", f"{short(moved_gb)} GB"]
 
-    def least(model: str, most: float) -> int | None:
-        """The share from which on the delay is at most that, at every larger one as well."""
-        met = None
+    heads = [f"{model}: {what}" for model, what in product(MODELS, ("delay", "longest", "events delayed", "moved"))]
+    study.table(["idle", *heads], [[f"{share} %", *(cell for model in MODELS for cell in cells(model, share))] for share in shares])
+
+    def least_share(model: str, most_percent: float) -> int | None:
+        """The share of idle time from which on the delay is at most ``most_percent``."""
+        least = None
         for share in reversed(shares):
-            if not delay(model, share) <= most:
+            if not delay_percent(model, share) <= most_percent:
                 break
-            met = share
-        return met
+            least = share
+        return least
 
-    strict, caveat = (least(model, 1.0) for model in MODELS)
-    costs = {model: delay(model, 0) for model in MODELS}
-    much = least("strict-append", 0.5 * costs["strict-append"])
-    told = lambda share: "at none" if share is None else f"from {share} % idle on"
-    hides = caveat is not None and caveat <= shares[1]
-    study.row("Caveat-Scriptor hides all cleaning", told(caveat), agrees=hides, first=shares[1], costs=costs["Caveat-Scriptor"])
-    study.row("strict-append hides much cleaning", told(much), agrees=much is None or much >= 75, costs=costs["strict-append"])
-    none = 100
-    earlier = (none if caveat is None else caveat) < (none if strict is None else strict)
-    better = (
-        "Caveat-Scriptor" if earlier else "neither" if strict is None else "both alike" if strict == caveat else "strict-append"
-    )
-    study.row("which model hides all cleaning with less idle time", better, agrees=earlier, strict=told(strict))
+    strict, caveat = (least_share(model, 1.0) for model in MODELS)
+    strict_cost, caveat_cost = (delay_percent(model, 0) for model in MODELS)
+    strict_half = least_share("strict-append", 0.5 * strict_cost)
+    from_on = lambda share: "at none" if share is None else f"from {share} % idle on"
+    hides_all = caveat is not None and caveat <= shares[1]
+    study.row("Caveat-Scriptor hides all cleaning", from_on(caveat), agrees=hides_all, first=shares[1], costs=caveat_cost)
+    needs_much = strict_half is None or strict_half >= 75
+    study.row("strict-append hides much cleaning", from_on(strict_half), agrees=needs_much, costs=strict_cost)
+    # No share is more than 100 %.
+    strict_least, caveat_least = (100 if share is None else share for share in (strict, caveat))
+    if caveat_least < strict_least:
+        better = "Caveat-Scriptor"
+    elif strict is None:
+        better = "neither"
+    else:
+        better = "both alike" if strict == caveat else "strict-append"
+    item = "which model hides all cleaning with less idle time"
+    study.row(item, better, agrees=caveat_least < strict_least, strict=from_on(strict))
 
     def draw(figure: Any) -> None:
         ax = figure.subplots()
         for model in MODELS:
-            ax.plot(shares, [delay(model, share) for share in shares], "o-", label=model)
+            ax.plot(shares, [delay_percent(model, share) for share in shares], "o-", label=model)
         ax.set(xlabel="idle time (% of all time)", ylabel="time that cleaning delays (% of the programs')")
         ax.legend()
 
@@ -405,5 +398,5 @@ def idle(study: Study) -> None:
 
 
 def study(study: Study) -> None:
-    for part in (row_by_row, distributions, courses, mounted, running_out, idle):
+    for part in (row_by_row, distributions, figures4and5, mounted, running_out, idle):
         part(study)
