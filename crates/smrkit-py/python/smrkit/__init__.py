@@ -1,8 +1,8 @@
 """Simulate and check shingled (SMR) disks.
 
-:func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several;
-:func:`advise` says what would help, and :func:`fleet` what many drives lose. Options have the names of the command's, and outcomes are mappings with the keys of its
-``outcome.json``.
+:func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several.
+:func:`advise` says whether a drive will do and what would help, and :func:`fleet` how often many drives lose data.
+Options have the names of the command's. Outcomes are mappings with the keys of its ``outcome.json``.
 """
 
 from smrkit import trace

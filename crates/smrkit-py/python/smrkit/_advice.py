@@ -46,7 +46,7 @@ class Advice(Recorded):
     def __init__(self, native: _native.Advice) -> None:
         self._native = native
 
-    def _written(self) -> str:
+    def _json(self) -> str:
         return self._native.json()
 
     def __repr__(self) -> str:
@@ -70,15 +70,15 @@ class Advice(Recorded):
 
 
 def advise(*, requests: Any = None, progress: Progress = False, **options: Unpack[AdviseOptions]) -> Advice:
-    """Says whether a drive or an array will do, how long or how fast, why, and which changes would help, each shown by a run.
+    """Says whether a drive or an array will do for a load and why, and tries by a run each change that could help.
 
     Parameters
     ----------
     requests, progress
         As for :func:`smrkit.run`.
     **options
-        The options of ``smrkit advise``, by their names (:class:`smrkit.AdviseOptions`), with ``use`` for ``--for``: one drive or
-        array, and one layer (as it is sold, unless given).
+        The options of ``smrkit advise``, by their names (:class:`smrkit.AdviseOptions`). ``use`` is its ``--for``. There is one drive
+        or array, and one layer (by default, as the drive is sold).
 
     Returns
     -------
@@ -102,5 +102,5 @@ def advise(*, requests: Any = None, progress: Progress = False, **options: Unpac
     No: this load takes ...
     """
     table = None if requests is None else _native.Requests(requests)
-    with bar(progress) as said:
-        return Advice(_native.advise(pairs(options), table, said))
+    with bar(progress) as on_progress:
+        return Advice(_native.advise(pairs(options), table, on_progress))

@@ -7,7 +7,7 @@ from smrkit import _native
 
 
 def layers(name: str | None = None) -> Any:
-    """The layers with their parameters, or the one of this name.
+    """Lists the layers with their parameters, or describes the layer ``name``.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def layers(name: str | None = None) -> Any:
 
 
 def drives(name: str | None = None) -> Any:
-    """The drives that come with smrkit, or all about one, by its name or the path of its file.
+    """Lists the drives that come with smrkit, or describes a drive in full, by its name or the path of its file.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def drives(name: str | None = None) -> Any:
 
 
 def drive_file(name: str) -> str:
-    """The file of a drive that comes with smrkit, to make another drive of it.
+    """Returns the text of the file of a drive that comes with smrkit, as a start for a drive of your own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command ``smrkit``, which the native module has."""
+"""The command ``smrkit``, which is part of the native module."""
 
 import os
 import signal
@@ -9,10 +9,11 @@ from smrkit import _native
 
 
 def main() -> NoReturn:
-    """Executes the command line of this process, and ends it."""
-    # As for a program of its own: Python would only note an interrupt, for code of its own to see. One that is ignored stays so.
+    """Executes the command line of this process, and ends the process."""
+    # Python's handler only sets a flag for Python code to see, and none runs from here on. An ignored interrupt stays ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Studies run on the Python that brought the command. A helper of mount(8) is a link to it.
+    # The command runs studies with this Python.
     os.environ.setdefault("SMRKIT_PYTHON", sys.executable)
+    # mount(8) calls a helper that is a link to the command, so the link is resolved.
     _native.command(sys.argv, os.path.realpath(sys.argv[0]))

@@ -15,11 +15,11 @@ from typing import Any
 from smrkit._errors import Error
 
 DETACH_SECONDS = 5.0
-"""Time that users of an attached drive may take to release it (assumption)."""
+"""How long detaching is retried while an attached drive is in use (assumption)."""
 
 
 class Drive:
-    """A drive that is served while it is used as a context; its image is temporary.
+    """A context manager that serves a simulated drive from a temporary image.
 
     >>> with smrkit.drive("st5000as0011", capacity="64GB", state="nearly-full") as d:  # doctest: +SKIP
     ...     subprocess.run(["qemu-img", "info", d.uri], check=True)
@@ -28,7 +28,7 @@ class Drive:
     """
 
     path: Path
-    """The image; with ``attach`` the loop device, or without root the file, that stands for the drive."""
+    """The image; with ``attach``, the loop device of the drive, or its file if there is no root."""
 
     def __init__(self, create: list[str], serve: list[str], attach: bool, log: Path | None) -> None:
         self._create, self._serve, self._attach = create, serve, attach
@@ -38,7 +38,7 @@ class Drive:
 
     @property
     def uri(self) -> str:
-        """Address of the drive, as NBD clients take it."""
+        """The drive's address for NBD clients."""
         if self._attach:
             raise Error("an attached drive has no address: use its path, or leave out attach")
         return self._uri
@@ -52,7 +52,7 @@ class Drive:
                 self.path = Path(_smrkit("attach", str(self._image), *self._serve).strip())
                 self._process = int(self.stats["process"])
             else:
-                self._start()
+                self._start_server()
         except BaseException:
             if self._attach:
                 subprocess.run([_command(), "detach", str(self._image)], capture_output=True)
@@ -60,25 +60,26 @@ class Drive:
             raise
         return self
 
-    def _start(self) -> None:
+    def _start_server(self) -> None:
         words = [_command(), "serve", str(self._image), "--listen", f"unix:{self._folder / 's'}", *self._serve]
         self._errors = tempfile.TemporaryFile("w+")
         self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         assert self._server.stdout is not None
         self._uri = self._server.stdout.readline().strip()
         self.path = self._image
+        # A server that could not start has ended without printing its address.
         if not self._uri:
-            raise Error(self._end(self._server))
+            raise Error(self._wait_for_end(self._server))
 
-    def _end(self, server: "subprocess.Popen[str]") -> str:
-        """Waits for the end of the server, and returns its error output."""
+    def _wait_for_end(self, server: "subprocess.Popen[str]") -> str:
+        """Waits until the server has ended, and returns its error output."""
         server.wait()
         if server.stdout is not None:
             server.stdout.close()
         self._errors.seek(0)
-        said = self._errors.read().strip()
+        errors = self._errors.read().strip()
         self._errors.close()
-        return said
+        return errors
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,18 +87,18 @@ class Drive:
         if self._server is None:
             problem = self._detach()
         else:
-            died = self._server.poll()
+            early_exit_code = self._server.poll()
             self._server.send_signal(signal.SIGTERM)
-            said = self._end(self._server)
-            problem = "" if died is None else f"the drive's server ended early ({died}): {said}"
+            errors = self._wait_for_end(self._server)
+            problem = "" if early_exit_code is None else f"the drive's server ended early ({early_exit_code}): {errors}"
         shutil.rmtree(self._folder, ignore_errors=True)
         if problem:
             raise Error(problem) from error
 
     def _detach(self) -> str:
-        """Detaches the device, and retries while it is in use. Returns the problem, if the server had ended early."""
+        """Detaches the device, and retries while it is in use. Returns a message if the server had ended early, else an empty text."""
         problem = "" if Path(f"/proc/{self._process}").exists() else "the drive's server ended early"
-        until = time.monotonic() + DETACH_SECONDS
+        deadline = time.monotonic() + DETACH_SECONDS
         while True:
             try:
                 _smrkit("detach", str(self._image))
@@ -105,7 +106,7 @@ class Drive:
             except Error as refused:
                 if problem:
                     return problem
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise Error(
                         f"{refused}; then run smrkit detach {self._image}, and remove {self._folder}"
                     ) from refused
@@ -117,7 +118,7 @@ class Drive:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What the drive has done so far, as ``smrkit top --json`` tells it."""
+        """The drive's counters so far, as ``smrkit top --json`` prints them."""
         stats: dict[str, Any] = json.loads(_smrkit("top", "--json", str(self._image)))
         return stats
 
@@ -135,10 +136,10 @@ def drive(
     log: str | os.PathLike[str] | None = None,
     attach: bool = False,
 ) -> Drive:
-    """A drive to be served while it is used as a context: ``with smrkit.drive("st5000as0011", capacity="64GB") as d``.
+    """Returns a drive that is served in a ``with`` block: ``with smrkit.drive("st5000as0011", capacity="64GB") as d``.
 
-    Options are those of ``smrkit create`` and ``smrkit serve``; `parameters` are ``LAYER.KEY=VALUE``. With `attach` it is a loop device, or a
-    file without root, in place of an NBD server. The command is ``smrkit`` on the path, or what ``$SMRKIT`` names.
+    Options are those of ``smrkit create`` and ``smrkit serve``; `parameters` are ``LAYER.KEY=VALUE``. With `attach`, the drive is a loop device (or,
+    without root, a file) instead of an NBD server. The command is ``smrkit`` on the path, or the program that ``$SMRKIT`` names.
     """
     named = {"--drive": name, "--layer": layer, "--array": array, "--capacity": capacity, "--state": state}
     create = [word for option, value in named.items() if value is not None for word in (option, os.fspath(value))]
@@ -157,7 +158,8 @@ def _command() -> str:
 
 
 def _smrkit(*words: str) -> str:
-    ran = subprocess.run([_command(), *words], capture_output=True, text=True)
-    if ran.returncode != 0:
-        raise Error(ran.stderr.strip())
-    return ran.stdout
+    """Runs the command, and returns its output."""
+    done = subprocess.run([_command(), *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Error(done.stderr.strip())
+    return done.stdout

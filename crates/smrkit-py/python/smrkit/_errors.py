@@ -2,7 +2,7 @@
 
 
 class Error(Exception):
-    """Anything that smrkit refuses or fails at; the message states the remedy."""
+    """The base of all exceptions of smrkit. The message says what to do."""
 
 
 class UsageError(Error, ValueError):

@@ -1,4 +1,4 @@
-"""Tasks of a sweep, handed to threads, processes or a cluster in groups worth a second or two."""
+"""Distributes the tasks of a sweep to processes or a cluster, in groups of a second or two of work."""
 
 import math
 import time
@@ -13,14 +13,15 @@ from typing import Any
 from smrkit import _native
 from smrkit._errors import UsageError
 
-#: Seconds of work in a group: long compared with a scheduler's own time for a task, and short to repeat.
+#: Seconds of work in a group: long compared with a scheduler's overhead for a task, but quickly repeated if a worker is lost.
 _GROUP_S = 1.5
 
 
 def compute(tasks: Sequence[str], store: str) -> float:
-    """Computes tasks in this process, and returns the seconds taken. Results go to the store at once, so that a lost worker loses none.
+    """Computes tasks in this process, and returns the seconds that they took.
 
-    A task that fails stops no other; the first error is raised at the end, with the others as notes.
+    Each result goes to the store at once, so that a lost worker loses no completed task. A failed task does not stop the others: the first
+    error is raised at the end, with the others as notes.
     """
     begun, failures = time.monotonic(), list[Exception]()
     for task in tasks:
@@ -40,22 +41,24 @@ def raise_all(failures: Sequence[Exception]) -> None:
         raise failures[0]
 
 
-class _Threads:
-    """The number of a cluster's threads. The scheduler is asked at most once a second: workers come and go, but an answer takes time."""
+class _ClusterThreads:
+    """The number of a cluster's threads, which changes as workers come and go. The scheduler is asked at most once a second, as this takes time."""
 
     def __init__(self, client: Any) -> None:
-        self._client, self._known, self._until = client, 1, 0.0
+        self._client, self._threads, self._asks_again_at = client, 1, 0.0
 
     def __call__(self) -> int:
-        if time.monotonic() >= self._until:
-            self._known, self._until = max(1, sum(self._client.nthreads().values())), time.monotonic() + 1
-        return self._known
+        if time.monotonic() >= self._asks_again_at:
+            self._threads, self._asks_again_at = max(1, sum(self._client.nthreads().values())), time.monotonic() + 1
+        return self._threads
 
 
 @contextmanager
 def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
-    """Opens ``executor``, and yields it with a function for its number of slots. It is ``"processes"``, the address of a Dask
-    scheduler, a client of Dask, or any executor of ``concurrent.futures``."""
+    """Opens an executor, and yields it with a function for its number of slots.
+
+    ``executor`` is ``"processes"``, the address of a Dask scheduler, a client of Dask, or any executor of ``concurrent.futures``.
+    """
     if executor == "processes":
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             yield pool, lambda: int(getattr(pool, "_max_workers", 1))
@@ -69,7 +72,7 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
         with client, opened(client) as both:
             yield both
     elif hasattr(executor, "get_executor"):
-        yield executor.get_executor(pure=False), _Threads(executor)
+        yield executor.get_executor(pure=False), _ClusterThreads(executor)
     elif isinstance(executor, Executor):
         yield executor, lambda: int(getattr(executor, "_max_workers", 1))
     else:
@@ -77,15 +80,15 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
 
 
 def gather(
-    pool: Executor, compute: Callable[[str], str], work: Sequence[str], what: str, said: Callable[[float, str], object] | None
+    pool: Executor, compute: Callable[[str], str], work: Sequence[str], what: str, on_progress: Callable[[float, str], object] | None
 ) -> list[str]:
-    """What ``compute`` finds of each piece of work elsewhere, in the order of the work. The first error ends the others."""
-    futures = [pool.submit(compute, one) for one in work]
+    """Runs ``compute`` on each piece of work in the pool. Returns the results in the order of the work; the first error cancels the rest."""
+    futures = [pool.submit(compute, piece) for piece in work]
     try:
         for done, future in enumerate(as_completed(futures), 1):
             future.result()
-            if said:
-                said(done / len(futures), what)
+            if on_progress:
+                on_progress(done / len(futures), what)
         return [future.result() for future in futures]
     finally:
         for future in futures:
@@ -93,34 +96,39 @@ def gather(
 
 
 def distribute(
-    missing: Sequence[tuple[str, int]], store: str, executor: Any, said: Callable[[float, str], object] | None
+    missing: Sequence[tuple[str, int]], store: str, executor: Any, on_progress: Callable[[float, str], object] | None
 ) -> None:
-    """Computes tasks, each with its number of runs, by an executor; returns when all have ended, and raises their errors then."""
+    """Computes tasks, each given with its number of runs, on an executor. Waits for all tasks, then raises their errors."""
     with opened(executor) as (pool, slots):
-        waiting, flying = deque(missing), dict[Future[float], int]()
-        runs, done, seconds = sum(count for _, count in missing), 0, 0.0
+        # Each future in flight with the number of its group's runs.
+        waiting, in_flight = deque(missing), dict[Future[float], int]()
+        all_runs, done_runs, seconds = sum(runs for _, runs in missing), 0, 0.0
         failures = list[Exception]()
         try:
-            while waiting or flying:
-                # Two groups for each slot, so that none is ever idle. The first groups are single tasks, to measure how long one takes.
-                while waiting and len(flying) < 2 * slots():
-                    wanted = max(1.0, _GROUP_S * done / seconds) if seconds else 1.0
-                    group = [waiting.popleft()]
-                    while waiting and sum(count for _, count in group) < min(wanted, math.ceil(runs / slots() / 4)):
-                        group.append(waiting.popleft())
-                    count = sum(count for _, count in group)
-                    flying[pool.submit(compute, [task for task, _ in group], store)] = count
-                for future in wait(flying, return_when=FIRST_COMPLETED).done:
-                    done += flying.pop(future)
+            while waiting or in_flight:
+                # Two groups for each slot, so that no slot is ever idle.
+                while waiting and len(in_flight) < 2 * slots():
+                    # The first groups are single tasks, which measure how long a run takes. No group is more than a quarter of a slot's share.
+                    wanted = max(1.0, _GROUP_S * done_runs / seconds) if seconds else 1.0
+                    most = min(wanted, math.ceil(all_runs / slots() / 4))
+                    task, group_runs = waiting.popleft()
+                    group = [task]
+                    while waiting and group_runs < most:
+                        task, runs = waiting.popleft()
+                        group.append(task)
+                        group_runs += runs
+                    in_flight[pool.submit(compute, group, store)] = group_runs
+                for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
+                    done_runs += in_flight.pop(future)
                     try:
                         seconds += future.result()
                     except BrokenExecutor:
                         raise
                     except Exception as failure:
                         failures.append(failure)
-                if said:
-                    said(done / runs, "sweeping")
+                if on_progress:
+                    on_progress(done_runs / all_runs, "sweeping")
         finally:
-            for future in flying:
+            for future in in_flight:
                 future.cancel()
         raise_all(failures)

@@ -1,4 +1,4 @@
-"""Fleets: how long many drives take to be repaired, and what they lose."""
+"""Fleets: how long the repair of a drive takes, and how often data is lost."""
 
 from typing import Any, Unpack
 
@@ -12,7 +12,7 @@ from smrkit._run import Progress, bar
 class Fleet(Recorded):
     """The answer of :func:`fleet`: a mapping with the keys of the command's ``--json``, which are attributes too.
 
-    ``print`` shows its sentences and its table; ``docs/how-to/fleet.md`` says what they rest on.
+    ``print`` shows its sentences and its table; ``docs/how-to/fleet.md`` has the assumptions.
     """
 
     schema: int
@@ -22,7 +22,7 @@ class Fleet(Recorded):
     def __init__(self, native: _native.Fleet) -> None:
         self._native = native
 
-    def _written(self) -> str:
+    def _json(self) -> str:
         return self._native.json()
 
     def __repr__(self) -> str:
@@ -40,12 +40,12 @@ class Fleet(Recorded):
 
 
 def fleet(*, executor: Any = "threads", progress: Progress = False, **options: Unpack[FleetOptions]) -> Fleet:
-    """Simulates the repair of one drive among many, and how often they lose data.
+    """Simulates the repair of a drive among many, and how often the fleet loses data.
 
     Parameters
     ----------
     executor
-        What runs the drives and simulates their failures, as for :func:`smrkit.sweep`: the answer is the same to the last bit.
+        Where drives are run and their failures simulated, as for :func:`smrkit.sweep`. The answer does not depend on it.
     progress
         As for :func:`smrkit.run`.
     **options
@@ -71,8 +71,8 @@ def fleet(*, executor: Any = "threads", progress: Progress = False, **options: U
     Loss: any data is lost with a probability of ...
     """
     asked = pairs(options)
-    with bar(progress) as said:
+    with bar(progress) as on_progress:
         if executor in (None, "threads"):
-            return Fleet(_native.fleet(asked, said))
+            return Fleet(_native.fleet(asked, on_progress))
         with opened(executor) as (pool, _):
-            return Fleet(_native.fleet_by(asked, lambda work, what: gather(pool, _native.fleet_work, work, what, said)))
+            return Fleet(_native.fleet_by(asked, lambda work, what: gather(pool, _native.fleet_work, work, what, on_progress)))

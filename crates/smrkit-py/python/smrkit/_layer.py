@@ -1,4 +1,4 @@
-"""Layers of one's own, on the simulator's checked disk."""
+"""Layers written in Python, on the simulator's checked disk."""
 
 import inspect
 from collections.abc import Iterator
@@ -7,57 +7,62 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, get_
 from smrkit import _native
 from smrkit._code import hash_of
 
-#: Who asked for an access of the platters: amplification follows from it.
+#: Why the platters are accessed. Amplification is computed from it.
 Cause: TypeAlias = Literal["host", "destage", "clean", "map"]
 
 
 class Disk(Protocol):
-    """The only way to the platters: every access is checked against the shingling law, charged and counted.
+    """The disk. Every access of the platters is checked against the shingling law, takes its time, and is counted.
 
-    It is lent for one call of a layer's method.
+    A disk can be used only during the call of the layer's method that it was passed to.
     """
 
     @property
     def now_ns(self) -> int:
-        """The time."""
+        """The simulated time."""
         ...
 
     def read(self, pba: int, sectors: int, out: _native.Buffer, at: int, cause: Cause) -> None:
-        """Reads sectors into a buffer, its sector ``at`` on."""
+        """Reads sectors into a buffer, from the buffer's sector ``at`` on."""
         ...
 
     def write(self, pba: int, sectors: int, data: _native.Buffer, at: int, cause: Cause) -> None:
-        """Writes sectors from a buffer, its sector ``at`` on; destroys neighbours as the shingling law says."""
+        """Writes sectors from a buffer, from the buffer's sector ``at`` on. Destroys neighbours as the shingling law says."""
         ...
 
     def buffer(self, sectors: int) -> _native.Buffer:
-        """A buffer with room for sectors; ``put(at, source, first, count)`` lays sectors of another over its own.
+        """Returns an empty buffer for this many sectors.
 
-        Sectors outside a buffer are an IndexError.
+        Its ``put(at, source, first, count)`` copies sectors from another buffer. Sectors outside a buffer raise an IndexError.
         """
         ...
 
     def flush(self) -> None:
-        """Makes all writes durable, by emptying the drive's write cache to the platters."""
+        """Makes all writes durable: writes the drive's write cache to the platters."""
         ...
 
 
 class Layer:
     """A translation layer: derive from it, set ``host_sectors``, and :func:`register` it.
 
-    Arguments of ``__init__`` behind the drive are the layer's parameters: ``def __init__(self, drive, spare=5.0, policy: Literal["fifo",
-    "greedy"] = "fifo")`` is run as ``set={"mine.spare": [5, 10]}``. Each has a default, which is a bool, a number from 0 on, or a word.
+    Arguments of ``__init__`` after the drive are the layer's parameters. A layer ``mine`` with ``def __init__(self, drive, spare=5.0,
+    policy: Literal["fifo", "greedy"] = "fifo")`` is run with ``set={"mine.spare": [5, 10]}``. Each parameter has a default: a bool, a
+    number that is not negative, or a word.
 
-    Methods of your own may be added:
+    These methods are optional:
 
-    - ``step(disk, must)`` does one stage of cleaning and tells whether there was any; ``must`` is false for what merely helps, in idle time
-    - ``discard(disk, lba, sectors)`` drops data; ``flush(disk)`` writes what only memory holds, and ends with ``disk.flush()``
-    - ``gauges()`` is a dict for the timeline: ``cache_fill``, from 0 to 1, and others, where a float is a share, an int a count, or bytes if the
-      name ends in ``_bytes``. ``reset_stats()`` begins counting anew, after a warm-up
-    - ``check()`` raises where the layer's books are wrong; ``power_cut()`` forgets what is in volatile memory
+    - ``step(disk, must)`` does one step of cleaning and returns whether there was any. ``must`` is false in idle time, for cleaning that
+      helps but is not due
+    - ``discard(disk, lba, sectors)`` drops data
+    - ``flush(disk)`` writes data that is only in memory, and ends with ``disk.flush()``
+    - ``gauges()`` returns a dict for the timeline: ``cache_fill``, from 0 to 1, and others, where a float is a share, and an int is a count,
+      or bytes if the name ends in ``_bytes``
+    - ``reset_stats()`` resets the counters, after a warm-up
+    - ``check()`` raises an exception if the layer's state is inconsistent
+    - ``power_cut()`` drops the contents of volatile memory
     - ``state()`` and ``restore(state)`` save the layer's state as bytes, for ``save_state`` and ``from_state``
 
-    Set ``keeps_acknowledged = True`` if nothing that was acknowledged is lost in a power cut. A layer runs on the thread that called.
+    Set ``keeps_acknowledged = True`` if a power cut loses no acknowledged data. A layer runs on the thread that called :func:`run`.
 
     Examples
     --------
@@ -101,22 +106,23 @@ class Layer:
 
     #: Sectors offered to the host.
     host_sectors: int
-    #: Those of a persistent cache, beside them.
+    #: Sectors of a persistent cache.
     cache_sectors: int = 0
-    #: Those of spare and scratch space; what is left of the drive counts as guards.
+    #: Sectors of spare and scratch space. The rest of the drive counts as guards.
     spare_sectors: int = 0
-    #: Bytes of memory that the maps take; a property may count them.
+    #: Memory of the maps. It may be a property.
     map_bytes: int = 0
-    #: Nanoseconds without a command after which ``step(disk, False)`` is called; ``None`` if idle time is left unused.
+    #: Time without a command after which ``step(disk, False)`` is called; ``None`` if the layer does not use idle time.
     idle_delay_ns: int | None = None
 
     def __init__(self, drive: _native.Geometry) -> None:
         """Makes the layer for an empty drive.
 
-        ``drive.sectors`` and ``drive.tracks`` are its size. ``track_start``, ``track_sectors`` and ``track_of`` tell of one track,
-        ``track_starts()`` is an array of where all begin, with the end of the last. ``zones`` are the recording zones, and ``interference``
-        is the law by which a write destroys others: ``guard_tracks`` or ``guard_sectors`` keep two regions apart, and
-        ``destroyed(pba, sectors)`` is what a write destroys.
+        - ``drive.sectors`` and ``drive.tracks`` are its size, ``drive.zones`` its recording zones
+        - ``drive.track_start(track)``, ``track_sectors(track)`` and ``track_of(pba)`` describe a track; ``track_starts()`` is an array of the
+          first sectors of all tracks, and the end of the last one
+        - ``drive.interference`` is the shingling law, and ``destroyed(pba, sectors)`` lists the sectors that a write destroys
+        - ``drive.guard_tracks`` or ``guard_sectors`` between two regions keep writes to one from destroying the other
         """
         self.host_sectors = drive.sectors
 
@@ -129,40 +135,46 @@ class Layer:
         raise NotImplementedError
 
     def home(self, lba: int) -> int:
-        """Where an LBA lies on a disk that was written once, in order; ascending."""
+        """The PBA of an LBA on a disk that was written once, in order. A larger LBA must have a larger PBA."""
         return lba
 
     def locate(self, lba: int) -> int:
-        """Where an LBA lies now; its home, unless the layer moves data."""
+        """The PBA that holds an LBA now. It is the LBA's home unless the layer moves data."""
         return self.home(lba)
 
     def stats(self) -> dict[str, int]:
-        """Counters of the layer's own, for ``layer_stats``."""
+        """The layer's own counters, for ``layer_stats``."""
         return {}
 
 
 def register(name: str, layer: type[Layer], summary: str | None = None, *, version: str | None = None) -> None:
-    """Registers a layer: from then on, in this process, its name can be used wherever a layer is named.
+    """Registers a layer: from now on this process can use its name wherever a layer is named.
 
-    A second layer of the same name takes the place of the first, as when a notebook's cell is run again.
+    A second layer of the same name replaces the first, as when a notebook's cell is run again.
 
     Parameters
     ----------
+    name
+        The layer's name.
+    layer
+        Its class.
+    summary
+        A line about it; by default the first line of the class's docstring.
     version
-        What tells the layer's code from other versions of it: :func:`smrkit.sweep` keeps results under it. Without it that is a hash, taken
-        anew as a sweep begins, of the source of the class, its bases, and the functions, classes and modules of yours that they name, and of
-        the values of the names that they use, such as dicts, arrays and data classes. Give one where the source can't be read (classes made
-        by ``exec`` or at the Python prompt, compiled modules), where a value can't be pickled, or where files that the layer reads decide.
+        Identifies this version of the layer's code: :func:`smrkit.sweep` finds results by it. By default it is a hash, computed anew when a sweep
+        begins. It covers the source of the class, its bases, and your functions, classes and modules that they name, and the values of the
+        names that they use, such as dicts, arrays and data classes. Give a version if the source can't be read (classes made by ``exec`` or at
+        the Python prompt, compiled modules), if a value can't be pickled, or if the layer depends on files that it reads.
     """
     text = summary or next(iter((layer.__doc__ or "A layer of one's own.").strip().splitlines()))
-    told = _Registered(text, layer, version or hash_of(layer))
-    told.register(name)
-    _REGISTERED.pop(name, None)
+    registration = _Registration(text, layer, version or hash_of(layer))
+    registration.register(name)
+    _WITHOUT_VERSION.pop(name, None)
     if version is None:
-        _REGISTERED[name] = told
+        _WITHOUT_VERSION[name] = registration
 
 
-class _Registered(NamedTuple):
+class _Registration(NamedTuple):
     summary: str
     layer: type[Layer]
     code: str | None
@@ -171,23 +183,24 @@ class _Registered(NamedTuple):
         _native.register(name, self.summary, self.layer, self.code, list(_parameters(self.layer)))
 
 
-#: Layers that are registered without a version.
-_REGISTERED: dict[str, _Registered] = {}
+#: Layers that were registered without a version.
+_WITHOUT_VERSION: dict[str, _Registration] = {}
 
 
 def hash_again() -> None:
-    """Notes the code of layers that were registered without a version as it is now: values that it uses may have changed."""
-    for name, told in list(_REGISTERED.items()):
-        if (code := hash_of(told.layer)) != told.code:
-            _REGISTERED[name] = told._replace(code=code)
-            _REGISTERED[name].register(name)
+    """Registers layers without a version again if their hash is another one now, because values that they use have changed."""
+    for name, registration in list(_WITHOUT_VERSION.items()):
+        if (code := hash_of(registration.layer)) != registration.code:
+            _WITHOUT_VERSION[name] = registration._replace(code=code)
+            _WITHOUT_VERSION[name].register(name)
 
 
 def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
-    """The layer's parameters: the arguments of its class after the drive, with their defaults and possible words."""
+    """Lists the arguments of a layer's class after the drive, each with its default and the words that it takes."""
     try:
         signature = inspect.signature(layer, eval_str=True)
     except NameError:
+        # An annotation in quotes names something that exists for type checkers only.
         signature = inspect.signature(layer)
     for argument in list(signature.parameters.values())[1:]:
         if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):

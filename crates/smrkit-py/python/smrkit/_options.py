@@ -1,4 +1,4 @@
-"""Arguments as the options of the command: the same names, read by the same parser."""
+"""Converts arguments to the options of the command, which has the same names and reads them with the same parser."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -38,23 +38,23 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Iterable) or hasattr(value, "__fspath__"):
         return [value]
     return list(value)
 
 
 def pairs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The options as names and texts, without those that are ``None``."""
-    made: list[tuple[str, str]] = []
+    """Converts options to names and texts. Options that are ``None`` are left out."""
+    converted: list[tuple[str, str]] = []
     for name, value in options.items():
         if value is None:
             continue
         if name == "set":
-            settings = ((key, _several(values)) for key, values in value.items())
-            made += [(name, f"{key}={','.join(map(text, values))}") for key, values in settings]
+            converted += [(name, f"{key}={','.join(map(text, _as_list(values)))}") for key, values in value.items()]
         elif name == "layer":
-            made.append((name, ",".join(map(text, _several(value)))))
+            converted.append((name, ",".join(map(text, _as_list(value)))))
         else:
-            made += [(name, text(one)) for one in _several(value)]
-    return made
+            # The option is given several times.
+            converted += [(name, text(each)) for each in _as_list(value)]
+    return converted

@@ -6,33 +6,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from smrkit import _native
-from smrkit._plot import courses
+from smrkit._plot import draw_timelines
 from smrkit._record import Record, Recorded
 from smrkit._table import Table, library
 
 
-#: Outcomes of which a notebook shows charts, at most.
-_CHARTED = 12
+#: The most outcomes for which a notebook shows charts.
+_MOST_CHARTED = 12
 
 
-class _Shown:
-    """The common part of one outcome and several: text, pages and tables."""
+class _Presented:
+    """Texts, pages and tables, which one outcome and several have in common."""
 
     @property
-    def _shown(self) -> _native.Outcomes:
-        """The native outcomes that are shown."""
+    def _presented(self) -> _native.Outcomes:
+        """The native outcomes to present."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return self._shown.text()
+        return self._presented.text()
 
     def _page(self) -> str:
-        return self._shown.page()
+        return self._presented.page()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """The tables; in a notebook the page with its charts, in a frame of its own, since it brings a script and a style."""
+        """The tables; in a notebook the page with its charts. The page has a script and a style, so it is in a frame of its own."""
         text, page = self._notebook()
-        # Pages quote with double quotes: escaped too, they would make a notebook a quarter larger.
+        # The attribute is in single quotes, because pages have many double quotes, which would make a notebook a quarter larger if escaped.
         page = page.replace("&", "&amp;").replace("'", "&#39;")
         return {"text/plain": text, "text/html": f"<iframe srcdoc='{page}' width='100%' height='700'></iframe>"}
 
@@ -42,7 +42,7 @@ class _Shown:
 
     def json(self, *, detail: str = "full") -> str:
         """The result file, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
-        return self._shown.json(detail == "summary")
+        return self._presented.json(detail == "summary")
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page that ``smrkit run --report`` writes."""
@@ -50,25 +50,26 @@ class _Shown:
             file.write(self._page())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row a run."""
+        """One flat row for each run."""
         raise NotImplementedError
 
     def to_polars(self) -> Any:
-        """One row a run, as a ``polars.DataFrame``."""
+        """A ``polars.DataFrame`` with one row for each run."""
         return library("polars").DataFrame(self.rows(), infer_schema_length=None)
 
     def to_pandas(self) -> Any:
-        """One row a run, as a ``pandas.DataFrame``."""
+        """A ``pandas.DataFrame`` with one row for each run."""
         return library("pandas").DataFrame(self.rows())
 
     def to_arrow(self) -> Any:
-        """One row a run, as a ``pyarrow.Table``."""
+        """A ``pyarrow.Table`` with one row for each run."""
+        # A key that only some rows have is null in the others.
         keys = dict.fromkeys(key for row in self.rows() for key in row)
         return library("pyarrow").Table.from_pylist([{key: row.get(key) for key in keys} for row in self.rows()])
 
 
-class Outcome(_Shown, Recorded):
-    """What a run gave: a mapping with the keys of ``outcome.json``, which are attributes too.
+class Outcome(_Presented, Recorded):
+    """The result of a run: a mapping with the keys of ``outcome.json``, which are attributes too.
 
     ``docs/reference/outcome.md`` explains every key.
 
@@ -215,9 +216,9 @@ class Outcome(_Shown, Recorded):
     rebuild: Record
     # End of the columns.
 
-    #: Latency and times of each request, where ``latencies=True`` asked for them.
+    #: Latency and times of each request, with ``latencies=True``.
     latencies: Table | None
-    #: Each physical access, where ``accesses=True`` asked for them.
+    #: Each physical access, with ``accesses=True``.
     accesses: Table | None
 
     def __init__(
@@ -228,39 +229,39 @@ class Outcome(_Shown, Recorded):
         self.latencies = latencies
         self.accesses = accesses
 
-    def _written(self) -> str:
+    def _json(self) -> str:
         return self._native.record(self._at)
 
     def __repr__(self) -> str:
         return f"<Outcome of {self.layer} on {self.array or self.drive}: {self.requests} requests>"
 
     @property
-    def _shown(self) -> _native.Outcomes:
+    def _presented(self) -> _native.Outcomes:
         return self._native.only(self._at)
 
     def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
-        """Draws the course of the run with matplotlib: a key of ``timeline``; the axes are returned."""
-        return courses([self], key, ax)
+        """Draws a key of ``timeline`` over time with matplotlib. Returns the axes."""
+        return draw_timelines([self], key, ax)
 
     def row(self) -> dict[str, Any]:
-        """The outcome as one flat row: numbers and texts by their dotted keys; lists and distributions are left out."""
-        return dict(_flat(json.loads(self._written()), ""))
+        """The outcome as one flat row: numbers and texts by dotted keys, without lists and distributions."""
+        return dict(_flat(json.loads(self._json()), ""))
 
     def rows(self) -> list[dict[str, Any]]:
-        """The row alone, as :meth:`Outcomes.rows` has one a run."""
+        """A list of the one row, as :meth:`Outcomes.rows` has one for each run."""
         return [self.row()]
 
 
-def _flat(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+def _flat(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in record.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         elif not isinstance(value, list):
-            yield before + key, value
+            yield prefix + key, value
 
 
-class Outcomes(_Shown, Sequence[Outcome]):
-    """Outcomes side by side, as a comparison gives them.
+class Outcomes(_Presented, Sequence[Outcome]):
+    """The outcomes of several runs, such as those of a comparison.
 
     Examples
     --------
@@ -272,12 +273,13 @@ class Outcomes(_Shown, Sequence[Outcome]):
     [True, True]
     """
 
-    #: What a page calls them.
+    #: The title of a page.
     _name = "runs"
 
     def __init__(self, native: _native.Outcomes) -> None:
         self._native = native
-        self._each: dict[int, Outcome] = {}
+        # Outcomes that were asked for, by their index.
+        self._outcomes: dict[int, Outcome] = {}
 
     def __len__(self) -> int:
         return len(self._native)
@@ -288,31 +290,31 @@ class Outcomes(_Shown, Sequence[Outcome]):
     def __getitem__(self, at: slice) -> list[Outcome]: ...
     def __getitem__(self, at: int | slice) -> Outcome | list[Outcome]:
         if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
+            return [self[index] for index in range(*at.indices(len(self)))]
         at = at + len(self) if at < 0 else at
         if not 0 <= at < len(self):
             raise IndexError(f"there are {len(self)} outcomes")
-        return self._each.setdefault(at, Outcome(self._native, at))
+        return self._outcomes.setdefault(at, Outcome(self._native, at))
 
     def __repr__(self) -> str:
         return f"<{len(self)} outcomes: {', '.join(dict.fromkeys(outcome.layer for outcome in self))}>"
 
     @property
-    def _shown(self) -> _native.Outcomes:
+    def _presented(self) -> _native.Outcomes:
         return self._native
 
     def _notebook(self) -> tuple[str, str]:
-        # Charts of hundreds of runs can't be read, and are megabytes in a notebook: there one table has them all, as of a sweep.
-        if len(self) <= _CHARTED:
+        # Charts of hundreds of runs can't be read, and make a notebook megabytes large. A sweep's table shows them all.
+        if len(self) <= _MOST_CHARTED:
             return super()._notebook()
         return _native.sweep_text(self._native), _native.sweep_page(self._name, self._native)
 
     def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
-        """Draws the courses of the runs with matplotlib, one line each: a key of ``timeline``; the axes are returned."""
-        return courses(self, key, ax)
+        """Draws a key of ``timeline`` over time with matplotlib, with one line for each run. Returns the axes."""
+        return draw_timelines(self, key, ax)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row a run (:meth:`Outcome.row`)."""
+        """One flat row for each run (:meth:`Outcome.row`)."""
         return [outcome.row() for outcome in self]
 
     def intervals(self, *keys: str) -> list[dict[str, Any]]:
@@ -366,9 +368,9 @@ def read(path: str | os.PathLike[str]) -> Outcomes:
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """Merges outcomes of runs with the same system and settings into what one run over all requests would have given.
+    """Merges outcomes of runs with the same system and settings, as if one run had served all their requests.
 
-    Percentiles, counts, sums and maxima are exact; what can't be summed is null.
+    Percentiles, counts, sums and maxima are exact. Values that can't be merged are null.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Records of JSON as mappings whose keys are attributes too."""
+"""JSON objects as mappings whose keys are attributes too."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ class Record(dict[str, Any]):
     """A part of an outcome or of advice: a dict whose keys are attributes too."""
 
     def __dir__(self) -> list[str]:
-        """The names with the record's keys, for completion."""
+        """Attributes and keys, for completion."""
         return [*super().__dir__(), *self]
 
     if not TYPE_CHECKING:
@@ -28,15 +28,15 @@ class Record(dict[str, Any]):
 
 
 class Recorded(Mapping[str, Any]):
-    """A mapping of a native object's record, which is read on first use."""
+    """A mapping with the record of a native object, which is parsed on first use."""
 
-    def _written(self) -> str:
+    def _json(self) -> str:
         """The record as JSON."""
         raise NotImplementedError
 
     @cached_property
     def _record(self) -> Record:
-        record: Record = json.loads(self._written(), object_hook=Record)
+        record: Record = json.loads(self._json(), object_hook=Record)
         return record
 
     def __getitem__(self, key: str) -> Any:
@@ -49,7 +49,7 @@ class Recorded(Mapping[str, Any]):
         return len(self._record)
 
     def __dir__(self) -> list[str]:
-        """The names with the record's keys, for completion."""
+        """Attributes and keys, for completion."""
         return [*super().__dir__(), *self]
 
     def _ipython_key_completions_(self) -> list[str]:

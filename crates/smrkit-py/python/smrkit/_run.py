@@ -12,7 +12,7 @@ from smrkit._options import Options, pairs
 from smrkit._outcome import Outcome, Outcomes
 from smrkit._table import Table
 
-#: Called with the share that is done (0 to 1) and what is being done; ``True`` shows a bar where tqdm is installed.
+#: A function that is called with the share done (0 to 1) and what is being done. ``True`` shows a bar if tqdm is installed.
 Progress: TypeAlias = Callable[[float, str], object] | bool
 
 
@@ -40,19 +40,19 @@ def run(
     latencies, accesses
         Whether to keep a row for each request, or each physical access.
     baseline
-        Whether to run a conventional disk too. Without it the run takes less time, and what it is compared by is ``None``.
+        Whether to run a conventional disk too. Without it the run takes less time, and ``slowdown`` is ``None``.
     until
-        The drive's time at which the run ends, if its requests don't end before.
+        The drive's time at which the run ends, unless its requests end earlier.
     window
-        The length of the timeline's windows; unless given, it doubles as the run grows.
+        The length of the timeline's windows. By default it doubles as the run grows.
     used_sectors
-        How many sectors of each member of the array are used at most.
+        The most sectors that are used of each member of the array.
     save_state
-        A file for the state of drive and layer at the end, which ``from_state`` begins another run with.
+        A file for the final state of drive and layer. Another run can begin with it by ``from_state``.
     progress
         A function that is called with the share done and what is being done, or ``True`` for a bar.
     **options
-        The options of the command, by their names (:class:`smrkit.Options`); ``set`` is a dict of parameters.
+        The options of ``smrkit run``, by their names (:class:`smrkit.Options`); ``set`` is a dict of parameters.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def run(
     >>> len(outcome.latencies)
     2000
     """
-    native, *kept = _compare(
+    native, *rows = _compare(
         requests,
         progress,
         options,
@@ -87,8 +87,7 @@ def run(
         used_sectors=used_sectors,
         save_state=save_state,
     )
-    tables = [None if rows is None else Table(rows) for rows in kept]
-    return Outcome(native, 0, *tables)
+    return Outcome(native, 0, *(None if each is None else Table(each) for each in rows))
 
 
 def compare(*, requests: Any = None, progress: Progress = False, **options: Unpack[Options]) -> Outcomes:
@@ -97,8 +96,8 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     Parameters
     ----------
     requests, progress, **options
-        As for :func:`run`; ``layer`` is a list (unless given, ``in-place`` and ``as-sold``, the layer of the drive's file, or all
-        layers on a drive that is not sold), and lists in ``set`` multiply into runs.
+        As for :func:`run`. ``layer`` is a list; by default ``in-place`` and ``as-sold``, the layer of the drive's file, or all layers
+        on a drive that is not sold. Lists in ``set`` are run in all combinations.
 
     Returns
     -------
@@ -117,7 +116,7 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
 
 
 def nanoseconds(time: timedelta | None) -> int | None:
-    """A time in the simulator's unit."""
+    """A time in nanoseconds, the simulator's unit."""
     return None if time is None else time // timedelta(microseconds=1) * 1000
 
 
@@ -136,20 +135,20 @@ def _compare(
     save_state: str | PathLike[str] | None = None,
 ) -> tuple[_native.Outcomes, _native.Rows | None, _native.Rows | None]:
     table = None if requests is None else _native.Requests(requests)
-    with bar(progress) as said:
+    with bar(progress) as on_progress:
         times = nanoseconds(until), nanoseconds(window)
-        return _native.compare(pairs(options), table, single, latencies, accesses, baseline, *times, used_sectors, save_state, said)
+        return _native.compare(pairs(options), table, single, latencies, accesses, baseline, *times, used_sectors, save_state, on_progress)
 
 
 def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:
-    """A context with the function that is called with the progress of a run."""
+    """A context with the function that is called with the progress of a run, or ``None`` if none is to be called."""
     if progress is True:
         return _Bar()
     return nullcontext(progress or None)
 
 
 class _Bar:
-    """A context with a bar of tqdm, or ``None`` if that is not installed."""
+    """A context with a function that moves a bar of tqdm, or ``None`` if tqdm is not installed."""
 
     _bar: Any = None
 
@@ -158,9 +157,9 @@ class _Bar:
             self._bar = import_module("tqdm.auto").tqdm(total=1.0, bar_format="{desc} {bar} {percentage:3.0f} % {elapsed}")
         except ImportError:
             return None
-        return self._say
+        return self._update
 
-    def _say(self, share: float, what: str) -> None:
+    def _update(self, share: float, what: str) -> None:
         self._bar.set_description_str(what, refresh=False)
         self._bar.update(share - self._bar.n)
 

@@ -86,14 +86,14 @@ def sweep(
     path = None if file is None else os.fspath(file)
     hash_again()
     name = name or ("sweep" if path is None else PurePath(path).stem)
-    with bar(progress) as said:
+    with bar(progress) as on_progress:
         if executor in (None, "threads"):
-            return Swept(*_native.sweep(name, asked, path, os.fspath(store), said))
+            return Swept(*_native.sweep(name, asked, path, os.fspath(store), on_progress))
         plan = _native.SweepPlan(name, asked, path, os.fspath(store))
         missing = plan.missing()
         if missing:
             # Workers may stand in another folder.
-            distribute(missing, os.path.abspath(store), executor, said)
+            distribute(missing, os.path.abspath(store), executor, on_progress)
         plan.end()
         computed = sum(runs for _, runs in missing)
         return Swept(computed, plan.runs() - computed)

@@ -1,4 +1,4 @@
-"""Tables of rows, handed to any library of data frames as Arrow, without a copy."""
+"""Tables that any library of data frames takes as Arrow, without a copy."""
 
 from importlib import import_module
 from typing import Any
@@ -18,8 +18,8 @@ def library(name: str) -> Any:
 class Table:
     """A table in columns: latencies or accesses of a run, or the requests of a trace.
 
-    Whatever takes the Arrow PyCapsule interface takes it as it is: ``polars.DataFrame(table)``, ``pyarrow.table(table)``,
-    DuckDB, and :func:`smrkit.run` itself (``requests=table``).
+    It has the Arrow PyCapsule interface, so that ``polars.DataFrame(table)``, ``pyarrow.table(table)``, DuckDB, and also
+    :func:`smrkit.run` (``requests=table``) take it as it is.
     """
 
     def __init__(self, rows: _native.Rows) -> None:
@@ -49,5 +49,5 @@ class Table:
         return library("polars").DataFrame(self)
 
     def to_pandas(self) -> Any:
-        """The table as a ``pandas.DataFrame``; pyarrow makes it."""
+        """The table as a ``pandas.DataFrame``, converted by pyarrow."""
         return self.to_arrow().to_pandas()

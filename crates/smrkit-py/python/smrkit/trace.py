@@ -1,4 +1,4 @@
-"""Traces: their requests as a table, and their statistics."""
+"""Traces and workloads: their requests as tables, and statistics."""
 
 import json
 import os
@@ -25,8 +25,8 @@ def info(
     >>> smrkit.trace.info("two.csv", format="csv:time=0:us,op=1,offset=2:bytes,size=3:bytes").requests
     2
     """
-    with bar(progress) as said:
-        text = _native.trace_info(os.fspath(path), format, skip_bad_rows, said)
+    with bar(progress) as on_progress:
+        text = _native.trace_info(os.fspath(path), format, skip_bad_rows, on_progress)
     record: Record = json.loads(text, object_hook=Record)
     return record
 
@@ -39,7 +39,7 @@ def read(
     skip_bad_rows: bool = False,
     progress: Progress = False,
 ) -> Table:
-    """The requests of a trace as a run would see them: its volumes laid end to end, or one of them.
+    """Reads the requests of a trace, at the LBAs where a run would issue them: all volumes laid end to end, or one volume.
 
     Returns
     -------
@@ -57,19 +57,19 @@ def read(
     2
     """
     options: dict[str, Any] = {"trace": path, "volume": volume, "format": format, "skip_bad_rows": skip_bad_rows}
-    with bar(progress) as said:
-        return Table(_native.trace_read(pairs(options), said))
+    with bar(progress) as on_progress:
+        return Table(_native.trace_read(pairs(options), on_progress))
 
 
 def write(requests: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a table of requests as a trace in Parquet, which runs, sweeps and the command read.
+    """Writes a table of requests as a Parquet trace, which runs, sweeps and the command can read.
 
     Parameters
     ----------
     requests
-        A table as :func:`smrkit.run` takes it; its times become nanoseconds, its operations numbers.
+        A table as :func:`smrkit.run` takes it.
     path
-        The file, which ends in ``.parquet``.
+        The file, whose name ends in ``.parquet``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def write(requests: Any, path: str | os.PathLike[str]) -> None:
 
 
 def generate(workload: str, *, capacity: int, seed: int = 1) -> Table:
-    """The requests that a workload offers to a disk of ``capacity`` bytes, as :func:`read` gives those of a trace.
+    """Generates the requests of a workload for a disk of ``capacity`` bytes, as a table like that of :func:`read`.
 
     Examples
     --------

@@ -1,9 +1,12 @@
 """A sweep on Kubernetes: ``python -m smrkit.cluster.on_kubernetes /data/caches.toml --image IMAGE --claim CLAIM``.
 
-Takes ``pip install dask-kubernetes`` (2026) here, Dask's operator in the cluster (``helm install --repo https://helm.dask.org
---create-namespace -n dask-operator --generate-name dask-kubernetes-operator``), an image with smrkit and dask[distributed] of the same
-versions as here, such as the one that Containerfile makes, and a volume claim that many pods may write to. It is mounted at /data in the pods
-and here: the traces and the store lie there.
+It needs
+
+- ``pip install dask-kubernetes`` (2026) on this machine
+- Dask's operator in the cluster (``helm install --repo https://helm.dask.org --create-namespace -n dask-operator --generate-name
+  dask-kubernetes-operator``)
+- an image with the same versions of smrkit and dask[distributed] as here, such as the one that Containerfile makes
+- a volume claim that many pods may write to, mounted at /data in the pods and on this machine. Traces and the store are there.
 """
 
 import argparse
@@ -20,19 +23,19 @@ DATA = "/data"
 
 
 def specification(image, claim, workers):
-    """The pods of the scheduler and of workers with two threads each."""
-    # A node that is taken away is no fault of the tasks that were on it.
+    """The specification of pods for the scheduler and for workers with two threads each."""
+    # A task that was on several nodes that were taken away has not failed itself.
     settings = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100"}
     limits = {"limits": {"cpu": "2", "memory": "4Gi"}}
-    whole = make_cluster_spec(name="smrkit", image=image, n_workers=workers, resources=limits, env=settings)
+    cluster = make_cluster_spec(name="smrkit", image=image, n_workers=workers, resources=limits, env=settings)
     for part in ("scheduler", "worker"):
-        (container,) = whole["spec"][part]["spec"]["containers"]
-        # The specification calls dask-scheduler and dask-worker, which distributed has had no more since 2026.7.
+        (container,) = cluster["spec"][part]["spec"]["containers"]
+        # The specification calls dask-scheduler and dask-worker, which distributed has no longer had since 2026.7.
         container["command"], container["args"] = ["dask", part], container["args"][1:]
-    worker = whole["spec"]["worker"]["spec"]
+    worker = cluster["spec"]["worker"]["spec"]
     worker["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
     worker["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": DATA}]
-    return whole
+    return cluster
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A sweep on a cluster that Slurm runs: ``python -m smrkit.cluster.on_slurm caches.toml``, on a node that can submit jobs.
 
-Takes ``pip install dask-jobqueue`` (0.9) and smrkit, in an environment that all nodes see, as they must see traces and store. A job that is
-killed loses nothing but the run that it was at: the next start of the sweep goes on from there.
+It needs ``pip install dask-jobqueue`` (0.9) and smrkit in an environment that all nodes see. They must see the traces and the store too. A
+killed job loses only its current run. Start the sweep again to continue it.
 """
 
 import argparse
@@ -32,13 +32,13 @@ if __name__ == "__main__":
         account=asked.account,
         walltime=asked.walltime,
         cores=asked.cores,
-        # One process with a thread for each core: the simulator lets go of the interpreter's lock.
+        # One process with a thread for each core, because the simulator releases the interpreter's lock.
         processes=1,
         memory=asked.memory,
         interface=asked.interface,
         job_script_prologue=asked.prologue,
         log_directory=asked.logs,
-        # A node that Slurm takes away is no fault of the tasks that were on it.
+        # A task that was on several nodes that Slurm took away has not failed itself.
         scheduler_options={"allowed_failures": 100},
     )
     with cluster as jobs, jobs.get_client() as client:
