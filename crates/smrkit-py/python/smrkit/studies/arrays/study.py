@@ -18,6 +18,8 @@ TRACK, BAND_TRACKS = 512, 20
 PURE, DEDICATED, NOT_MERGED = "pure", "dedicated", "striped, not interleaved"
 #: Striped configurations by the operations of a burst.
 STRIPED = {burst: f"striped, bursts of {burst}" for burst in (1, 10, 50, 250, 500, 1000)}
+#: The configurations of figure 2 that are compared with pure.
+COMPARED = [*STRIPED.values(), NOT_MERGED, DEDICATED]
 #: The level of an array for each configuration, by its first word.
 LEVELS = {"striped": "raid0", "pure": "span", "spanning": "span", "dedicated": "dedicated"}
 #: What may be meant by a movement: columns of an outcome's movement. Strokes are shares of each disk's tracks.
@@ -157,45 +159,42 @@ def claims_table(study: Study, runs: Runs) -> None:
     study.table(["claim", *schemes], rows)
 
 
-def movement(study: Study, of: str, sources: Sources, seeds: tuple[list[int], list[int]], figure_name: str) -> None:
+def movement(study: Study, set_name: str, sources: Sources, seeds: tuple[list[int], list[int]], figure_name: str) -> None:
     """Runs a set of sources in every configuration under every scheme, and adds the paper's claims, which are about the log.
 
     ``seeds`` are those of the log and those of the other schemes.
     """
-    is_main, is_real = of == "`runs`, end to end", "workload" not in sources.arguments
+    is_main, is_real = set_name == "`runs`, end to end", "workload" not in sources.arguments
     schemes = list(study.numbers["schemes"])
     log, by_source = schemes[:2]
-    configurations = [PURE, *STRIPED.values(), NOT_MERGED, DEDICATED]
 
     def is_run(scheme: str, configuration: str) -> bool:
-        # The text names the other bursts. These are run on the main set only, and not with bands by source.
+        # The paper's text does not name these bursts, so they are run on the main set only, and not with bands by source.
         if configuration in (STRIPED[10], STRIPED[500]):
             return is_main and scheme != by_source
         return configuration != NOT_MERGED or is_main
 
     cases = [
         (scheme, configuration, seed)
-        for seed, scheme, configuration in product(seeds[0], schemes, configurations)
+        for seed, scheme, configuration in product(seeds[0], schemes, [PURE, *COMPARED])
         if is_run(scheme, configuration) and (scheme == log or seed in seeds[1])
     ]
     runs = Runs.of(study, cases, sources)
     if is_main:
         claims_table(study, runs)
-    study.section("Figure 2 on {of}: log", of=of)
+    study.section("Figure 2 on {of}: log", of=set_name)
     sizes = ", ".join(f"{trace} ({sectors / 2048:.0f} MiB)" for trace, sectors in zip(study.numbers["traces"], sources.sizes))
-    for line in study.numbers["texts"][of]:
+    for line in study.numbers["texts"][set_name]:
         study.say(line.format(workload=sources.workload, sizes=sizes))
     if is_main:
-        for scheme, chosen in study.numbers["schemes"].items():
-            settings = ", ".join(f"{key}={value}" for key, value in chosen["set"].items())
-            study.say(f"{scheme}: layer {chosen['layer']}" + (f" with {settings}." if settings else ". No bands are moved."))
+        describe_schemes(study)
     measures = list(MOVEMENTS) if is_main else ["track distance", "track count"]
     rows = []
     for scheme, measure in product(schemes, [*measures, "time"]):
         if runs.has(scheme, measure):
-            cells = [short(runs.times_pure(scheme, measure, one).mean) for one in configurations[1:]]
+            cells = [short(runs.times_pure(scheme, measure, configuration).mean) for configuration in COMPARED]
             rows.append([f"{scheme}, {measure}", *cells])
-    study.table(["scheme, measure (× pure)", *(one.removeprefix("striped, ") for one in configurations[1:])], rows)
+    study.table(["scheme, measure (× pure)", *(configuration.removeprefix("striped, ") for configuration in COMPARED)], rows)
     for measure, configuration in product(MOVEMENTS if is_main else ["track distance"], CLAIMS):
         if runs.has(log, measure):
             ours, _, words = check_claim(study, runs, log, measure, configuration)
@@ -208,18 +207,26 @@ def movement(study: Study, of: str, sources: Sources, seeds: tuple[list[int], li
     if is_main:
         main_rows(study, runs, seeds[0], log, by_source)
 
-    def draw(figure: Any) -> None:
-        for axes, measure in zip(figure.subplots(2, len(schemes), sharex=True, sharey="row"), MOVEMENTS):
-            for ax, scheme in zip(axes, schemes):
-                points = [(burst, runs.times_pure(scheme, measure, one).mean) for burst, one in STRIPED.items()]
-                ax.plot(*zip(*(point for point in points if math.isfinite(point[1]))), "o-", label="striped")
-                for one, style in ((NOT_MERGED, "--"), (DEDICATED, "-."), (PURE, ":")):
-                    ax.axhline(runs.times_pure(scheme, measure, one).mean, color="grey", linestyle=style, label=one)
-                ax.set(xscale="log", yscale="log", xlabel="Operations of a burst", title=scheme)
-            axes[0].set_ylabel(f"{measure} (× pure)")
-        axes[-1].legend()
+    study.figure(figure_name, lambda figure: draw_movement(figure, runs, schemes), size=(15, 7))
 
-    study.figure(figure_name, draw, size=(15, 7))
+
+def describe_schemes(study: Study) -> None:
+    for scheme, chosen in study.numbers["schemes"].items():
+        settings = ", ".join(f"{key}={value}" for key, value in chosen["set"].items())
+        study.say(f"{scheme}: layer {chosen['layer']}" + (f" with {settings}." if settings else ". No bands are moved."))
+
+
+def draw_movement(figure: Any, runs: Runs, schemes: list[str]) -> None:
+    for axes, measure in zip(figure.subplots(2, len(schemes), sharex=True, sharey="row"), MOVEMENTS):
+        for ax, scheme in zip(axes, schemes):
+            ratios = {burst: runs.times_pure(scheme, measure, one).mean for burst, one in STRIPED.items()}
+            run = {burst: ratio for burst, ratio in ratios.items() if math.isfinite(ratio)}
+            ax.plot(list(run), list(run.values()), "o-", label="striped")
+            for one, style in ((NOT_MERGED, "--"), (DEDICATED, "-."), (PURE, ":")):
+                ax.axhline(runs.times_pure(scheme, measure, one).mean, color="grey", linestyle=style, label=one)
+            ax.set(xscale="log", yscale="log", xlabel="Operations of a burst", title=scheme)
+        axes[0].set_ylabel(f"{measure} (× pure)")
+    axes[-1].legend()
 
 
 def main_rows(study: Study, runs: Runs, seeds: list[int], log: str, by_source: str) -> None:

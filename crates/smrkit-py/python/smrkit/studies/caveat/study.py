@@ -372,11 +372,13 @@ def idle(study: Study) -> None:
     strict_cost, caveat_cost = (delay_percent(model, 0) for model in MODELS)
     strict_half = least_share("strict-append", 0.5 * strict_cost)
     from_on = lambda share: "at none" if share is None else f"from {share} % idle on"
+    # "If the duty cycle is not 100 %": from the smallest share of idle time on.
     hides_all = caveat is not None and caveat <= shares[1]
     study.row("Caveat-Scriptor hides all cleaning", from_on(caveat), agrees=hides_all, first=shares[1], costs=caveat_cost)
+    # "A very small duty cycle": at most 25 %.
     needs_much = strict_half is None or strict_half >= 75
     study.row("strict-append hides much cleaning", from_on(strict_half), agrees=needs_much, costs=strict_cost)
-    # No share is more than 100 %.
+    # A model that never hides all cleaning compares as if it needed 100 %.
     strict_least, caveat_least = (100 if share is None else share for share in (strict, caveat))
     if caveat_least < strict_least:
         better = "Caveat-Scriptor"
