@@ -1,4 +1,4 @@
-"""Many runs into a store."""
+"""Sweeps, whose results are kept in a store."""
 
 import json
 import os
@@ -39,28 +39,28 @@ def sweep(
     progress: Progress = False,
     **options: Unpack[SweepOptions],
 ) -> Swept:
-    """Runs every combination of lists of options, and keeps each comparison in a store; what is there is not computed again.
+    """Runs every combination of lists of options, and keeps the results in a store. Runs that the store has are not computed again.
 
     Parameters
     ----------
     file
-        A sweep's file, as ``smrkit sweep`` takes it; or give the options here.
+        A sweep's file, as for ``smrkit sweep``. Without it, the options are given here.
     store
-        The folder of results; several sweeps may share it.
+        The folder of results. Several sweeps may share it.
     name
-        What the sweep is called in the store: ``sweep``, or as its file.
+        The sweep's name in the store. By default it is the name of its file, or ``sweep``.
     repeat
-        How many seeds to run.
+        The number of seeds.
     requests
-        A table of requests as :func:`smrkit.run` takes it, or a list of tables. They are kept in the store, as traces for workers to
-        read, in a folder of their own.
+        A table of requests as :func:`smrkit.run` takes it, or a list of tables. They are written into the store as traces, so that workers
+        can read them.
     executor
-        What computes: ``"threads"`` of this process, ``"processes"``, a client of Dask or the address of its scheduler, or any
-        executor of ``concurrent.futures`` whose workers see the same files and have this version of smrkit. A worker that dies loses
-        nothing but what it was at.
+        Where runs are computed: ``"threads"`` of this process, ``"processes"``, a client of Dask or the address of its scheduler, or any
+        executor of ``concurrent.futures``. Its workers must see the same files and have this version of smrkit. A worker that dies loses
+        only the runs that it was computing.
     **options
-        The options of :func:`smrkit.run` (:class:`smrkit.SweepOptions`), each a value or a list; layers and the values of ``set`` are compared with each other, every
-        other list multiplies the comparisons.
+        The options of :func:`smrkit.run` (:class:`smrkit.SweepOptions`), each a value or a list. Layers and the values of ``set`` are compared
+        with each other; every other list multiplies the number of comparisons.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def sweep(
         if requests is not None:
             if given["trace"] is not None:
                 raise UsageError("requests and trace both say what is replayed: leave one out, or write the requests into a trace")
-            given["trace"] = [_kept(table, store) for table in (requests if isinstance(requests, list | tuple) else [requests])]
+            given["trace"] = [_stored_trace(table, store) for table in (requests if isinstance(requests, list | tuple) else [requests])]
         asked = json.dumps(_plain({**options, **given}))
     elif options or repeat is not None or requests is not None:
         raise UsageError("a sweep is a file or options: write them into the file")
@@ -92,19 +92,20 @@ def sweep(
         plan = _native.SweepPlan(name, asked, path, os.fspath(store))
         missing = plan.missing()
         if missing:
-            # Workers may stand in another folder.
+            # Workers may have another working directory.
             distribute(missing, os.path.abspath(store), executor, on_progress)
         plan.end()
         computed = sum(runs for _, runs in missing)
         return Swept(computed, plan.runs() - computed)
 
 
-def _kept(requests: Any, store: Path) -> str:
-    """The path of the trace in a store that has these requests, by the hash of what it holds."""
+def _stored_trace(requests: Any, store: Path) -> str:
+    """Writes requests as a trace into a store, named by the hash of its contents, and returns its path."""
     folder = os.path.join(os.path.abspath(store), "requests")
     os.makedirs(folder, exist_ok=True)
-    with TemporaryDirectory(dir=folder) as own:
-        written = os.path.join(own, "written.parquet")
+    # Written aside first, because other sweeps may share the store.
+    with TemporaryDirectory(dir=folder) as aside:
+        written = os.path.join(aside, "written.parquet")
         write(requests, written)
         with open(written, "rb") as file:
             path = os.path.join(folder, f"{file_digest(file, 'sha256').hexdigest()[:16]}.parquet")
@@ -113,6 +114,7 @@ def _kept(requests: Any, store: Path) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Converts a value to what JSON has."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
@@ -135,5 +137,5 @@ class Results(Outcomes):
 
 
 def results(store: Path, sweep: str | None = None) -> Results:
-    """The outcomes in a store, of all its sweeps or of one."""
+    """Reads the outcomes in a store, of one of its sweeps or of all."""
     return Results(_native.results(os.fspath(store), sweep), sweep or PurePath(store).stem)
