@@ -35,8 +35,8 @@ pub fn code(result: anyhow::Result<Done>) -> u8 {
 
 /// The exit code of an error.
 pub fn number(error: &anyhow::Error) -> u8 {
-    if let Some(told) = error.downcast_ref::<ChildError>() {
-        return told.code;
+    if let Some(child) = error.downcast_ref::<ChildError>() {
+        return child.code;
     }
     match error.downcast_ref::<Error>().map(Error::cause) {
         Some(Error::Usage(_)) => 2,

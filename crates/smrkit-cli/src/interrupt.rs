@@ -1,7 +1,7 @@
 //! Ctrl-C: the first ends the run with the results so far, the second ends the process.
 //!
-//! A command that does not begin to write its results shortly after the first is ended too: planning, or a long step of a run, must not
-//! keep the user waiting. Its unfinished files are removed.
+//! The first also ends the process if the command does not begin to write its results within a third of a second, because planning, or a long
+//! step of a run, must not keep the user waiting. Unfinished files are removed.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -39,11 +39,11 @@ struct State {
     partial: Mutex<Vec<PathBuf>>,
 }
 
-/// The one that signals set.
+/// The flag that the process's signals set.
 static OF_SIGNALS: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// Watches for SIGINT, SIGTERM and SIGHUP from the first call on; later calls give the same.
+    /// Watches for SIGINT, SIGTERM and SIGHUP from the first call on; later calls return the same flag.
     pub fn watch() -> Interrupt {
         OF_SIGNALS
             .get_or_init(|| {
@@ -73,7 +73,7 @@ impl Interrupt {
         self.0.is_writing.store(true, Ordering::Relaxed);
     }
 
-    /// An answer was printed: what may come yet is more of it.
+    /// Notes that an answer was printed, and that only details of it may be missing.
     pub fn answered(&self) {
         self.0.is_answered.store(true, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl Interrupt {
         partial
     }
 
-    /// What is said where an interrupt ends the process at once.
+    /// The last words of the message when an interrupt ends the process at once.
     fn parting(&self) -> &'static str {
         match self.0.is_answered.load(Ordering::Relaxed) {
             true => "after the first answer, which stands: not all changes were tried, and nothing is written",
@@ -98,6 +98,7 @@ impl Interrupt {
         }
     }
 
+    /// Handles a signal, in the thread of signals.
     fn signalled(&self) {
         let is_first = !self.0.is_set.swap(true, Ordering::Relaxed);
         let is_writing = || self.0.is_writing.load(Ordering::Relaxed);
@@ -105,7 +106,7 @@ impl Interrupt {
         while is_first && !is_writing() && begin.elapsed() < PATIENCE {
             std::thread::sleep(LOOK_EVERY);
         }
-        // Holding this, no results can be begun any more.
+        // While this thread holds the list, no command can begin to write results.
         let partial = self.opening();
         if is_first {
             if is_writing() {

@@ -1,5 +1,5 @@
-//! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error. The program of that name
-//! and the Python package's call [`main`].
+//! The command `smrkit`: one file for each subcommand. Results go to standard output, messages to standard error. The program `smrkit` and the
+//! Python package's command both call [`main`].
 
 mod remedy;
 mod invocation;
@@ -29,10 +29,10 @@ struct Cli {
     style: style::Style,
 }
 
-/// Commands that end with what they have; a mount has a handler of its own.
+/// Commands that end with the results so far when they are interrupted. A mount has a handler of its own.
 const INTERRUPTIBLE: [&str; 5] = ["run", "sweep", "advise", "reproduce", "trace"];
 
-/// The words for clap: `--json -` of `trace info`, whose value is optional and takes `=`, becomes `--json=-`.
+/// The command line as clap parses it: `trace info --json -` becomes `--json=-`, because the option's value is optional and needs an `=`.
 fn parsed_words() -> Vec<OsString> {
     let mut words = invocation::words().to_vec();
     if words.get(1).is_some_and(|command| command == "trace")
@@ -57,7 +57,7 @@ pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
     if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {
         interrupt::Interrupt::watch();
     }
-    let cli = Cli::try_parse_from(parsed_words()).unwrap_or_else(|told| usage::exit(&told));
+    let cli = Cli::try_parse_from(parsed_words()).unwrap_or_else(|error| usage::exit(&error));
     style::choose(cli.style);
     exit::code(cli.command.execute(Cli::command))
 }

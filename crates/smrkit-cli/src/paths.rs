@@ -51,12 +51,12 @@ impl Paths {
     }
 }
 
-/// Identity of the file that a path leads to.
+/// Identity of the file at a path, after links.
 #[derive(PartialEq, Eq)]
 enum Identity {
     /// A file that exists, by device and number: links lead to it too.
     File(u64, u64),
-    /// One that does not, by its folder and name.
+    /// A file that does not exist, by its folder and name.
     Missing(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Errors of the libraries in the words of the command line: each field is replaced by its option.
+//! Errors of the libraries in the words of the command line: a field in braces, such as `{skip_bad_rows}`, is replaced by its option.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;

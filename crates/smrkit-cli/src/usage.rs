@@ -12,15 +12,15 @@ const END: &str = "\x1b[0m";
 /// Indents of commands' and options' names; their descriptions are further right.
 const OF_NAMES: std::ops::RangeInclusive<usize> = 2..=6;
 
-/// Shows help, the version or an error, and ends the process.
-pub fn exit(told: &clap::Error) -> ! {
-    let text = told.to_string();
+/// Shows help, the version or an error (all of them errors to clap), and ends the process.
+pub fn exit(error: &clap::Error) -> ! {
+    let text = error.to_string();
     // Errors are ignored: the reader may have closed the pipe.
-    let _ = match told.use_stderr() {
+    let _ = match error.use_stderr() {
         true => show(io::stderr().lock(), &text, style::takes_colours(&io::stderr())),
         false => show(io::stdout().lock(), &text, style::takes_colours(&io::stdout())),
     };
-    std::process::exit(told.exit_code())
+    std::process::exit(error.exit_code())
 }
 
 fn show(mut to: impl Write, text: &str, is_coloured: bool) -> io::Result<()> {

@@ -7,7 +7,7 @@ use smrkit::experiment::pool::{self, Monitor};
 use smrkit_advise::fleet::{FleetAnswer, FleetOptions, Found, Work};
 use smrkit_options::pairs;
 use smrkit_report::format::WIDTH;
-use smrkit_sweep::store::{is_of_here, program};
+use smrkit_sweep::store::{check_program, program};
 
 use crate::error::Raised;
 use crate::run::{is_in_python, on_this_thread, python_name};
@@ -78,7 +78,7 @@ pub fn fleet_work(py: Python, work: String) -> PyResult<String> {
     let work = move |watcher: &Watcher| -> Result<Option<String>, Error> {
         let (planned, options, work): (String, Vec<pairs::Pair>, Work) =
             serde_json::from_str(&work).map_err(unreadable)?;
-        is_of_here(&planned, &options)?;
+        check_program(&planned, &options)?;
         let asked: FleetOptions = pairs::read(&options, &python_name)?;
         let found = pool::make_one(watcher as &dyn Monitor, "", |watch| asked.compute(&work, watch))?;
         found.map(|found| serde_json::to_string(&found).map_err(unreadable)).transpose()

@@ -18,6 +18,7 @@ pub fn page(report: &Value, last: Option<&Value>) -> String {
 /// The text on a served drive.
 fn drive(report: &Value, last: Option<&Value>) -> String {
     let number = |key: &str| number(report, key);
+    // The growth of a counter since the last report, or all of it.
     let since = |key: &str| number(key) - last.map_or(0, |last| last[key].as_u64().unwrap_or_default());
     let word = |key: &str| report[key].as_str().unwrap_or_default();
     let fill =
@@ -26,53 +27,54 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         Some(_) => format!("{} requests since", since("completed")),
         None => format!("{} requests completed", number("completed")),
     };
-    let mut latencies = String::new();
+    let mut details = String::new();
     for (name, key) in [("reads", "read"), ("writes", "write")] {
         let of = |what: &str| report["latency_ns"][key][what].as_u64().unwrap_or_default();
         if of("count") > 0 {
             let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(of(what)));
-            latencies += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(of("count")));
+            details += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(of("count")));
         }
     }
-    let [one, seven, thirty] =
+    let [over_1s, over_7s, over_30s] =
         ["over_1s", "over_7s", "over_30s"].map(|key| report["stalls"][key].as_u64().unwrap_or_default());
-    if one > 0 {
-        latencies += &format!("{} took over 1 s, {seven} over 7 s, {thirty} over 30 s\n", counted(one, "request"));
+    if over_1s > 0 {
+        details +=
+            &format!("{} took over 1 s, {over_7s} over 7 s, {over_30s} over 30 s\n", counted(over_1s, "request"));
     }
-    let own = report["cleaning_share"].as_f64().unwrap_or_default();
-    if own > 0.0 {
-        latencies += &format!("the drive's own work took {:.1} % of its time\n", 100.0 * own);
+    let cleaning_share = report["cleaning_share"].as_f64().unwrap_or_default();
+    if cleaning_share > 0.0 {
+        details += &format!("the drive's own work took {:.1} % of its time\n", 100.0 * cleaning_share);
     }
     let late = |what: &str| report["lateness_ns"][what].as_u64().unwrap_or_default();
     if late("count") > 0 {
         let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(late(what)));
         let priority = if report["is_real_time"] == true { "real-time" } else { "ordinary" };
-        latencies += &format!(
+        details += &format!(
             "replies were late by {p50} (median), {p99} (99 %), {max} (longest), at {priority} priority of the server\n"
         );
     }
     if report["fell_behind"] == true {
         let mean = nanos(report["latency_ns"]["all"]["mean"].as_u64().unwrap_or_default());
-        latencies += &format!(
-            "that is much for a mean latency of {mean}: serve it at a slower pace, or do not rely on latencies of this run\n"
+        details += &format!(
+            "that is much for a mean latency of {mean}: serve it at a slower pace, or do not rely on details of this run\n"
         );
     }
     for missing in report["missing_members"].as_array().into_iter().flatten() {
-        latencies += &match missing[1].as_f64() {
+        details += &match missing[1].as_f64() {
             None => format!("member {} has failed\n", missing[0]),
             Some(share) => format!("member {} is new, and {:.1} % of it are rebuilt\n", missing[0], 100.0 * share),
         };
     }
-    // Per second of the drive's time.
+    // Rates are per second of the drive's time.
     let seconds = (since("served_ns") as f64 / 1e9).max(1e-9);
     let host = |key: &str| format!("{} ({})", Bytes(since(key)), rate(since(key) as f64 / seconds));
     let array = report["array"].as_str().map_or_else(String::new, |array| format!("{array}, "));
     for fault in report["faults"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        latencies += &format!("injected: {fault}\n");
+        details += &format!("injected: {fault}\n");
     }
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
-        "{} of {array}{} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",
+        "{} of {array}{} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{details}",
         Bytes(number("export_bytes")),
         word("drive"),
         word("layer"),
@@ -89,7 +91,7 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
 fn mount(report: &Value, last: Option<&Value>) -> String {
     let mounted_s = |report: &Value| report["mounted_s"].as_f64().unwrap_or(0.0);
     let seconds = (mounted_s(report) - last.map_or(0.0, mounted_s)).max(1e-3);
-    // Both: since the last report, and since the mount.
+    // Since the last report, and since the mount.
     let both = |key: &str| {
         let of = |report: &Value| number(&report["statistics"], key) as f64;
         (of(report) - last.map_or(0.0, of), of(report))
@@ -114,14 +116,14 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
         ("read from the disk", "read_bytes"),
     ];
     for (name, key) in rows {
-        let (lately, whole) = both(key);
-        let rate = format!("{}/s", bytes(lately.max(0.0) / seconds));
-        text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(whole));
+        let (recent, total) = both(key);
+        let rate = format!("{}/s", bytes(recent.max(0.0) / seconds));
+        text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(total));
     }
     let [host, written, moved] = ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
     let share = |written: f64, host: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
-    let (lately, whole) = (share(written.0 + moved.0, host.0), share(written.1 + moved.1, host.1));
-    text += &format!("{:<22} {lately:>12} {whole:>14}\n\n", "write amplification");
+    let (recent, total) = (share(written.0 + moved.0, host.0), share(written.1 + moved.1, host.1));
+    text += &format!("{:<22} {recent:>12} {total:>14}\n\n", "write amplification");
     text + &counters(report)
 }
 
@@ -191,7 +193,7 @@ fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or(0)
 }
 
-/// The text at `key`. A path that is no UTF-8 is in the report as bytes.
+/// The text at `key`. A path that is not UTF-8 is in the report as a list of bytes.
 pub(crate) fn text_of(of: &Value, key: &str) -> String {
     match &of[key] {
         Value::Array(bytes) => {

@@ -53,7 +53,7 @@ pub fn drive(drive: &Drive) -> Value {
     })
 }
 
-/// The sentence on a disk that its model string identifies: how it records, the source, and the drive that is simulated in its place.
+/// The text on a disk that was identified by its model string: how it records, the source, and the drive that is simulated in its place.
 pub fn identified(disk: &Identified) -> String {
     match disk {
         Identified::Known(_, model) => {
@@ -61,7 +61,7 @@ pub fn identified(disk: &Identified) -> String {
             let Model { name, family, basis, source, .. } = model;
             format!("{name} ({family}): {recording}\n  {basis}: {source}\n  {}\n", drive_in_words(model))
         }
-        Identified::Unknown(name) if is_box(name) => format!(
+        Identified::Unknown(name) if is_external(name) => format!(
             "{name}: the number of a USB product, in which one disk or another may be\n  look at the disk itself: smartctl -i /dev/sdX, or lsblk \
              -o NAME,MODEL\n"
         ),
@@ -75,17 +75,17 @@ pub fn identified(disk: &Identified) -> String {
     }
 }
 
-/// True for model numbers of external disks, as Seagate (STEL8000100), Western Digital (WDBBGB0040HBK) and Toshiba (HDTB410EK3AA) print
-/// them.
-fn is_box(name: &str) -> bool {
+/// True for model numbers of external disks: Seagate's (STEL8000100), Western Digital's (WDBBGB0040HBK) and Toshiba's (HDTB410EK3AA). The disk
+/// inside has another.
+fn is_external(name: &str) -> bool {
     let name = name.trim().to_ascii_uppercase();
-    // After the vendor come some letters, three digits, and four characters or more.
-    let is_then_digits = |rest: &str, letters: usize| {
+    // The vendor's letters are followed by some more letters, three digits, and at least four characters.
+    let has_form = |rest: &str, letters: usize| {
         rest.len() >= letters + 7
             && rest.chars().take(letters).all(|c| c.is_ascii_alphabetic())
             && rest.chars().skip(letters).take(3).all(|c| c.is_ascii_digit())
     };
-    let follows = |vendor: &str, letters| name.strip_prefix(vendor).is_some_and(|rest| is_then_digits(rest, letters));
+    let follows = |vendor: &str, letters| name.strip_prefix(vendor).is_some_and(|rest| has_form(rest, letters));
     follows("ST", 2) || follows("WDB", 3) || follows("HDT", 1)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `series.rs` makes figures from outcomes. `chart.js` draws them on a page, from what `page.rs` makes of them.
 
-/// Panels up to which a page shows them below each other.
+/// The most panels that a page shows below each other.
 const MULTIPLE_FROM: usize = 2;
 
 /// A figure: one panel, or several below each other.
@@ -219,13 +219,13 @@ impl Panel {
         }
     }
 
-    /// The points of its lines that lie on its axes.
+    /// The points of its lines that can be drawn on its axes.
     pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         let series = if let Body::Lines(series) = &self.body { series.as_slice() } else { &[] };
         series.iter().flat_map(|s| self.stretches(s)).flatten()
     }
 
-    /// The points of a series that lie on the axes, split at its gaps.
+    /// The points of a series that can be drawn on the axes, split at the gaps.
     pub(crate) fn stretches(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
         let shown = |p: &&(f64, f64)| self.x.takes(p.0) && self.y.takes(p.1);
         let stretches = series.points.split(|point| point.1.is_nan());
@@ -235,7 +235,7 @@ impl Panel {
             .collect()
     }
 
-    /// The ranges of both axes; rows have no vertical one.
+    /// The ranges of both axes. Bars and estimates are drawn in rows, so their vertical range is fixed.
     pub(crate) fn ranges(&self) -> ((f64, f64), (f64, f64)) {
         match &self.body {
             Body::Lines(_) => {
@@ -277,11 +277,12 @@ impl Series {
     }
 }
 
-/// Steps that end where a window without a value (NaN) begins, with one point without a value for each gap.
+/// Ends a stepped line where a window without a value (NaN) begins. Consecutive windows without a value become one NaN point.
 pub fn gapped(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = Vec::with_capacity(steps.len());
     for &(x, y) in steps {
         match points.last() {
+            // The last value holds up to here.
             Some(&(_, last)) if y.is_nan() && !last.is_nan() => points.extend([(x, last), (x, f64::NAN)]),
             _ if y.is_nan() => {}
             _ => points.push((x, y)),

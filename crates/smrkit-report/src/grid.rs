@@ -47,10 +47,10 @@ impl Grid {
                 column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
             }
         }
-        // Words of a run's name are not broken if there is room.
+        // The first column is at least as wide as the longest word of a run's name, up to a limit, so that words are not broken.
         let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
         let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
-        // The first column gets all room that the others leave.
+        // In a narrow terminal it also gets all room that the other columns leave.
         let left = (width + self.widest(0) + 2).saturating_sub(self.width()).min(self.widest(0) + 2);
         let longest = if width < WIDTH { longest.max(left) } else { longest };
         if let Some(column) = table.column_mut(0) {
@@ -70,7 +70,7 @@ impl Grid {
         text.lines().enumerate().map(paint).collect::<Vec<_>>().join("\n")
     }
 
-    /// The table itself if it fits `width` columns, or several that do, each beginning with the first column.
+    /// Splits a table that is wider than `width` columns into several that fit, each beginning with the first column.
     pub fn stacked(&self, width: usize) -> Vec<Grid> {
         let (mut parts, mut part) = (Vec::new(), vec![0]);
         for column in 1..self.header.len() {

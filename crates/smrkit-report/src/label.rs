@@ -28,8 +28,8 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     // The name of an array's run begins with its level: `raid5 rmw`.
     let level = run.array.as_deref().and_then(|array| array.split(':').next());
     let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([layer(&run.layer).into()]).collect();
-    let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
-    words.extend(settings(run, &alike));
+    let same_layer: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
+    words.extend(settings(run, &same_layer));
     if let Some(array) = &run.array
         && runs.iter().any(|r| r.array != run.array)
     {
@@ -41,10 +41,10 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     if runs.iter().any(|r| r.seed != run.seed) {
         words.push(format!("seed {}", run.seed));
     }
-    if alike.iter().any(|r| r.engine.depth != run.engine.depth) {
+    if same_layer.iter().any(|r| r.engine.depth != run.engine.depth) {
         words.push(format!("depth {}", run.engine.depth));
     }
-    if alike.iter().any(|r| r.engine.queue != run.engine.queue) {
+    if same_layer.iter().any(|r| r.engine.queue != run.engine.queue) {
         words.push(run.engine.queue.name().into());
     }
     if runs.iter().any(|r| workload(r) != workload(run)) {
@@ -53,19 +53,19 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     words.join(" ")
 }
 
-/// A layer's name for people: a layer without shingling is called otherwise than by its key.
+/// A layer's name for people. The layer without shingling has another name than its key.
 fn layer(name: &str) -> &str {
     if name == BASELINE { "conventional (CMR)" } else { name }
 }
 
-/// The layers and parameters of a run's drives that differ from those in the same places of the runs `alike`.
-fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
+/// The layers and parameters of a run's drives that differ from those in the same places of the runs `same_layer`.
+fn settings(run: &Outcome, same_layer: &[&Outcome]) -> Vec<String> {
     // If the members of an array do not differ, the array's outcome has the parameters.
-    let is_mixed = alike.iter().any(|run| run.parameters.is_empty());
-    let of: fn(&Outcome) -> &[Outcome] = if is_mixed { Outcome::drives } else { std::slice::from_ref };
+    let is_mixed = same_layer.iter().any(|run| run.parameters.is_empty());
+    let drives: fn(&Outcome) -> &[Outcome] = if is_mixed { Outcome::drives } else { std::slice::from_ref };
     let (mut layers, mut parameters) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
-    for (place, drive) in of(run).iter().enumerate() {
-        let others = || alike.iter().filter_map(|&run| of(run).get(place));
+    for (place, drive) in drives(run).iter().enumerate() {
+        let others = || same_layer.iter().filter_map(|&run| drives(run).get(place));
         if others().any(|other| other.layer != drive.layer) {
             layers.push(layer(&drive.layer).to_string());
         }
@@ -130,10 +130,10 @@ impl LineStyle {
     }
 }
 
-/// The look of each run.
+/// The style of each run.
 pub fn line_styles(runs: &[Outcome]) -> Vec<LineStyle> {
     let (mut baselines, mut others) = (0, 0);
-    let look = |run: &Outcome| match run.layer == BASELINE {
+    let style = |run: &Outcome| match run.layer == BASELINE {
         true => {
             baselines += 1;
             LineStyle { colour: Colour::GREY, dashed: baselines > 1 }
@@ -143,5 +143,5 @@ pub fn line_styles(runs: &[Outcome]) -> Vec<LineStyle> {
             LineStyle { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
         }
     };
-    runs.iter().map(look).collect()
+    runs.iter().map(style).collect()
 }

@@ -89,8 +89,8 @@ pub fn share(part_ns: u64, run: &Outcome) -> String {
     format::percent(part_ns as f64, span_ns(run) as f64)
 }
 
-/// Time from the beginning of counting to the last completion, or to the end of a rebuild. At least the time of the busiest member, which
-/// may work longer (a write cache, or a rebuild that was cut short), so that no share exceeds 1.
+/// Time from the beginning of counting to the last completion, or to the end of a rebuild. A member may work longer, to empty its write cache
+/// or in a rebuild that was cut short, so the time is at least that of the busiest member: no share exceeds 1.
 fn span_ns(run: &Outcome) -> u64 {
     let whole = run.rebuild.as_ref().map_or(0, |rebuild| rebuild.begin_ns + rebuild.elapsed_ns);
     let worked = run.members.iter().map(|member| member.working_ns().max(member.cleaning.ns)).max();

@@ -73,8 +73,7 @@ const MOUNT: [Metric; 17] = [
     metric(Gauge, "read_only", "/read_only", "1 if nothing can be written."),
 ];
 
-/// Upper ends of the buckets, with those at which stalls are counted. A latency less than 3 % below an end may be counted in the next
-/// bucket.
+/// Upper ends of the buckets, which include the limits of stalls. A latency less than 3 % below an end may be counted in the next bucket.
 const BOUNDS_S: [f64; 15] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 7.0, 30.0];
 
@@ -84,13 +83,13 @@ pub fn text(report: &Value) -> String {
         true => ("drive", "image", &DRIVE[..]),
         false => ("mount", "mount_point", &MOUNT[..]),
     };
-    let whose = label(key, &text_of(report, key));
+    let instance = label(key, &text_of(report, key));
     let about = ["layer", "drive", "array", "version"].map(|key| (key, report[key].as_str()));
     let about = about.into_iter().filter_map(|(key, value)| Some(",".to_string() + &label(key, value?)));
     let mut text = format!("# HELP smrkit_{kind}_info What it is.\n# TYPE smrkit_{kind}_info gauge\n");
-    text += &format!("smrkit_{kind}_info{{{whose}{}}} 1\n", about.collect::<String>());
+    text += &format!("smrkit_{kind}_info{{{instance}{}}} 1\n", about.collect::<String>());
     for metric in metrics {
-        add(&mut text, &format!("smrkit_{kind}_{}", metric.name), metric, &whose, report);
+        add(&mut text, &format!("smrkit_{kind}_{}", metric.name), metric, &instance, report);
     }
     text
 }
@@ -99,7 +98,7 @@ fn label(key: &str, value: &str) -> String {
     format!("{key}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Value) {
+fn add(text: &mut String, name: &str, metric: &Metric, instance: &str, report: &Value) {
     let at = if metric.kind == Histogram { format!("{}_histogram_ns", metric.at) } else { metric.at.to_string() };
     let kind = ["counter", "gauge", "histogram"][metric.kind as usize];
     // A report may lack a number: a drive without a persistent cache has no fill.
@@ -107,7 +106,7 @@ fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Val
     *text += &format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
     let scale = if at.ends_with("_ns") { 1e-9 } else { 1.0 };
     for (key, value) in found.as_object().into_iter().flatten() {
-        let labels = format!("{whose},{}", label(metric.label, key.trim_start_matches("over_")));
+        let labels = format!("{instance},{}", label(metric.label, key.trim_start_matches("over_")));
         match metric.kind {
             Histogram => {
                 let sum = report.pointer(&format!("{}_sum_ns/{key}", metric.at)).and_then(Value::as_f64);
@@ -117,14 +116,15 @@ fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Val
         }
     }
     match found {
-        Value::Bool(is) => *text += &format!("{name}{{{whose}}} {}\n", u8::from(*is)),
-        Value::Number(number) if scale == 1.0 => *text += &format!("{name}{{{whose}}} {number}\n"),
-        found => found.as_f64().into_iter().for_each(|ns| *text += &format!("{name}{{{whose}}} {}\n", ns * scale)),
+        Value::Bool(is) => *text += &format!("{name}{{{instance}}} {}\n", u8::from(*is)),
+        Value::Number(number) if scale == 1.0 => *text += &format!("{name}{{{instance}}} {number}\n"),
+        found => found.as_f64().into_iter().for_each(|ns| *text += &format!("{name}{{{instance}}} {}\n", ns * scale)),
     }
 }
 
 fn add_histogram(text: &mut String, name: &str, labels: &str, steps: &Value, sum_s: f64) {
-    // The report's last step ends at the longest latency so far. Its fixed end is used instead, so that no bucket's count ever falls.
+    // The report's last step ends at the longest latency so far, which grows. The fixed end of that step is used instead, so that no bucket's
+    // count ever falls.
     let steps = steps.as_array().into_iter().flatten();
     let steps = steps.filter_map(|step| Some((step_end(step[0].as_u64()?) as f64, step[1].as_u64()?)));
     let steps: Vec<(f64, u64)> = steps.collect();

@@ -60,18 +60,18 @@ impl Section {
     }
 }
 
-/// The page of `smrkit run --report`: the most telling figure, the comparison, the rest by topic and, if there is one, the command of the
-/// runs.
+/// The page of `smrkit run --report`: the headline and its figure, the comparison, everything else by topic and, if it is given, the command
+/// that made the runs.
 pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<String>) -> String {
-    let seen = beside(runs, measured);
-    let (mut first, verdicts) = (series::telling(&seen), verdict_table(runs));
+    let with_measured = beside(runs, measured);
+    let (mut first, verdicts) = (series::telling(&with_measured), verdict_table(runs));
     first.name = "telling".into();
     let said = power_cuts(runs).into_iter().chain(pauses_told(runs, measured));
     let text = [headline(runs)].into_iter().chain(said).chain([first.note.clone()]).collect();
     let mut sections = vec![
         Section { heading: first.title.clone(), text, figure: Some(first), ..Section::default() },
         Section::of_table("What happens", verdicts),
-        Section::of_table("How fast", speed(&seen)),
+        Section::of_table("How fast", speed(&with_measured)),
     ];
     sections.extend(
         measured
@@ -242,7 +242,7 @@ fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
     places + "</div>\n"
 }
 
-/// A series of a legend can be hidden and shown again; a part of bars, on which others stand, can't.
+/// An entry of a legend. It is a button that hides and shows a series; a part of bars can't be hidden, because other parts are stacked on it.
 fn key((number, key): (usize, &Key)) -> String {
     let (colour, name) = (css(key.colour), escape(&key.name));
     let plain = key.colour.hex();
@@ -265,7 +265,7 @@ fn css(colour: Colour) -> String {
     if colour == Colour::ON_DARK.0 { format!("var(--swapped,{})", colour.hex()) } else { colour.hex() }
 }
 
-/// The data of the charts and the scripts; the one that draws charts only if there are any.
+/// The data of the charts, and the scripts. The script that draws charts is left out if there are none.
 fn scripts(mut charts: Vec<Value>) -> String {
     let times = share_times(&mut charts);
     let drawing = if charts.is_empty() { "" } else { CHART };
@@ -280,8 +280,8 @@ fn scripts(mut charts: Vec<Value>) -> String {
     format!("<script>\nconst page = {data};\n{drawing}{SCRIPT}</script>\n")
 }
 
-/// Moves the x values of lines to a shared list, which is returned, and leaves their index: most charts of a run have the same windows of
-/// time.
+/// Moves the x values of lines to a shared list, which is returned, and puts their index in their place, because most charts of a run have the
+/// same windows of time.
 fn share_times(charts: &mut [Value]) -> Vec<Value> {
     let mut times: Vec<Value> = Vec::new();
     for line in charts.iter_mut().filter_map(|chart| chart.get_mut("series")?.as_array_mut()).flatten() {
@@ -370,7 +370,7 @@ const CHART: &str = include_str!("chart.js");
 const SAVE: &str =
     "<figcaption><button data-format=\"svg\">SVG</button><button data-format=\"png\">PNG</button></figcaption>";
 
-/// A table that its header sorts, with the best row marked. It scrolls by itself if it is wider than the page.
+/// A table that is sorted by clicks on its header, with the best row marked. It scrolls sideways if it is wider than the page.
 fn table(grid: &Grid, heading: &str) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };
     let cell = |(i, cell): (usize, &String)| match cell.as_str() {
@@ -398,7 +398,7 @@ fn table(grid: &Grid, heading: &str) -> String {
 /// The least number of sections for which a page has links to them.
 const CONTENTS_FROM: usize = 4;
 
-/// Buttons that hand out the page's data as files.
+/// Buttons that save the page's data as files.
 const TABLES_DOWNLOAD: &str = "<button id=\"tables\">Download the tables (CSV)</button>\n";
 const FIGURES_DOWNLOAD: &str = "<button id=\"figures\">Download the figures' data (JSON)</button>";
 

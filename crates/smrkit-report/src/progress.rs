@@ -20,7 +20,7 @@ const CLEAR: &str = "\r\x1b[2K";
 /// A bar over several runs, on standard error.
 pub struct ProgressBar {
     state: Arc<Mutex<RunsProgress>>,
-    /// The thread that draws, and the channel that ends it.
+    /// The thread that draws; dropping the sender ends it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 

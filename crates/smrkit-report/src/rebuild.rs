@@ -70,6 +70,7 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
 }
 
+/// The figure of progress and of the host's latency over time.
 fn course(all: &[Named]) -> Figure {
     let longest = all.iter().map(|(_, rebuild, ..)| rebuild.elapsed_ns).max().unwrap_or(0);
     let (unit_s, unit) = format::time_unit(longest as f64 / 1e9);
@@ -102,7 +103,7 @@ fn course(all: &[Named]) -> Figure {
     figure
 }
 
-/// The share that was done, in percent, at the end of each window, in seconds since the failure.
+/// The share that was done, in percent, at the end of each window (in seconds since the failure).
 fn shares(rebuild: &Rebuild) -> Vec<(f64, f64)> {
     let (window_s, end_s) = (rebuild.series.window_ns as f64 / 1e9, rebuild.elapsed_ns as f64 / 1e9);
     let mut done = 0;
@@ -114,7 +115,7 @@ fn shares(rebuild: &Rebuild) -> Vec<(f64, f64)> {
     if points.is_empty() { points } else { [(0.0, 0.0)].into_iter().chain(points).collect() }
 }
 
-/// The host's longest latency in each window, in seconds since the failure; none in a window without requests.
+/// The host's longest latency in each window (in seconds since the failure), with a gap for a window without requests.
 fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
     if rebuild.foreground_ns.all.count == 0 {
         return Vec::new();
@@ -131,6 +132,7 @@ fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
     gapped(&points)
 }
 
+/// The figure of the rebuilt member's work, a bar for each run.
 fn busy(all: &[Named]) -> Figure {
     let times: Vec<[f64; 6]> = all.iter().map(|(_, rebuild, ..)| WORK.map(|work| seconds(rebuild, work.2))).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);

@@ -18,10 +18,10 @@ use crate::rebuild;
 /// Colours of the causes, in the order of their numbers.
 const CAUSE_COLOURS: [Colour; 4] = [Colour::SKY, Colour::ORANGE, Colour::VERMILION, Colour::PINK];
 
-/// A cache counts as full from this share in use on (assumption).
+/// A cache counts as full if at least this share of it is in use (assumption).
 pub const FULL: f64 = 0.9;
 
-/// The most runs whose courses share a panel.
+/// The most runs whose lines over time share a panel.
 const TOGETHER_MAX: usize = 4;
 
 /// The most members of an array that get a row each.
@@ -29,7 +29,7 @@ const MEMBERS_MAX: usize = 16;
 
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
-    // Of a measured drive, only the host's view is known, so it is in the figures of that only.
+    // Of a measured drive only the host's view is known, so figures of the drive's inner work leave it out.
     let with_measured = beside(runs, measured);
     let (outside, inside) = (All::of(&with_measured), All::of(runs));
     let members = inside.has_arrays().then(|| inside.members());
@@ -49,26 +49,24 @@ pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
     figures
 }
 
-/// The most telling figure: the rate if all requests come flat out, else the longest latency. A mark shows when requests begin to wait for
-/// cleaning.
+/// The figure that a page shows first: the rate over time if all runs are flat out, without think time and without a rebuild; else the longest
+/// latency, because the rate is then given by the requests. A mark in it shows when a request of a run first waited for cleaning.
 pub fn telling(runs: &[Outcome]) -> Figure {
     let all = All::of(runs);
-    let is_waited_for = |run: &Outcome| {
+    let has_given_rate = |run: &Outcome| {
         run.engine.arrival != Arrival::FlatOut || run.engine.think > Nanos::ZERO || run.rebuild.is_some()
     };
-    let mut figure = if runs.iter().any(is_waited_for) { all.longest() } else { all.rates() };
+    let mut figure = if runs.iter().any(has_given_rate) { all.longest() } else { all.rates() };
     let (unit_s, _) = all.time_unit();
+    let shingled = runs.iter().filter(|run| ![BASELINE, MEASURED].contains(&&*run.layer)).count();
     let marks = runs.iter().zip(&all.names).filter_map(|(run, name)| {
+        // The time of the first wait for cleaning. Whether the cache was full then, its fill tells.
         let at_s = run.verdict.cache_full_at_s.filter(|&at_s| at_s > 0.0)?;
-        let who = if runs.iter().filter(|run| ![BASELINE, MEASURED].contains(&&*run.layer)).count() > 1 {
-            format!("{name}: ")
-        } else {
-            String::new()
-        };
         let window = (at_s * 1e9) as u64 / run.timeline.window_ns.max(1);
         let is_full = run.timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
-        let what = if is_full { "cache full" } else { "cleaning begins" };
-        Some((name, (at_s / unit_s, format!("{who}{what}, {}", format::seconds(at_s)))))
+        let event = if is_full { "cache full" } else { "cleaning begins" };
+        let prefix = if shingled > 1 { format!("{name}: ") } else { String::new() };
+        Some((name, (at_s / unit_s, format!("{prefix}{event}, {}", format::seconds(at_s)))))
     });
     for (name, mark) in marks {
         let is_of = |panel: &&mut Panel| match &panel.body {
@@ -80,6 +78,7 @@ pub fn telling(runs: &[Outcome]) -> Figure {
     figure
 }
 
+/// All runs of a comparison, with their names and looks.
 struct All<'a> {
     runs: &'a [Outcome],
     names: Vec<String>,
@@ -263,7 +262,7 @@ impl All<'_> {
         figure("capacity", "Capacity", note, panels, "No capacity is known.")
     }
 
-    /// The courses of the runs in one panel or, if there are many runs, in a panel each, all with the same axes.
+    /// The lines of all runs over time, in one panel or, if there are many runs, in a panel for each, all with the same axes.
     fn courses(
         &self,
         title: Option<&str>,
@@ -324,8 +323,8 @@ impl All<'_> {
         Axis::linear(format!("Time ({})", self.time_unit().1))
     }
 
-    /// Counts per window as rates per second. The last window ends with the run: its rate is over its actual length, and left out if that
-    /// is less than half a window, since it would jump.
+    /// Converts counts per window to rates per second. The last window ends with the run, so its rate is over its actual length. It is left out
+    /// if that is less than half a window, because few requests make it jump.
     fn per_second(&self, run: &Outcome, counts: &[u64]) -> Vec<(f64, f64)> {
         let window_s = run.timeline.window_ns as f64 / 1e9;
         let last_s = (run.elapsed_ns as f64 / 1e9 - window_s * counts.len().saturating_sub(1) as f64).min(window_s);
@@ -341,14 +340,14 @@ impl All<'_> {
         self.steps(run, &rates.into_iter().map(finite).collect::<Vec<f64>>())
     }
 
-    /// Where window `i` of a run begins on the time axis (and window `i - 1` ends).
+    /// Returns a function for the place on the time axis where window `i` of a run begins, and window `i - 1` ends.
     fn begin_of_window(&self, run: &Outcome) -> impl Fn(usize) -> f64 {
         let (unit_s, window_s) = (self.time_unit().0, run.timeline.window_ns as f64 / 1e9);
         let elapsed_s = run.elapsed_ns as f64 / 1e9;
         move |i| (window_s * i as f64).min(elapsed_s) / unit_s
     }
 
-    /// Values that hold for a window each (NaN: none), with a last point at the end of the last window.
+    /// Points of a stepped line with a value for each window (NaN: none), and a last point at the end of the last window.
     fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
         let at = self.begin_of_window(run);
         let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), v)).collect();
@@ -384,7 +383,7 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The members in the figure, with their names: all, or if they are many the least busy, the median one and the busiest.
+/// The members in the figure, with their names: all or, of many, only the least busy, the median one and the busiest.
 fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
     let names = member_names(run);
     if names.len() <= MEMBERS_MAX {

@@ -87,8 +87,8 @@ pub fn verdict_table(runs: &[Outcome]) -> Grid {
         ("longest request", |told| told.longest.clone()),
         ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
     ];
-    let is_said = |of: Cell<Told>| told.iter().any(|told| !of(told).is_empty());
-    let columns: Vec<_> = columns.into_iter().filter(|(_, of)| is_said(*of)).collect();
+    let has_text = |cell: Cell<Told>| told.iter().any(|told| !cell(told).is_empty());
+    let columns: Vec<_> = columns.into_iter().filter(|(_, cell)| has_text(*cell)).collect();
     by_run(runs, &told, &columns)
 }
 
@@ -128,17 +128,17 @@ fn power_cut(cut: &PowerCut) -> String {
     )
 }
 
-/// The part of the measured drive's pauses that each run on a shingled drive explains, a line for each.
+/// Lines on the pauses of the measured drive, and on how many of them each run on a shingled drive explains.
 pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String> {
     let Some(measured) = measured else { return Vec::new() };
     let Some(longest) = measured.pauses.iter().max_by_key(|pause| pause.longest_ns) else {
         return vec!["measured: no request of the trace took a second or more.".into()];
     };
-    let of = measured.pauses.len();
-    let often = match of {
+    let pauses = measured.pauses.len();
+    let often = match pauses {
         1 => "once".into(),
-        PAUSES_MAX => format!("at least {} times", format::count(of as u64)),
-        _ => format!("{} times", format::count(of as u64)),
+        PAUSES_MAX => format!("at least {} times", format::count(pauses as u64)),
+        _ => format!("{} times", format::count(pauses as u64)),
     };
     let first = format!(
         "measured: the recorded drive kept requests waiting for a second or more {often}; the longest wait was {}, from {} on.",
@@ -158,10 +158,10 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
             (0, _) => format!("{} are due to {what}", format::count(count as u64)),
             _ => format!("{} to {what}", format::count(count as u64)),
         });
-        let pauses = if of == 1 { "pause" } else { "pauses" };
+        let noun = if pauses == 1 { "pause" } else { "pauses" };
         format!(
-            "measured, beside {name}: of {} {pauses} {}.",
-            format::count(of as u64),
+            "measured, beside {name}: of {} {noun} {}.",
+            format::count(pauses as u64),
             told.collect::<Vec<_>>().join(", ")
         )
     };
@@ -236,7 +236,7 @@ fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid
     grid
 }
 
-/// The fastest run on a shingled disk: by elapsed time if the disk sets the pace, else by mean latency.
+/// The fastest run on a shingled disk: by mean latency if requests come at the trace's times, else by elapsed time. `None` if two are equal.
 fn best(runs: &[Outcome]) -> Option<usize> {
     let is_shingled = |run: &Outcome| run.layer != BASELINE && run.layer != MEASURED;
     let shingled = runs.iter().enumerate().filter(|(_, run)| is_shingled(run) && run.requests > 0);
@@ -271,7 +271,7 @@ pub fn cost(runs: &[Outcome]) -> Grid {
     by_run(runs, runs, &columns)
 }
 
-/// Sectors written for each sector of the host's. Empty for a rebuild, whose writes do not depend on the host's.
+/// Sectors written for each sector that the host wrote. Empty for a rebuild, whose writes do not depend on the host's.
 fn written_share(run: &Outcome, sectors: u64) -> String {
     format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
 }
@@ -283,7 +283,7 @@ pub fn headline(runs: &[Outcome]) -> String {
     facts.map(|(name, value)| format!("{}: {value}", format::capital(&name))).collect::<Vec<_>>().join(". ")
 }
 
-/// Names and values of the settings of all runs; of different values, all are listed.
+/// Names and values of the settings. If runs differ in a setting, all of its values are listed.
 pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut say = |name: &str, of: &dyn Fn(&Outcome) -> String| {

@@ -109,7 +109,7 @@ fn mix(info: &TraceInfo) -> Grid {
     grid
 }
 
-/// How one of several volumes is taken.
+/// How to choose one of several volumes; `None` if there is only one.
 fn remedy(info: &TraceInfo) -> Option<String> {
     let named = info.volumes.iter().map(|one| (Volume { number: one.number, name: one.name.clone() }, one.requests));
     let named: Vec<(Volume, u64)> = named.collect();
@@ -134,13 +134,13 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row("written before (rewrites)", share(info.rewrite_share));
     row("sequential requests", share(info.sequential.share));
     row("longest run", counted(info.sequential.longest_run_requests, "request"));
-    let is_apart = is_one_gap(info.requests, arrivals.gap_ns.max, arrivals.span_ns);
+    let is_mostly_gap = is_one_gap(info.requests, arrivals.gap_ns.max, arrivals.span_ns);
     let doubt = match () {
         () if trace.refuse_no_times().is_err() => ": no column tells times",
         () if arrivals.span_ns == 0 && notes.out_of_order_rows > 0 => {
             ", with all before the first row: look at its time"
         }
-        () if is_apart => ", nearly all of it one gap: look for a wrong time",
+        () if is_mostly_gap => ", nearly all of it one gap: look for a wrong time",
         () => "",
     };
     row("time span", nanos(arrivals.span_ns) + doubt);

@@ -47,8 +47,8 @@ pub fn missing<'a>(all: &'a [Task], part: Part, store: &Store) -> Vec<&'a Task> 
     tasks(all, part).filter(|task| !store.has(&task.key)).collect()
 }
 
-/// Computes the missing tasks, and stores the results of each when it ends. An interrupt loses the tasks under way. A failed task does not
-/// stop the others.
+/// Computes the missing tasks, and stores the results of each when it ends. An interrupt loses the tasks that are being computed. A failed task
+/// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
     let planned = begin(sweep, store)?;
     let all: usize = tasks(&planned, sweep.part).map(|task| task.runs).sum();
@@ -56,14 +56,15 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Sw
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
     done.complete = true;
-    // What others are at comes last: it may be there by then.
-    let elsewhere = compute_all(&tasks, store, monitor, false, &mut done)?;
-    compute_all(&elsewhere, store, monitor, true, &mut done)?;
+    // Tasks that another process computes come last, because their results may be there by then.
+    let claimed_elsewhere = compute_all(&tasks, store, monitor, false, &mut done)?;
+    compute_all(&claimed_elsewhere, store, monitor, true, &mut done)?;
     store.tidy()?;
     Ok(done)
 }
 
-/// Computes tasks, and counts what came of them. Those that other processes are at it waits for or leaves; those left.
+/// Computes tasks, and counts their results in `done`. If another process computes a task, waits for its result if `waits`, and else leaves it
+/// out. Returns the tasks that were left out.
 fn compute_all<'a>(
     tasks: &[&'a Task],
     store: &Store,
@@ -71,49 +72,50 @@ fn compute_all<'a>(
     waits: bool,
     done: &mut SweepAccount,
 ) -> Result<Vec<&'a Task>, Error> {
-    // With enough tasks, each one's runs are serial; with fewer, the runs of a task use several threads.
+    // With enough tasks for all threads, each task's runs are serial. With fewer tasks, the runs of one task use all threads.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
         0 => pool::make_all(tasks, monitor, "sweeping", |_, task, _| Ok(compute(task, store, monitor, 0, waits))),
         _ => tasks.iter().map(|task| Ok(Some(compute(task, store, monitor, threads, waits)))).collect(),
     };
-    let mut elsewhere = Vec::new();
+    let mut left_out = Vec::new();
     for (task, made) in tasks.iter().zip(made) {
         match made? {
-            Some(Ok(Came::Computed)) => done.computed += task.runs,
-            Some(Ok(Came::Found)) => done.found += task.runs,
-            Some(Ok(Came::Elsewhere)) => elsewhere.push(*task),
-            Some(Ok(Came::Interrupted)) | None => done.complete = false,
+            Some(Ok(TaskEnd::Computed)) => done.computed += task.runs,
+            Some(Ok(TaskEnd::Found)) => done.found += task.runs,
+            Some(Ok(TaskEnd::Elsewhere)) => left_out.push(*task),
+            Some(Ok(TaskEnd::Interrupted)) | None => done.complete = false,
             Some(Err(failure)) => {
                 done.complete = false;
                 done.failures.push(failure);
             }
         }
     }
-    Ok(elsewhere)
+    Ok(left_out)
 }
 
-/// What came of a task.
-enum Came {
+/// How a task ended.
+enum TaskEnd {
     Computed,
     /// Another process has computed it meanwhile.
     Found,
-    /// Another process is at it.
+    /// Another process computes it now.
     Elsewhere,
     Interrupted,
 }
 
-fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize, waits: bool) -> Result<Came, Error> {
+/// Computes a task, unless its result is there or another process computes it.
+fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize, waits: bool) -> Result<TaskEnd, Error> {
     loop {
         let claim = store.claim(&task.key)?;
         match claim {
-            _ if store.has(&task.key) => return Ok(Came::Found),
+            _ if store.has(&task.key) => return Ok(TaskEnd::Found),
             Some(_claim) => {
                 let runs = task.compute(store, monitor, threads)?;
-                return Ok(runs.map_or(Came::Interrupted, |_| Came::Computed));
+                return Ok(runs.map_or(TaskEnd::Interrupted, |_| TaskEnd::Computed));
             }
-            None if !waits => return Ok(Came::Elsewhere),
-            None if !monitor.goes_on() => return Ok(Came::Interrupted),
+            None if !waits => return Ok(TaskEnd::Elsewhere),
+            None if !monitor.goes_on() => return Ok(TaskEnd::Interrupted),
             None => sleep(LOOK_EVERY),
         }
     }

@@ -53,16 +53,17 @@ impl Pairs {
                 "runs of another {key} have other requests: compare layers, drives or settings"
             )));
         }
-        let there: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
-        // An array's text has commas itself, so every comma is tried.
+        let existing: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
+        // The text of an array has commas itself, so each comma is tried as the separator of the two values.
         let splits = || sides.match_indices(',').map(|(comma, _)| [&sides[..comma], &sides[comma + 1..]]);
-        let Some(split) = splits().find(|split| split.iter().all(|side| there.iter().any(|cell| is_value(cell, side))))
+        let Some(split) =
+            splits().find(|split| split.iter().all(|side| existing.iter().any(|cell| is_value(cell, side))))
         else {
             return Err(match splits().next() {
                 None => Error::Usage(format!(
                     "{key}={sides} has one value: give two with a comma between, such as layer=rmw,log"
                 )),
-                Some(_) => no_run_has(&format!("these two values of {key}: {sides}"), there),
+                Some(_) => no_run_has(&format!("these two values of {key}: {sides}"), existing),
             });
         };
         let side =
@@ -70,9 +71,10 @@ impl Pairs {
         let [first, second] = split.map(side);
         let mut names = varying(rows);
         names.retain(|name| name != key);
+        // Runs are paired if they agree in all shared keys. A key of one side's own, such as a parameter of its layer, only distinguishes lines.
         let is_own = |name: &String| is_own(name, key) && !(varies(&first, name) && varies(&second, name));
         let (own, shared): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_own);
-        // A key that only one side has, with one value in all of its runs, does not distinguish lines.
+        // An own key with one value in all runs distinguishes nothing.
         names.retain(|name| !own.contains(name) || varies(&first, name) || varies(&second, name));
         let by = [shared.clone(), own].concat();
         let (firsts, seconds) = (grouped(&first, &by), grouped(&second, &by));
@@ -163,7 +165,7 @@ impl Pairs {
     }
 }
 
-/// True for a key that two values of `compared` need not share: a layer has parameters of its own, and a drive its size.
+/// True for a key in which the two values of `compared` may differ: a layer has parameters of its own, and a drive has its size.
 fn is_own(name: &str, compared: &str) -> bool {
     match compared {
         "layer" => name.starts_with("parameters.") || name == RAW_SECTORS,

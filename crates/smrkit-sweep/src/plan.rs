@@ -17,8 +17,8 @@ const REPEAT: &str = "repeat";
 /// Options whose values may be files; comparisons are identified by the files' contents, not their names.
 pub(crate) const FILES: [&str; 4] = ["trace", "drive", "like", "from_state"];
 
-/// Options that draw something at random besides the requests of a trace.
-const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];
+/// Options whose effect depends on the seed. The requests of a trace alone do not.
+const SEEDED: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];
 
 /// Seed of the first repetition.
 const FIRST_SEED: u64 = 1;
@@ -79,9 +79,9 @@ impl Sweep {
         let folder = path.parent().unwrap_or(Path::new(""));
         for (option, value) in sweep.comparisons.iter_mut().flatten() {
             // A name that is no file, such as a preset's, is kept.
-            let beside = folder.join(&*value);
-            if FILES.contains(&option.replace('-', "_").as_str()) && beside.exists() {
-                *value = beside.display().to_string();
+            let in_folder = folder.join(&*value);
+            if FILES.contains(&option.replace('-', "_").as_str()) && in_folder.exists() {
+                *value = in_folder.display().to_string();
             }
         }
         Ok(sweep)
@@ -106,18 +106,19 @@ impl Sweep {
         if table.contains_key("seed") && table.contains_key(REPEAT) {
             return Err(Error::Usage("seed and repeat both say the seeds: leave one out".into()));
         }
-        // A seed has no effect on the requests of a trace, only on what is drawn beside them.
-        let is_alike = table.contains_key("trace") && !DRAWN.iter().any(|name| table.contains_key(*name));
-        let note =
-            (is_alike && table.contains_key(REPEAT)).then_some("seeds play no part in a replay, which is run once");
+        let is_pure_replay = table.contains_key("trace") && !SEEDED.iter().any(|name| table.contains_key(*name));
+        let note = (is_pure_replay && table.contains_key(REPEAT))
+            .then_some("seeds play no part in a replay, which is run once");
         let mut comparisons = vec![Vec::new()];
         for (name, value) in table {
-            let mut ways = ways(name, value)?;
+            let mut choices = choices(name, value)?;
             if name == REPEAT && note.is_some() {
-                ways.truncate(1);
+                choices.truncate(1);
             }
-            comparisons =
-                comparisons.iter().flat_map(|one| ways.iter().map(|way| [one.as_slice(), way].concat())).collect();
+            comparisons = comparisons
+                .iter()
+                .flat_map(|one| choices.iter().map(|choice| [one.as_slice(), choice].concat()))
+                .collect();
         }
         match comparisons.is_empty() {
             true => Err(Error::Usage("an empty list leaves nothing to run: give it a value, or drop it".into())),
@@ -126,8 +127,8 @@ impl Sweep {
     }
 }
 
-/// The alternatives of an option: for each value, the pairs that a comparison gets.
-fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
+/// The choices that an option offers: for each of its values, the options that a comparison gets.
+fn choices(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
     let pair = |text: String| (name.to_string(), text);
     match (name, value) {
         ("set", Value::Table(set)) => Ok(vec![set.iter().map(parameter).collect::<Result<_, Error>>()?]),

@@ -17,13 +17,13 @@ impl Spread {
     /// The spread of `numbers`; `None` without any.
     pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
         let all: Vec<f64> = numbers.collect();
-        // Compared directly: the variance of equal numbers may be a little above 0, because the mean is rounded.
-        let are_alike = all.iter().all(|value| *value == all[0]);
+        // Compared directly, because the mean is rounded, so that the variance of equal numbers may be a little above 0.
+        let are_equal = all.iter().all(|value| *value == all[0]);
         let n = all.len();
         let mean = all.iter().sum::<f64>() / n as f64;
         let variance = all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n.saturating_sub(1).max(1) as f64;
         let half = students_t(n) * (variance / n as f64).sqrt();
-        (n > 0).then_some(Spread { n, mean, half: if are_alike { 0.0 } else { half } })
+        (n > 0).then_some(Spread { n, mean, half: if are_equal { 0.0 } else { half } })
     }
 
     /// The ends of the interval; `None` for a single run.
@@ -65,7 +65,7 @@ fn students_t(values: usize) -> f64 {
     ];
     match values.checked_sub(2) {
         None => 0.0,
-        // Beyond the table an approximation that is right to a thousandth.
+        // Beyond the table, an approximation whose error is below 0.001.
         Some(at) => TO_THIRTY.get(at).copied().unwrap_or(1.96 + 2.46 / (at + 1) as f64),
     }
 }

@@ -26,7 +26,7 @@ use crate::plan::{FILES, Sweep};
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
 const OWN: &str = ".of-";
-/// Ending of the file that a process locks while it computes a comparison: what killed ones leave of it is removed with the rest.
+/// Ending of the file that a process locks while it computes a comparison. A file that a killed process left is removed like its other files.
 const CLAIM: &str = ".of-0";
 /// Ending of the file that names a sweep's comparisons.
 const NOTE: &str = ".sweep.json";
@@ -58,8 +58,8 @@ impl Store {
         self.0.join(format!("{key}.parquet"))
     }
 
-    /// Claims a comparison, so that other processes which share the store compute something else; `None` if one of them has it. A lock ends
-    /// with its process, however that ends. Where the file system knows no locks everybody has the claim.
+    /// Claims a comparison, so that other processes which share the store compute something else; `None` if one of them has it. The claim is a
+    /// lock, which ends with its process. On a file system without locks every process gets the claim.
     pub fn claim(&self, key: &str) -> Result<Option<Claim>, Error> {
         let path = self.0.join(format!("{key}{CLAIM}"));
         let file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Path of this process's temporary file for `key`: a scheduler may have given one task to two processes.
+    /// Path of this process's temporary file for `key`. It has the process's number, because a scheduler may have given one task to two processes.
     fn own(&self, key: &str) -> PathBuf {
         static TRIES: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
@@ -85,17 +85,18 @@ impl Store {
         if self.has(key) { Ok(()) } else { written }
     }
 
-    /// Removes files of killed processes: temporary ones whose result is there, and notes that a later one has replaced.
+    /// Removes files of killed processes: temporary files whose result is there, and unfinished lists of a sweep that has a later list.
     pub fn tidy(&self) -> Result<(), Error> {
         let time = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
         for path in self.paths()? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_of_no_use = |(key, own): (&str, &str)| {
-                // The name of a sweep is free, and may look like that of a temporary file.
-                let is_own = own.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
-                is_own && (self.has(key) || time(&self.sweep(key)) > time(&path))
+            let is_obsolete = |(key, process): (&str, &str)| {
+                // A sweep may have any name, even one that looks like a temporary file's.
+                let is_temporary =
+                    process.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
+                is_temporary && (self.has(key) || time(&self.sweep(key)) > time(&path))
             };
-            if name.rsplit_once(OWN).is_some_and(is_of_no_use) {
+            if name.rsplit_once(OWN).is_some_and(is_obsolete) {
                 remove(&path)?;
             }
         }
@@ -267,8 +268,8 @@ pub fn program(options: &[Pair]) -> Result<String, Error> {
     Ok(words.join(" "))
 }
 
-/// Refuses work that another program has planned, since it could compute other numbers.
-pub fn is_of_here(planned: &str, options: &[Pair]) -> Result<(), Error> {
+/// Errors: another program planned the work, so that this one could compute other numbers.
+pub fn check_program(planned: &str, options: &[Pair]) -> Result<(), Error> {
     let here = program(options)?;
     match planned == here {
         true => Ok(()),

@@ -92,12 +92,12 @@ pub(crate) fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
     }
     // Tables show the last word of a key only, and p99_9 is easily called p999, so similar keys are suggested.
     let bare = |key: &str| key.replace('_', "");
-    let is_meant = |known: &&String| {
+    let is_similar = |known: &&String| {
         [known.as_str(), known.rsplit('.').next().unwrap_or(known)].iter().any(|known| bare(known) == bare(key))
     };
     let keys = || rows.iter().flat_map(FlatRun::keys);
     let nearest = || names::nearest(key, keys().map(String::as_str));
-    let remedy = match keys().find(is_meant).map(String::as_str).or_else(nearest) {
+    let remedy = match keys().find(is_similar).map(String::as_str).or_else(nearest) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "keys are those of outcome.json, such as layer, parameters.cache_percent, latency_ns.all.p99".into(),
     };
@@ -109,34 +109,38 @@ pub(crate) fn cell(row: &FlatRun, key: &str) -> String {
     row.get(key).filter(|value| !value.is_null()).map_or(NONE.into(), text)
 }
 
-/// True for a key of the disks, not of the demand.
+/// True for a key that describes the simulated system, and not the demand.
 pub(crate) fn is_system(key: &str) -> bool {
     ["layer", "drive", "drive_file", RAW_SECTORS, "array"].contains(&key) || key.starts_with("parameters.")
 }
 
 /// Keys by which `rows` differ, without the seed.
 pub(crate) fn varying(rows: &[FlatRun]) -> Vec<String> {
-    let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
-    let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
+    let distinguishes =
+        |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
+    let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(distinguishes).cloned()).collect();
     keys.sort_by_key(|key| (IDENTITY.iter().position(|known| known == key).unwrap_or(IDENTITY.len()), key.clone()));
     keys.dedup();
     keys.retain(|key| key == "layer" || varies(rows, key));
     keys
 }
 
-/// True if runs differ in `key`; parameters are compared within a layer, as asked for, files and sizes within a drive.
+/// True if `key` has several values among these runs. A parameter varies only if it differs between runs of one layer, and its value counts as it
+/// was given (`asked.*`), because `auto` resolves differently on each drive. A drive file or a size varies only if it differs between runs of
+/// one drive or array.
 pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
-    let asked = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
-    let within: &[&str] = match key {
+    let given_key = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
+    let group_keys: &[&str] = match key {
         "drive_file" | RAW_SECTORS => &["drive", "array"],
-        _ if asked.is_some() => &["layer"],
+        _ if given_key.is_some() => &["layer"],
         _ => &[],
     };
-    let chosen = |row: &FlatRun| cell(row, asked.as_deref().filter(|asked| row.contains_key(*asked)).unwrap_or(key));
-    let mut first: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    // Old records lack the values as they were given.
+    let value = |row: &FlatRun| cell(row, given_key.as_deref().filter(|key| row.contains_key(*key)).unwrap_or(key));
+    let mut first_in_group: BTreeMap<Vec<String>, String> = BTreeMap::new();
     rows.iter().any(|row| {
-        let group = within.iter().map(|key| cell(row, key)).collect();
-        *first.entry(group).or_insert_with(|| chosen(row)) != chosen(row)
+        let group = group_keys.iter().map(|key| cell(row, key)).collect();
+        *first_in_group.entry(group).or_insert_with(|| value(row)) != value(row)
     })
 }
 
@@ -271,20 +275,20 @@ pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
     Ok(Frame { columns, rows: lines })
 }
 
-/// Lines with the best value of `key` among those of shingled disks under the same demand, if there are several.
+/// The lines with the best value of `key`: one for each demand that has several lines of shingled disks.
 fn best_lines(key: &str, groups: &[Vec<&FlatRun>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
     let demand: Vec<&String> = names.iter().filter(|name| !is_system(name)).collect();
     let sign = if words::is_better_high(key) { -1.0 } else { 1.0 };
-    let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
+    let mut by_demand: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
-        let case = demand.iter().map(|name| cell(rows[0], name)).collect();
+        let own_demand = demand.iter().map(|name| cell(rows[0], name)).collect();
         // A time that was never reached (`_at_s`) counts as the latest.
         let never = key.ends_with("_at_s").then_some(f64::INFINITY);
         let mean = values[at].map(|value| value.mean).or(never);
-        cases.entry(case).or_default().extend(mean.map(|mean| (sign * mean, at)));
+        by_demand.entry(own_demand).or_default().extend(mean.map(|mean| (sign * mean, at)));
     }
-    let several = cases.into_values().filter(|case| case.len() > 1);
-    several.filter_map(|case| Some(case.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()
+    let several = by_demand.into_values().filter(|lines| lines.len() > 1);
+    several.filter_map(|lines| Some(lines.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use smrkit::experiment::pool::Monitor;
 use smrkit_options::pairs::{self, Pair};
 use smrkit_options::run::RunOptions;
 
-use crate::store::{FileHashes, Store, is_of_here, key, program};
+use crate::store::{FileHashes, Store, check_program, key, program};
 
 /// A comparison to compute. As JSON, it can be sent to another machine that has the same files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl Task {
         if !monitor.goes_on() {
             return Ok(None);
         }
-        is_of_here(&self.program, &self.options)?;
+        check_program(&self.program, &self.options)?;
         let compute = || {
             let options = read(&self.options)?;
             let asked = options.ask()?;
@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// A monitor for the runs of one task.
+/// The monitor of the runs of one task, with the task's number of threads.
 struct Within<'a> {
     monitor: &'a dyn Monitor,
     threads: usize,

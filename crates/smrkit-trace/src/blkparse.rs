@@ -11,12 +11,15 @@ use crate::reader::{RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, Rwbs, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
-/// The reader's state: the kind of event that it reads, and whether the summary has begun.
+/// The reader's state.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
+    /// The kind of event that stands for requests.
     event: Option<Event>,
+    /// True if the caller chose the kind, so that the beginning of the trace does not.
     chosen: bool,
-    summary: bool,
+    /// True once the summary at the end of the output has begun.
+    in_summary: bool,
 }
 
 /// The events that can stand for requests, the best first.
@@ -67,7 +70,7 @@ impl Event {
     }
 }
 
-/// First words of lines that are no events: the summary's, and those before the first event.
+/// First words of lines of the summary.
 const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
 
 const KNOWN_ACTIONS: &[&[u8]] = &[
@@ -95,10 +98,10 @@ impl TextFormat for Blkparse {
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
-        if !self.summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
-            self.summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
+        if !self.in_summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
+            self.in_summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
         }
-        if self.summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
+        if self.in_summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
             return Ok(None);
         }
         let mut columns = LineColumns::spaces(line);
@@ -135,7 +138,7 @@ impl TextFormat for Blkparse {
 /// Operation, first byte and number of bytes.
 type AskedRequest = (Op, (u64, u64));
 
-/// Request of RWBS letters and `sector + count`. `None` for a command without data, unless it flushes.
+/// Parses RWBS letters and `sector + count` as a request. `None` for a command that neither moves data nor flushes.
 pub(crate) fn request(
     letters: Field,
     sector: Option<Field>,
@@ -147,7 +150,7 @@ pub(crate) fn request(
     }
     let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M, B, U"))?;
     let Rwbs { op, flush } = known;
-    // A write with a flush is a write; without data it is a flush.
+    // A flush in front of a write is part of it; without data the command is a flush.
     let without_data = flush.then_some((Op::Flush, (0, 0)));
     let Some(sector) = sector else {
         return match (op, flush) {
@@ -206,14 +209,15 @@ impl TextFormat for Fiu {
         let ticks = columns.next("column 1 (time)")?.integer()?;
         columns.next("column 2 (process id)")?.integer()?;
         let process = columns.next("column 3 (process)")?;
+        // The process's name may hold spaces, so what follows it is counted from the end.
         let mut tail = [process; FIU_COLUMNS];
         let mut count = 0;
         while let Some(field) = columns.optional("column 4 (LBA)") {
             *tail.get_mut(count).ok_or_else(|| field.bad(Problem::Surplus))? = field;
             count += 1;
         }
-        let digest = |f: &Field| f.text.len() == 32 && f.text.iter().all(u8::is_ascii_hexdigit);
-        count -= usize::from(count > 0 && digest(&tail[count - 1]));
+        let is_md5 = |field: &Field| field.text.len() == 32 && field.text.iter().all(u8::is_ascii_hexdigit);
+        count -= usize::from(count > 0 && is_md5(&tail[count - 1]));
         let Some(first) = count.checked_sub(5) else {
             let name = ["LBA", "size", "W or R", "major", "minor"][count];
             return Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing });

@@ -112,9 +112,9 @@ impl RecordFormat for Blktrace {
 const RECORD: usize = 48;
 /// The number at the front of each record; its last byte is the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Records of each CPU that are held to be sorted: a CPU writes its events nearly in order, but an interrupt may put a few behind later
-/// ones.
-const HELD: usize = 64;
+/// Records of each CPU that are read ahead, to be sorted: a CPU writes its events nearly in order, but an interrupt may put a few behind
+/// later ones.
+const READ_AHEAD: usize = 64;
 
 /// Bytes of the record at the front of `bytes`, with its payload; `None` if its head is cut off, or it is no record.
 fn record_bytes(bytes: &[u8]) -> Option<usize> {
@@ -122,10 +122,10 @@ fn record_bytes(bytes: &[u8]) -> Option<usize> {
     (u32_at(head, 0) == MAGIC).then(|| RECORD + usize::from(u16_at(head, 46)))
 }
 
-/// The files of all CPUs, by number, if `path` is one of them or their common name: `sdb` of `sdb.blktrace.0`.
+/// Lists the files of all CPUs, by number, if `path` is one of them or their common name: `sdb` of `sdb.blktrace.0`.
 fn of_all_cpus(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    let called = || Some(format!("{}.blktrace", path.file_name()?.to_str()?)).filter(|_| !path.exists());
-    let Some(stem) = cpu_of(path).map(|(stem, _)| stem.to_string()).or_else(called) else { return Ok(None) };
+    let common_name = || Some(format!("{}.blktrace", path.file_name()?.to_str()?)).filter(|_| !path.exists());
+    let Some(stem) = cpu_of(path).map(|(stem, _)| stem.to_string()).or_else(common_name) else { return Ok(None) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -175,7 +175,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>
 
 /// A record read ahead. Ordered by time, then by order of reading.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct HeldRecord {
+struct PendingRecord {
     time: u64,
     number: u64,
     file: usize,
@@ -185,27 +185,28 @@ struct HeldRecord {
 /// The records of several files in the order of time.
 struct Merged<R> {
     files: Vec<R>,
-    held: BinaryHeap<Reverse<HeldRecord>>,
+    pending: BinaryHeap<Reverse<PendingRecord>>,
+    /// Number of records read.
     records: u64,
-    /// Bytes of the record that is handed out, from `at` on.
+    /// The record that is being returned; its bytes before `at` have been.
     record: Vec<u8>,
     at: usize,
 }
 
 impl<R: Read> Merged<R> {
     fn new(files: Vec<R>) -> io::Result<Merged<R>> {
-        let mut merged = Merged { files, held: BinaryHeap::new(), records: 0, record: Vec::new(), at: 0 };
+        let mut merged = Merged { files, pending: BinaryHeap::new(), records: 0, record: Vec::new(), at: 0 };
         for file in 0..merged.files.len() {
-            for _ in 0..HELD {
-                merged.hold(file)?;
+            for _ in 0..READ_AHEAD {
+                merged.read_ahead(file)?;
             }
         }
         Ok(merged)
     }
 
-    /// Reads the next record of a file. Bytes that are no record, such as the rest of a truncated file, are passed on as they are, after
-    /// all records.
-    fn hold(&mut self, file: usize) -> io::Result<()> {
+    /// Reads the next record of a file ahead. Bytes that are no record, such as the rest of a truncated file, come after all records, so that
+    /// the parser reports them.
+    fn read_ahead(&mut self, file: usize) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(RECORD);
         let source = &mut self.files[file];
         source.by_ref().take(RECORD as u64).read_to_end(&mut bytes)?;
@@ -215,7 +216,7 @@ impl<R: Read> Merged<R> {
             let is_whole = length == Some(bytes.len());
             let time = if is_whole { u64_at(&bytes, 8) } else { u64::MAX };
             self.records += 1;
-            self.held.push(Reverse(HeldRecord { time, number: self.records, file, bytes }));
+            self.pending.push(Reverse(PendingRecord { time, number: self.records, file, bytes }));
         }
         Ok(())
     }
@@ -224,9 +225,9 @@ impl<R: Read> Merged<R> {
 impl<R: Read> Read for Merged<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.at == self.record.len() {
-            let Some(Reverse(HeldRecord { file, bytes, .. })) = self.held.pop() else { return Ok(0) };
+            let Some(Reverse(PendingRecord { file, bytes, .. })) = self.pending.pop() else { return Ok(0) };
             (self.record, self.at) = (bytes, 0);
-            self.hold(file)?;
+            self.read_ahead(file)?;
         }
         let left = &self.record[self.at..];
         let length = left.len().min(buf.len());

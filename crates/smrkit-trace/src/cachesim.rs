@@ -22,16 +22,16 @@ pub(crate) struct Cachesim<const IS_LCS: bool, const WRITES: bool> {
 
 /// Stands at both ends of a heading.
 const MAGIC: u64 = 0x1234_5678_9abc_def0;
-/// The bytes that headings have had.
+/// The sizes that headings have had.
 const HEADINGS: [usize; 2] = [1024, 8192];
 /// The bytes of a record, by its version; oracleGeneral's is the first.
 const RECORDS: [usize; 9] = [0, 24, 28, 36, 40, 44, 52, 68, 100];
-/// Sectors stay below this, as those of vscsi: what is larger is the hash of a key.
+/// Sectors stay below this, as those of vscsi. A larger number is the hash of a key.
 const LBA_MAX: u64 = 1 << 40;
 /// Records that are looked at to recognise oracleGeneral.
 const LOOKED_AT: usize = 64;
 
-/// What is said of such traces when they are recognised.
+/// The reason to refuse such a trace unless its format is named.
 pub(crate) const DOUBT: &str = "a trace of libCacheSim, whose records do not say whether they read or write: say it, with {format} \
                                 oracle-general:op=write or op=read, or for one with a heading {format} lcs:op=write or op=read";
 

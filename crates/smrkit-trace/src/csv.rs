@@ -3,9 +3,9 @@
 //! Columns count from 0. The first lines of a table put numbers in place of names, and add what the map leaves out. A time may be a moment of ISO
 //! 8601. Units of time: s (the default), ms, us, ns, 100ns. Units of offset and size: bytes (the default),
 //! sectors, or a number of bytes. `op` is a column of R, W, D, F, their words (read, write, discard or trim, flush or sync),
-//! or 0 and 1; `op=1:wr` says that 0 is a write and 1 a read, `op=read` or `op=write` that all rows are. `header` is the
-//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs), `decimal` what stands before
-//! decimals: `point` or `comma`. `time`, `think` (the pause after a request), `latency` (how long it took), `volume`, `header`, `separator` and
+//! or 0 and 1; with `op=1:wr`, 0 is a write and 1 a read; `op=read` or `op=write` applies to all rows. `header` is the
+//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs), `decimal` the decimal separator,
+//! `point` or `comma`. `time`, `think` (the pause after a request), `latency` (how long it took), `volume`, `header`, `separator` and
 //! `decimal` may be left out.
 
 use crate::iso;
@@ -20,7 +20,7 @@ use smrkit::units::SECTOR_BYTES;
 /// The most columns that a map may use.
 const COLUMNS_MAX: usize = 64;
 
-/// The parsed map, which is the reader's whole state.
+/// The parsed map, and the reader's state. Columns of times, offset and size have a unit: nanoseconds or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Csv {
     time: Option<(usize, u64)>,
@@ -34,19 +34,20 @@ pub(crate) struct Csv {
     volume: Option<usize>,
     header: u64,
     separator: Separator,
-    /// A comma stands before decimals.
+    /// The decimal separator is a comma.
     has_decimal_commas: bool,
+    /// Number of columns that are read: up to the last one that the map uses.
     columns: usize,
     /// The names of columns, as the table has them.
     names: Vec<String>,
-    /// Why the map may be wrong where only names of columns led to it.
+    /// Why the map may be wrong, if it was guessed from the names of columns.
     pub doubt: Option<String>,
     /// The whole map, for messages.
     text: String,
-    /// The sum of think times so far, if those are the times asked for.
-    thought: Option<u64>,
-    /// Times are those of completions.
-    completes: bool,
+    /// The sum of think times so far, if requests get think times instead of the clock's.
+    think_sum_ns: Option<u64>,
+    /// True if requests get the time of their completion: time plus latency.
+    at_completion: bool,
 }
 
 /// Source of the kind of request.
@@ -80,8 +81,8 @@ impl Csv {
             names: Vec::new(),
             doubt: None,
             text: map.to_string(),
-            thought: None,
-            completes: false,
+            think_sum_ns: None,
+            at_completion: false,
         };
         let mut op = None;
         for part in map.split(',').filter(|part| !part.is_empty()) {
@@ -171,9 +172,9 @@ impl TextFormat for Csv {
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        self.thought = (times == RowTimes::Think && self.think.is_some()).then_some(0);
-        self.completes = times == RowTimes::Completion && self.time.is_some() && self.latency.is_some();
-        matches!(times, RowTimes::Clock | RowTimes::Issue) || self.thought.is_some() || self.completes
+        self.think_sum_ns = (times == RowTimes::Think && self.think.is_some()).then_some(0);
+        self.at_completion = times == RowTimes::Completion && self.time.is_some() && self.latency.is_some();
+        matches!(times, RowTimes::Clock | RowTimes::Issue) || self.think_sum_ns.is_some() || self.at_completion
     }
 
     fn detail(&self) -> Option<&str> {
@@ -203,18 +204,19 @@ impl TextFormat for Csv {
                 None => Field { name, ..field },
             }
         };
-        let pointed = if self.has_decimal_commas { with_points(line) } else { Vec::new() };
+        let with_points = if self.has_decimal_commas { with_points(line) } else { Vec::new() };
         let number = |n: usize, name| {
             let field = unquoted(n, name);
-            Field { text: pointed.get(field.at..field.at + field.text.len()).unwrap_or(field.text), ..field }
+            Field { text: with_points.get(field.at..field.at + field.text.len()).unwrap_or(field.text), ..field }
         };
-        let think = match self.think.filter(|_| self.thought.is_some()) {
+        let think = match self.think.filter(|_| self.think_sum_ns.is_some()) {
             None => 0,
             Some((column, unit)) => number(column, "the think time").decimal(unit)?,
         };
         let ticks = match self.time {
-            _ if self.thought.is_some() => self.thought.unwrap_or(0) / self.tick_ns(),
+            _ if self.think_sum_ns.is_some() => self.think_sum_ns.unwrap_or(0) / self.tick_ns(),
             None => 0,
+            // Such times, Windows' file times, are whole numbers; `tick_ns` is then 100.
             Some((column, 100)) => number(column, "the time").decimal(1)?,
             Some((column, unit)) => {
                 let time = number(column, "the time");
@@ -228,7 +230,7 @@ impl TextFormat for Csv {
                 time.decimal(unit).or_else(or_moment)?
             }
         };
-        let ticks = match self.latency.filter(|_| self.completes) {
+        let ticks = match self.latency.filter(|_| self.at_completion) {
             None => ticks,
             Some((column, unit)) => {
                 let latency_ns = number(column, "the latency").decimal(unit)?;
@@ -257,7 +259,7 @@ impl TextFormat for Csv {
                 }
             }
         };
-        self.thought = self.thought.map(|sum| sum.saturating_add(think));
+        self.think_sum_ns = self.think_sum_ns.map(|sum| sum.saturating_add(think));
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
@@ -278,12 +280,12 @@ impl Csv {
     }
 }
 
-/// Lines that are looked at.
-const LINES: usize = 16;
+/// Lines at the beginning of a table that are examined.
+const HEAD_LINES: usize = 16;
 
-/// Names of columns for each key of a map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are left out: their
-/// letters mean other things.
-const CALLED: [(&str, &str); 7] = [
+/// Names of columns for each key of a map, in small letters and without a unit, the best first. `action` and `rwbs` of `blkparse` are left
+/// out, because their letters mean other things.
+const COLUMN_NAMES: [(&str, &str); 7] = [
     (
         "time",
         "time timestamp ts date datetime start_time arrival_time arrival issue_time when init_time event_time date_and_time \
@@ -300,7 +302,7 @@ const CALLED: [(&str, &str); 7] = [
 const OFFSET: &str = "offset";
 const LATENCY: &str = "latency";
 
-/// Units: their forms at the end of a column's name, the form in a map, and whether they are of time.
+/// Units: their forms at the end of a column's name, the form in a map, and true for units of time.
 const UNITS: [(&[&str], &str, bool); 7] = [
     (&["100ns"], "100ns", true),
     (&["s", "sec", "secs", "seconds"], "s", true),
@@ -312,7 +314,8 @@ const UNITS: [(&[&str], &str, bool); 7] = [
 ];
 
 impl Csv {
-    /// Reads a table that begins with `head` by `map`: names are replaced by numbers, and missing parts are added from the first lines.
+    /// Completes `map` for a table that begins with `head`: replaces names of columns by their numbers, and adds missing parts from the first
+    /// lines.
     pub fn of(map: &str, head: &[u8]) -> Result<Csv, Error> {
         let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
         let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
@@ -322,30 +325,30 @@ impl Csv {
             Some(given) => given == "comma",
             None => table.has_decimal_commas(&numbers),
         };
-        let mut whole = Vec::new();
+        let mut complete = Vec::new();
         for part in map.split(',').filter(|part| !part.is_empty()) {
-            whole.push(match part.split_once('=').filter(|(key, value)| is_named(key.trim(), value)) {
+            complete.push(match part.split_once('=').filter(|(key, value)| is_named(key.trim(), value)) {
                 Some((key, value)) => table.named(key.trim(), value)?,
                 None => part.to_string(),
             });
         }
-        let left_out = CALLED.iter().filter(|(key, _)| given(key).is_none());
-        whole.extend(left_out.filter_map(|(key, _)| Some(table.part(key, table.found(key)?))));
+        let left_out = COLUMN_NAMES.iter().filter(|(key, _)| given(key).is_none());
+        complete.extend(left_out.filter_map(|(key, _)| Some(table.part(key, table.found(key)?))));
         if given("separator").is_none() && table.separator != "," {
-            whole.push(format!("separator={}", table.separator));
+            complete.push(format!("separator={}", table.separator));
         }
         if given("decimal").is_none() && table.has_decimal_commas {
-            whole.push("decimal=comma".into());
+            complete.push("decimal=comma".into());
         }
-        if given("header").is_none() && table.header > 0 {
-            whole.push(format!("header={}", table.header));
+        if given("header").is_none() && table.header_lines > 0 {
+            complete.push(format!("header={}", table.header_lines));
         }
         let doubt = ["time", "op"].into_iter().filter(|key| given(key).is_none()).find_map(|key| table.doubt(key));
-        Ok(Csv { doubt, names: table.names, ..Csv::new(&whole.join(","))? })
+        Ok(Csv { doubt, names: table.names, ..Csv::new(&complete.join(","))? })
     }
 }
 
-/// The key for which a table with named columns has none, as a message; `None` if the first line names no columns.
+/// A message that names the first key without a column, for a table whose first line names its columns; `None` for other tables.
 pub(crate) fn missing(head: &[u8]) -> Option<String> {
     let table = HeaderTable::from_head(head, None, None);
     let key = ["op", OFFSET, "size"].into_iter().find(|key| table.found(key).is_none())?;
@@ -355,51 +358,54 @@ pub(crate) fn missing(head: &[u8]) -> Option<String> {
     ))
 }
 
-/// A line with points before decimals, and commas between thousands, where it has them the other way round.
+/// Swaps commas and points in a line, so that points are before decimals.
 fn with_points(line: &[u8]) -> Vec<u8> {
-    let turned = |byte: &u8| match byte {
+    let swapped = |byte: &u8| match byte {
         b',' => b'.',
         b'.' => b',',
         other => *other,
     };
-    line.iter().map(turned).collect()
+    line.iter().map(swapped).collect()
 }
 
-/// True if a value of the map is a column's name, which is looked up: no number, and no word of `op`.
+/// True if a value of the map is the name of a column, and not a number or a word of `op`.
 fn is_named(key: &str, value: &str) -> bool {
     let column = value.split(':').next().unwrap_or_default();
     let is_word = key == "op" && matches!(column, "read" | "write");
-    CALLED.iter().any(|(own, _)| *own == key) && !is_word && column.parse::<u64>().is_err()
+    COLUMN_NAMES.iter().any(|(own, _)| *own == key) && !is_word && column.parse::<u64>().is_err()
 }
 
 /// The first lines of a table.
 struct HeaderTable {
     separator: String,
-    /// Lines up to the one with the names.
-    header: usize,
+    /// Lines up to and including the one with the names; 0 without names.
+    header_lines: usize,
     names: Vec<String>,
-    /// The first rows.
+    /// The first rows below the header.
     rows: Vec<Vec<String>>,
     has_decimal_commas: bool,
 }
 
 impl HeaderTable {
+    /// Reads names and rows from the first lines of a table. `header` is the number of header lines, if the map gives it; else the first line
+    /// is a header if it looks like one.
     fn from_head(head: &[u8], separator: Option<&str>, header: Option<&str>) -> HeaderTable {
         let lines = lines(head);
-        let separator = separator.map_or_else(|| sniffed(&lines), str::to_string);
-        let columns = |at: usize| lines.get(at).map_or_else(Vec::new, |(_, line)| cut(line, &separator));
+        let separator = separator.map_or_else(|| guess_separator(&lines), str::to_string);
+        let columns = |at: usize| lines.get(at).map_or_else(Vec::new, |(_, line)| split_columns(line, &separator));
+        // A text that is no number is reported when the map is parsed.
         let given = header.map(|count| count.parse::<usize>().unwrap_or(0));
-        // If the map gives a header of several lines, the last one has the names.
-        let last = given.map_or(1, |count| lines.iter().take_while(|(number, _)| *number < count).count());
-        let names = last.checked_sub(1).map_or_else(Vec::new, columns);
-        let is_header = given.is_some() || is_header(&names);
-        let names = if is_header { names } else { Vec::new() };
-        let header = if names.is_empty() { 0 } else { lines[last - 1].0 + 1 };
-        let rows = (if header > 0 { last } else { 0 }..lines.len()).map(|at| owned(&columns(at))).collect();
-        HeaderTable { names: owned(&names), separator, header, rows, has_decimal_commas: false }
+        // Of several header lines the last has the names. Without a given header, the first line may have them.
+        let through_names = given.map_or(1, |count| lines.iter().take_while(|(number, _)| *number < count).count());
+        let names = through_names.checked_sub(1).map_or_else(Vec::new, columns);
+        let names = if given.is_some() || is_header(&names) { names } else { Vec::new() };
+        let (first_row, header_lines) =
+            if names.is_empty() { (0, 0) } else { (through_names, lines[through_names - 1].0 + 1) };
+        let rows = (first_row..lines.len()).map(|at| owned(&columns(at))).collect();
+        HeaderTable { names: owned(&names), separator, header_lines, rows, has_decimal_commas: false }
     }
 
-    /// The part of a map that names a column, with its number and unit.
+    /// Replaces the name of a column in a part of the map by its number, and adds its unit.
     fn named(&self, key: &str, value: &str) -> Result<String, Error> {
         let (name, unit) = value.split_once(':').unwrap_or((value, ""));
         let at = self.names.iter().position(|own| own.eq_ignore_ascii_case(name)).ok_or_else(|| {
@@ -415,7 +421,7 @@ impl HeaderTable {
         found(key, &self.names)
     }
 
-    /// The number of the column for `key`, which a map may give by number or name.
+    /// The number of the column for `key`: as the map gives it (a number or a name), else by the names in the header.
     fn column(&self, key: &str, given: Option<&str>) -> Option<usize> {
         let Some(given) = given else { return self.found(key) };
         let name = given.split(':').next().unwrap_or_default();
@@ -428,7 +434,7 @@ impl HeaderTable {
             "time" | "think" | LATENCY => self.unit_of_time(at),
             "size" if self.counts_sectors(at) => "sectors",
             OFFSET | "size" => unit_of_place(&self.names[at]),
-            "op" if is_turned(&self.names[at]) => "wr",
+            "op" if has_one_as_read(&self.names[at]) => "wr",
             _ => return format!("{key}={at}"),
         };
         format!("{key}={at}:{unit}")
@@ -439,7 +445,7 @@ impl HeaderTable {
         unit_of_time(&self.names[at]).unwrap_or_else(|| since_an_epoch(value))
     }
 
-    /// Why the column that was chosen for `key` by its name may hold something else.
+    /// The reason to doubt that the column named like `key` has the expected values, if there is one.
     fn doubt(&self, key: &str) -> Option<String> {
         let at = self.found(key)?;
         let name = &self.names[at];
@@ -448,8 +454,8 @@ impl HeaderTable {
                 Field { text: value.as_bytes(), at: 0, name: "the op" }.operation(Op::Read, Op::Write).ok()
             });
             let ops: Vec<Option<Op>> = ops.collect();
-            let is_idle = ops.len() > 1 && ops.iter().all(|op| matches!(op, Some(Op::Flush | Op::Discard)));
-            return is_idle.then(|| {
+            let moves_no_data = ops.len() > 1 && ops.iter().all(|op| matches!(op, Some(Op::Flush | Op::Discard)));
+            return moves_no_data.then(|| {
                 format!(
                     "the first requests are all discards or flushes by column {name}: if its numbers are decimal codes of SCSI (40 and 42), \
                      write 28 and 2a in their place; if they are right, say so with {{format}} csv:op={at}"
@@ -458,9 +464,10 @@ impl HeaderTable {
         }
         let values: Vec<f64> = self.values(at).filter_map(|value| float(&value)).collect();
         let (first, last) = (*values.first()?, *values.last()?);
-        // Seconds since 1970, of rows that lie no weeks apart.
+        // Seconds since 1970 need no unit: the years 2001 to 2049, if the first rows are within twelve days.
         let is_date = |value: &f64| (1e9..2.5e9).contains(value);
         let is_dated = values.iter().all(is_date) && last - first < 1e6;
+        // From 1e11 on, a time counts from an epoch, and its size gives the unit (`since_an_epoch`).
         let is_whole = first < 1e11 && values.iter().all(|value| value.fract() == 0.0) && last != first;
         (is_whole && !is_dated && unit_of_time(name).is_none()).then(|| {
             format!(
@@ -486,21 +493,22 @@ impl HeaderTable {
         })
     }
 
-    /// True if the numbers in these columns (times first) have a comma before their decimals, as German or French ones do. `1,001` may be
-    /// either: then another number that is long and has no mark between its thousands tells, or else a separator that leaves commas to numbers.
+    /// True if the numbers in these columns (times first) have a comma before their decimals, as in German or French. A number such as `1,001`
+    /// is ambiguous. The comma is then a decimal one if columns are not separated by commas, or if another number has four digits or more
+    /// without a mark between its thousands.
     fn has_decimal_commas(&self, columns: &[Option<usize>; 5]) -> bool {
         let cells = |columns: &[Option<usize>]| -> Vec<&str> {
             let cells = columns.iter().flatten().flat_map(|at| self.rows.iter().filter_map(|row| row.get(*at)));
             cells.map(String::as_str).collect()
         };
         let all = cells(columns);
-        let is_either = |cell: &&str| {
+        let is_ambiguous = |cell: &&str| {
             cell.split_once(',').is_some_and(|(whole, part)| has_digits(whole, 1..=3) && has_digits(part, 3..=3))
         };
         match () {
             () if all.iter().any(|cell| is_marked(cell, '.', ',')) => false,
             () if all.iter().any(|cell| is_marked(cell, ',', '.')) => true,
-            () if !cells(&columns[..3]).iter().any(is_either) => false,
+            () if !cells(&columns[..3]).iter().any(is_ambiguous) => false,
             () => self.separator != "," || all.iter().any(|cell| has_digits(cell, 4..=usize::MAX)),
         }
     }
@@ -510,32 +518,34 @@ fn has_digits(text: &str, count: std::ops::RangeInclusive<usize>) -> bool {
     count.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True of a number that can be read only with `decimal` before its decimals and `group` between its thousands.
+/// True if a number makes sense only with `decimal` as the decimal separator and `group` between thousands.
 fn is_marked(number: &str, decimal: char, group: char) -> bool {
-    let (whole, part) = number.split_once(decimal).map_or((number, None), |(whole, part)| (whole, Some(part)));
-    let mut groups = whole.split(group);
-    let begins = groups.next().is_some_and(|first| has_digits(first, 1..=3));
-    let (count, is_grouped) =
-        groups.fold((0, begins), |(count, so_far), next| (count + 1, so_far && has_digits(next, 3..=3)));
-    match part.map(|part| (part.len(), has_digits(part, 1..=usize::MAX))) {
-        None => is_grouped && count > 1,
-        Some((_, false)) => false,
-        Some(_) if count > 0 => is_grouped,
-        Some((length, true)) => {
-            has_digits(whole, 1..=usize::MAX) && (length != 3 || whole.len() > 3 || whole.starts_with('0'))
+    let (whole, decimals) = match number.split_once(decimal) {
+        Some((whole, decimals)) => (whole, Some(decimals)),
+        None => (number, None),
+    };
+    let groups: Vec<&str> = whole.split(group).collect();
+    let is_grouped = has_digits(groups[0], 1..=3) && groups[1..].iter().all(|later| has_digits(later, 3..=3));
+    match decimals {
+        // A number has one decimal separator at most, so `group` is none if there are two of it, as in 1.234.567.
+        None => is_grouped && groups.len() > 2,
+        Some(decimals) if !has_digits(decimals, 1..=usize::MAX) => false,
+        Some(_) if groups.len() > 1 => is_grouped,
+        // Three decimals may be thousands, unless no group can be before them, as in 1234,567 or 0,567.
+        Some(decimals) => {
+            has_digits(whole, 1..=usize::MAX) && (decimals.len() != 3 || whole.len() > 3 || whole.starts_with('0'))
         }
     }
 }
 
-/// The number of the column for `key`: that with the first of the key's names.
+/// The number of the column for `key`: the one with the best name.
 pub(crate) fn found(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
-    let (_, called) = CALLED.iter().find(|(own, _)| *own == key)?;
+    let (_, known) = COLUMN_NAMES.iter().find(|(own, _)| *own == key)?;
     let plain = |at: usize| plain(names[at].as_ref());
-    let at = called.split(' ').find_map(|own| (0..names.len()).find(|at| plain(*at).0 == own))?;
+    let at = known.split(' ').find_map(|known| (0..names.len()).find(|at| plain(*at).0 == known))?;
     // A latency needs a unit in its name, because its values say nothing about the unit; `start` without one may be an address.
     let needs_unit = key == LATENCY || plain(at).0 == "start";
-    let is_told = !needs_unit || unit_of_time(names[at].as_ref()).is_some();
-    is_told.then_some(at)
+    (!needs_unit || unit_of_time(names[at].as_ref()).is_some()).then_some(at)
 }
 
 /// The unit of time at the end of a column's name.
@@ -555,12 +565,12 @@ pub(crate) fn unit_bytes(name: &str) -> (u64, bool) {
     (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && told.is_none())
 }
 
-/// True of a column whose 1 stands for a read.
-pub(crate) fn is_turned(name: &str) -> bool {
+/// True if 1 stands for a read in a column of this name.
+pub(crate) fn has_one_as_read(name: &str) -> bool {
     plain(name).0 == "is_read"
 }
 
-/// The unit of a time that counts from 1970, or from 1601 as Windows does, by its size. Smaller numbers count seconds.
+/// The unit of a time that counts from 1970, or from 1601 as Windows' does, by its size. Smaller numbers are seconds.
 fn since_an_epoch(value: f64) -> &'static str {
     match value {
         ..1e11 => "s",
@@ -580,10 +590,11 @@ fn unit_of_place(name: &str) -> &'static str {
     }
 }
 
-/// A unit as a map writes it, and whether it is of time.
+/// A unit as a map writes it, and true for a unit of time.
 type Unit = (&'static str, bool);
 
-/// A column's name in small letters, its words between underscores, and the unit at its end: "Offset (bytes)" is `offset` in bytes.
+/// Normalises a column's name to small letters with underscores between words, and splits off its unit: "Offset (bytes)" is `offset` in
+/// bytes.
 fn plain(name: &str) -> (String, Option<Unit>) {
     let name = name.to_lowercase();
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -598,7 +609,7 @@ fn plain(name: &str) -> (String, Option<Unit>) {
 }
 
 fn is_called(name: &str) -> bool {
-    CALLED.iter().any(|(_, called)| called.split(' ').any(|own| own == name))
+    COLUMN_NAMES.iter().any(|(_, called)| called.split(' ').any(|own| own == name))
 }
 
 /// The first complete lines that are not blank, each with the number of lines before it.
@@ -606,22 +617,22 @@ fn lines(head: &[u8]) -> Vec<(usize, &str)> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|byte| *byte == b'\n').enumerate();
     let texts = lines.filter_map(|(number, line)| Some((number, std::str::from_utf8(line).ok()?.trim())));
-    // The first line of what Excel writes may tell the separator.
+    // Excel may write the separator in a first line of its own.
     let is_other = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with("sep=");
-    texts.filter(|(_, line)| !is_other(line)).take(LINES).collect()
+    texts.filter(|(_, line)| !is_other(line)).take(HEAD_LINES).collect()
 }
 
-/// The separator that cuts every line into the most columns; spaces if none cuts them all.
-fn sniffed(lines: &[(usize, &str)]) -> String {
-    let least = |separator: &&str| lines.iter().map(|(_, line)| cut(line, separator).len()).min().unwrap_or(0);
+/// Returns the separator that splits every line into the most columns; spaces if no other one splits all lines.
+fn guess_separator(lines: &[(usize, &str)]) -> String {
+    let fewest =
+        |separator: &&str| lines.iter().map(|(_, line)| split_columns(line, separator).len()).min().unwrap_or(0);
     // `max_by_key` takes the last of equals; reversed, that is the first of the list.
-    let best = [",", ";", "tab", "|"].into_iter().rev().max_by_key(least);
-    let spaces = Some("space").filter(|separator| least(separator) > 1);
-    best.filter(|separator| least(separator) > 1).or(spaces).unwrap_or(",").to_string()
+    let best = [",", ";", "tab", "|"].into_iter().rev().max_by_key(fewest);
+    best.into_iter().chain(["space"]).find(|separator| fewest(separator) > 1).unwrap_or(",").to_string()
 }
 
 /// The columns of a line, without quotes.
-fn cut<'a>(line: &'a str, separator: &str) -> Vec<&'a str> {
+fn split_columns<'a>(line: &'a str, separator: &str) -> Vec<&'a str> {
     let Ok(separator) = self::separator("", separator) else { return vec![line] };
     let mut columns = LineColumns::new(line.as_bytes(), separator);
     let texts =
@@ -633,7 +644,7 @@ fn owned(columns: &[&str]) -> Vec<String> {
     columns.iter().map(|column| column.to_string()).collect()
 }
 
-/// True if a line holds names: no column of it begins as a number does, and one is called as columns are.
+/// True if a line holds names of columns: none of them begins like a number, and at least one is a known name.
 fn is_header(columns: &[&str]) -> bool {
     let is_number =
         |column: &&str| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());

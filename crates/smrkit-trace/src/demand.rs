@@ -131,17 +131,25 @@ impl VolumeTable {
     }
 }
 
+/// How the volumes of a trace are put on the disk.
 enum LayoutPlan {
     /// All requests so far are on the first volume.
     Single,
-    /// Each volume begins at its place.
+    /// All volumes end to end: the first sector of each.
     EndToEnd(Vec<Lba>),
-    /// One only; the time of its first row, how many volumes were looked at, and whether a row came before that time.
-    Only { choice: VolumeChoice, first: Option<Nanos>, known: usize, early: bool },
+    /// Only the chosen volume, from the time of its first row on.
+    Only {
+        choice: VolumeChoice,
+        first_time: Option<Nanos>,
+        /// Number of volumes among which the choice was checked to be unique.
+        checked_volumes: usize,
+        /// True if a row of it is earlier than its first row.
+        is_out_of_order: bool,
+    },
 }
 
 /// A trace with its volumes laid on one disk.
-pub struct Laid {
+pub struct LaidOutTrace {
     /// The trace itself: its format, volumes, notes and hash.
     pub trace: Trace,
     path: PathBuf,
@@ -151,55 +159,61 @@ pub struct Laid {
     plan: LayoutPlan,
     /// Requests that were read to learn the volumes, and not returned yet.
     ahead: Option<Vec<Request>>,
-    /// What a scan found, where opening made one.
+    /// The result of a scan, if opening made one.
     table: Option<VolumeTable>,
 }
 
-impl Laid {
-    /// Opens a trace with all its volumes end to end, or one of them. Scans it first where its beginning shows several
-    /// volumes and all are wanted.
-    pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<Laid, Error> {
+impl LaidOutTrace {
+    /// Opens a trace with all its volumes end to end, or one of them. Scans the trace first if all volumes are wanted and its beginning has
+    /// several.
+    pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<LaidOutTrace, Error> {
         let mut trace = Trace::open(path, options)?;
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
         let plan = match choice {
             VolumeChoice::All if trace.volumes().len() > 1 => {
                 drop(trace);
-                return Laid::scanned(path, options);
+                return LaidOutTrace::scanned(path, options);
             }
             VolumeChoice::All => LayoutPlan::Single,
-            _ => LayoutPlan::Only { choice: choice.clone(), first: None, known: 0, early: false },
+            _ => LayoutPlan::Only {
+                choice: choice.clone(),
+                first_time: None,
+                checked_volumes: 0,
+                is_out_of_order: false,
+            },
         };
-        Ok(Laid { ahead: Some(batch), ..Laid::new(path, options, choice, trace, plan) })
+        Ok(LaidOutTrace { ahead: Some(batch), ..LaidOutTrace::new(path, options, choice, trace, plan) })
     }
 
     /// Opens a trace that has been scanned, all volumes end to end.
-    pub(crate) fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<Laid, Error> {
+    pub(crate) fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<LaidOutTrace, Error> {
         let plan = LayoutPlan::EndToEnd(table.end_to_end(path)?.0);
-        Ok(Laid::new(path, options, VolumeChoice::All, Trace::open(path, options)?, plan))
+        Ok(LaidOutTrace::new(path, options, VolumeChoice::All, Trace::open(path, options)?, plan))
     }
 
-    fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> Laid {
+    fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> LaidOutTrace {
         let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
         let reading = TraceReading { volume: choice.to_string(), format, skip_bad_rows };
-        Laid { trace, path: path.into(), name: path.into(), reading, plan, ahead: None, table: None }
+        LaidOutTrace { trace, path: path.into(), name: path.into(), reading, plan, ahead: None, table: None }
     }
 
-    fn scanned(path: &Path, options: &OpenOptions) -> Result<Laid, Error> {
+    fn scanned(path: &Path, options: &OpenOptions) -> Result<LaidOutTrace, Error> {
         if path.as_os_str() == "-" {
             let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
                            save the trace to a file";
             return Err(Error::input(path, problem));
         }
         let table = scan(path, options)?;
-        let laid = Laid::with_table(path, options, &table)?;
-        Ok(Laid { table: Some(table), ..laid })
+        let laid = LaidOutTrace::with_table(path, options, &table)?;
+        Ok(LaidOutTrace { table: Some(table), ..laid })
     }
 
-    /// True if a row so far is earlier than one above it. Rows earlier than the first get its time, so the times alone do not show them.
+    /// True if a row so far is earlier than one above it. The times of the requests do not show that, because rows earlier than the first row get
+    /// its time.
     pub fn is_out_of_order(&self) -> bool {
         match self.plan {
-            LayoutPlan::Only { early, .. } => early,
+            LayoutPlan::Only { is_out_of_order, .. } => is_out_of_order,
             LayoutPlan::Single | LayoutPlan::EndToEnd(_) => self.trace.first_out_of_order().is_some(),
         }
     }
@@ -218,26 +232,27 @@ impl Laid {
                     request.lba += base.0;
                 }
             }
-            LayoutPlan::Only { choice, first, known, early } => {
+            LayoutPlan::Only { choice, first_time, checked_volumes, is_out_of_order } => {
                 let volumes = self.trace.volumes();
                 // A new volume may have the chosen number, too, on another host.
-                if *known != volumes.len() {
-                    *known = volumes.len();
+                if *checked_volumes != volumes.len() {
+                    *checked_volumes = volumes.len();
                     check_unique(&self.path, volumes, choice)?;
                 }
                 batch.retain(|request| choice.takes(&volumes[usize::from(request.volume)]));
                 for request in batch {
-                    let first = *first.get_or_insert(request.time);
-                    *early |= request.time < first;
-                    request.time = request.time.since(first);
+                    let first_time = *first_time.get_or_insert(request.time);
+                    *is_out_of_order |= request.time < first_time;
+                    request.time = request.time.since(first_time);
                 }
             }
         }
         Ok(())
     }
 
+    /// Errors: the trace has no request of the chosen volume.
     fn check_found(&self) -> Result<(), Error> {
-        let LayoutPlan::Only { choice, first: None, .. } = &self.plan else {
+        let LayoutPlan::Only { choice, first_time: None, .. } = &self.plan else {
             return Ok(());
         };
         let volumes = self.trace.volumes();
@@ -248,7 +263,7 @@ impl Laid {
     }
 }
 
-/// Two hosts of an MSR trace may have a disk of the same number.
+/// Errors: several volumes have the chosen number, as disks of two hosts in an MSR trace may.
 fn check_unique(path: &Path, volumes: &[Volume], choice: &VolumeChoice) -> Result<(), Error> {
     let same: Vec<&str> = volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
     if same.len() < 2 {
@@ -261,33 +276,33 @@ fn check_unique(path: &Path, volumes: &[Volume], choice: &VolumeChoice) -> Resul
 /// Volumes that a message lists.
 const SHOWN: usize = 12;
 
-/// Of several volumes with their requests: which there are, and how one of them is taken; `None` of one.
+/// For a trace with requests on several volumes: the list of these volumes, and how to choose one. `None` if there is only one.
 pub fn note_on_volumes(volumes: &[(&Volume, u64)]) -> Option<[String; 2]> {
     let used: Vec<_> = volumes.iter().filter(|(_, requests)| *requests > 0).collect();
     // Device mapper's numbers are given out as they come, from 252 or 253 on.
-    let begins = ["dm-", "md", "9,", "252,", "253,", "254,"];
-    let is_above = |volume: &Volume| begins.iter().any(|begin| volume.name.starts_with(begin));
-    let above: Vec<&str> =
-        used.iter().filter(|(volume, _)| is_above(volume)).map(|(volume, _)| volume.name.as_str()).collect();
-    let (one, _) = used.iter().find(|(volume, _)| !is_above(volume)).or(used.first()).filter(|_| used.len() > 1)?;
+    let stacked_names = ["dm-", "md", "9,", "252,", "253,", "254,"];
+    let is_stacked = |volume: &Volume| stacked_names.iter().any(|begin| volume.name.starts_with(begin));
+    let stacked: Vec<&str> =
+        used.iter().filter(|(volume, _)| is_stacked(volume)).map(|(volume, _)| volume.name.as_str()).collect();
+    let (one, _) = used.iter().find(|(volume, _)| !is_stacked(volume)).or(used.first()).filter(|_| used.len() > 1)?;
     let listed = used.iter().take(SHOWN).map(|(volume, requests)| format!("{requests} of {}", volume.shown()));
     let listed = listed.collect::<Vec<_>>().join(", ") + if used.len() > SHOWN { ", …" } else { "" };
     let mut remedy = format!("take one alone with {{volume}} {}", one.shown());
-    if !above.is_empty() && above.len() < used.len() {
+    if !stacked.is_empty() && stacked.len() < used.len() {
         remedy +=
-            &format!("; if {} stands above others (dm, LVM or md), its requests are counted twice", above.join(", "));
+            &format!("; if {} stands above others (dm, LVM or md), its requests are counted twice", stacked.join(", "));
     }
     Some([listed, remedy])
 }
 
-/// True where nearly all of a trace's time is a single gap: one time was recorded wrongly.
+/// True if nine tenths of a trace's time are a single gap of more than a day, probably because one time was recorded wrongly.
 pub fn is_one_gap(requests: u64, gap_ns: u64, span_ns: u64) -> bool {
     requests > 2 && gap_ns > DAY_NS && gap_ns >= span_ns / 10 * 9
 }
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
-impl Source for Laid {
+impl Source for LaidOutTrace {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         loop {
             match self.ahead.take() {
@@ -325,7 +340,7 @@ impl Source for Laid {
     }
 }
 
-impl Opened for Laid {
+impl Opened for LaidOutTrace {
     fn describe(&self) -> Replayed {
         let format = match self.trace.detail() {
             Some(detail) => format!("{} ({detail})", self.trace.format),
@@ -373,7 +388,8 @@ impl TraceDemand {
     pub fn new(name: &Path, options: OpenOptions, volumes: VolumeChoice) -> Result<TraceDemand, Error> {
         let is_stdin = name.as_os_str() == "-";
         let is_pipe = is_stdin || std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-        let (path, copy) = if is_pipe { copied(name, is_stdin)? } else { (name.to_path_buf(), None) };
+        let copy = if is_pipe { Some(copy_to_temporary(name, is_stdin)?) } else { None };
+        let path = copy.as_ref().map_or(name.to_path_buf(), |folder| folder.path().join(COPY_NAME));
         Ok(TraceDemand {
             name: name.into(),
             path,
@@ -412,19 +428,19 @@ impl TraceDemand {
     }
 
     /// Opens the trace; `hash`: also compute its SHA-256.
-    fn laid(&self, hash: bool, times: RowTimes) -> Result<Laid, Error> {
+    fn open_laid_out(&self, hash: bool, times: RowTimes) -> Result<LaidOutTrace, Error> {
         let options = OpenOptions { sha256: hash, times, ..self.options.clone() };
         let laid = match (self.table.get(), &self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {
-                Laid::with_table(&self.path, &options, table)
+                LaidOutTrace::with_table(&self.path, &options, table)
             }
-            _ => Laid::open(&self.path, &options, self.volumes.clone()),
+            _ => LaidOutTrace::open(&self.path, &options, self.volumes.clone()),
         };
         let mut laid = laid.map_err(|error| self.named(error))?;
         if let Some(table) = laid.table.take() {
             self.table.get_or_init(|| table);
         }
-        Ok(Laid { name: self.name.clone(), ..laid })
+        Ok(LaidOutTrace { name: self.name.clone(), ..laid })
     }
 
     /// The SHA-256 of the stored file. Reads it once.
@@ -448,7 +464,7 @@ impl Demand for TraceDemand {
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let times = if opening.think_times { RowTimes::Think } else { RowTimes::Clock };
-        Ok(Box::new(self.laid(opening.hash, times)?))
+        Ok(Box::new(self.open_laid_out(opening.hash, times)?))
     }
 
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
@@ -492,19 +508,23 @@ impl Demand for TraceDemand {
     }
 }
 
-/// Copies standard input or a pipe to a temporary file, since every run reads the trace.
-fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Error> {
+/// The name of the copy of standard input or of a pipe.
+const COPY_NAME: &str = "standard-input";
+
+/// Copies standard input or a pipe to a file [`COPY_NAME`] in a temporary folder.
+fn copy_to_temporary(name: &Path, is_stdin: bool) -> Result<TempDir, Error> {
     let folder = tempfile::tempdir().map_err(|error| Error::writing(std::env::temp_dir(), error))?;
-    let path = folder.path().join("standard-input");
+    let path = folder.path().join(COPY_NAME);
     let mut file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
     let reading = |error| Error::reading(name, error);
     let mut pipe: Box<dyn Read> =
         if is_stdin { Box::new(io::stdin().lock()) } else { Box::new(File::open(name).map_err(reading)?) };
-    let mut part = vec![0; 1 << 18];
+    // Not `io::copy`, which does not say whether reading or writing failed.
+    let mut buffer = vec![0; 1 << 18];
     loop {
-        match pipe.read(&mut part).map_err(reading)? {
-            0 => return Ok((path, Some(folder))),
-            n => file.write_all(&part[..n]).map_err(|error| Error::writing(&path, error))?,
+        match pipe.read(&mut buffer).map_err(reading)? {
+            0 => return Ok(folder),
+            n => file.write_all(&buffer[..n]).map_err(|error| Error::writing(&path, error))?,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::reader::{Heading, TextFormat};
 use crate::row::{Bad, LineColumns, Problem, TraceRow, Volumes, extent};
 use smrkit::request::Op;
 
-/// The reader of version `V`; its state is the time of version 2.
+/// The reader of version `V`. Its state is the sum of the waits so far, which is the time in version 2.
 #[derive(Debug, Default)]
 pub(crate) struct Fio<const V: u8> {
     clock_us: u64,

@@ -305,7 +305,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The warning for rows that look like those of a format, and may be another program's.
+/// The reason to doubt that the rows are of `format`, though they look so: another program may have written them.
 pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     match format.name {
         "disksim" => doubt_of_disksim(head),
@@ -315,7 +315,8 @@ pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Why rows of DiskSim's shape may be another program's: it writes times with a part behind the point, and sectors.
+/// The reason to doubt rows of DiskSim's shape. DiskSim writes times with decimals, and sectors, so whole times or offsets and sizes in bytes
+/// are another program's.
 fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| line.first().is_some_and(u8::is_ascii_digit));
     let rows: Vec<Vec<&[u8]>> = lines
@@ -359,8 +360,8 @@ fn batch(line: &mut LineColumns) -> Result<(), Bad> {
 
 /// DiskSim's validation traces: `R|W`, buffer action, LBN, sectors, measured response time, think time after it, in µs.
 ///
-/// A drive was measured in a closed loop of one: a request was sent so long after the completion of the one before as that
-/// one's think time says. Times by the trace's clock add up response and think times. The buffer action isn't used.
+/// The drive was measured with one request outstanding: each was sent its predecessor's think time after the predecessor's completion. Times
+/// by the trace's clock are therefore sums of response and think times. The buffer action isn't used.
 #[derive(Debug, Default)]
 struct Measured {
     times: RowTimes,
@@ -455,8 +456,8 @@ impl Format {
     }
 }
 
-/// The format that understands the most of the first rows, and at least half. If there is none, the one that half of the rows resemble, so
-/// that their mistakes can be named.
+/// Returns the format that understands the most of the first rows, and at least half of them. If there is none, returns the one that at least
+/// half of the rows resemble, so that an error can name what is wrong with them.
 pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, NewRows)> {
     let fit = |format: &'static Format| match format.kind {
         FormatKind::Content { agrees, rows } => Some(((format, rows), agrees(head, whole))),
@@ -467,7 +468,7 @@ pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, Ne
         .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
 }
 
-/// The format with the most `sure` rows, of those that can `claim` at least half of all rows; the first of equals.
+/// Returns the format with the most `sure` rows among those that `claim` at least half of all rows; the first of equals.
 fn best<T: Copy>(found: &[(T, Agreement)], sure: fn(&Agreement) -> u64, claim: fn(&Agreement) -> u64) -> Option<T> {
     let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
     // `max_by_key` takes the last of equals, so the order is reversed.

@@ -24,27 +24,28 @@ pub(crate) const LINE_MAX: usize = 1 << 20;
 const ARCHIVES: &str = if cfg!(target_family = "wasm") { "gzip or xz" } else { "gzip, zstd or xz" };
 
 /// Reads the source, and counts and hashes its bytes.
-struct Tap {
+struct CountingReader {
     inner: Box<dyn Read + Send>,
     /// The first bytes, read ahead to recognise the compression.
     head: Vec<u8>,
     head_at: usize,
-    done: u64,
+    bytes_read: u64,
     hash: Option<Sha256>,
     /// True if reading the source failed, and not the decompression.
     failed: bool,
 }
 
-impl Tap {
-    fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> Tap {
-        Tap { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false }
+impl CountingReader {
+    fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> CountingReader {
+        CountingReader { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false }
     }
 
-    fn raw(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    /// Reads past the head.
+    fn read_source(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.inner.read(buf) {
                 Ok(n) => {
-                    self.done += n as u64;
+                    self.bytes_read += n as u64;
                     if let Some(hash) = &mut self.hash {
                         hash.update(&buf[..n]);
                     }
@@ -63,7 +64,7 @@ impl Tap {
         let mut head = vec![0; bytes];
         let mut got = 0;
         while got < bytes {
-            match self.raw(&mut head[got..])? {
+            match self.read_source(&mut head[got..])? {
                 0 => break,
                 n => got += n,
             }
@@ -81,16 +82,16 @@ fn hexadecimal(hash: Sha256) -> String {
 
 /// The SHA-256 of all bytes of `inner`.
 pub(crate) fn sha256_of(inner: Box<dyn Read + Send>) -> io::Result<String> {
-    let mut tap = Tap::new(inner, Some(Sha256::new()));
-    io::copy(&mut tap, &mut io::sink())?;
-    Ok(tap.hash.map_or_else(String::new, hexadecimal))
+    let mut source = CountingReader::new(inner, Some(Sha256::new()));
+    io::copy(&mut source, &mut io::sink())?;
+    Ok(source.hash.map_or_else(String::new, hexadecimal))
 }
 
-impl Read for Tap {
+impl Read for CountingReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let ahead = &self.head[self.head_at..];
         if ahead.is_empty() {
-            return self.raw(buf);
+            return self.read_source(buf);
         }
         let n = ahead.len().min(buf.len());
         buf[..n].copy_from_slice(&ahead[..n]);
@@ -100,17 +101,17 @@ impl Read for Tap {
 }
 
 enum Decoder {
-    Plain(Tap),
+    Plain(CountingReader),
     Gzip(Gzip),
     #[cfg(not(target_family = "wasm"))]
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tap>>>),
-    Xz(Box<XzReader<BufReader<Tap>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingReader>>>),
+    Xz(Box<XzReader<BufReader<CountingReader>>>),
 }
 
 impl Decoder {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Decoder::Plain(tap) => tap.read(buf),
+            Decoder::Plain(source) => source.read(buf),
             Decoder::Gzip(decoder) => decoder.read(buf),
             #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(decoder) => decoder.read(buf),
@@ -118,9 +119,9 @@ impl Decoder {
         }
     }
 
-    fn tap(&self) -> &Tap {
+    fn source(&self) -> &CountingReader {
         match self {
-            Decoder::Plain(tap) => tap,
+            Decoder::Plain(source) => source,
             Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
             #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
@@ -129,8 +130,8 @@ impl Decoder {
     }
 
     /// True if other bytes follow the archive's complete members.
-    fn goes_on(&self) -> bool {
-        matches!(self, Decoder::Gzip(gzip) if gzip.goes_on)
+    fn has_trailing_bytes(&self) -> bool {
+        matches!(self, Decoder::Gzip(gzip) if gzip.has_trailing_bytes)
     }
 
     fn archive(&self) -> Option<&'static str> {
@@ -146,14 +147,14 @@ impl Decoder {
 
 /// Members of a gzip archive, one after the other.
 struct Gzip {
-    member: Box<GzDecoder<BufReader<Tap>>>,
+    member: Box<GzDecoder<BufReader<CountingReader>>>,
     /// True if other bytes follow the last member.
-    goes_on: bool,
+    has_trailing_bytes: bool,
 }
 
 impl Gzip {
-    fn new(inner: BufReader<Tap>) -> Gzip {
-        Gzip { member: Box::new(GzDecoder::new(inner)), goes_on: false }
+    fn new(inner: BufReader<CountingReader>) -> Gzip {
+        Gzip { member: Box::new(GzDecoder::new(inner)), has_trailing_bytes: false }
     }
 
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -174,24 +175,24 @@ impl Gzip {
         match inner.fill_buf()?.first() {
             None => Ok(false),
             Some(0x1f) => {
-                let none = BufReader::with_capacity(0, Tap::new(Box::new(io::empty()), None));
+                let none = BufReader::with_capacity(0, CountingReader::new(Box::new(io::empty()), None));
                 let inner = std::mem::replace(inner, none);
                 self.member.reset(inner);
                 Ok(true)
             }
             Some(_) => {
-                self.goes_on = true;
+                self.has_trailing_bytes = true;
                 Err(io::ErrorKind::InvalidData.into())
             }
         }
     }
 }
 
-/// Turns two bytes of UTF-16 into a unit of it.
-type Unit = fn([u8; 2]) -> u16;
+/// Combines two bytes to a code unit of UTF-16, in one byte order.
+type CodeUnit = fn([u8; 2]) -> u16;
 
-/// The byte order of text in UTF-16, as Windows' PowerShell writes it: a mark, and two characters of ASCII behind it.
-fn utf16(head: &[u8]) -> Option<Unit> {
+/// The byte order of text in UTF-16, such as Windows' PowerShell writes: a byte-order mark, then at least two characters of ASCII.
+fn utf16(head: &[u8]) -> Option<CodeUnit> {
     match head {
         [0xff, 0xfe, 1..=127, 0, 1..=127, 0, ..] => Some(u16::from_le_bytes),
         [0xfe, 0xff, 0, 1..=127, 0, 1..=127, ..] => Some(u16::from_be_bytes),
@@ -199,7 +200,7 @@ fn utf16(head: &[u8]) -> Option<Unit> {
     }
 }
 
-fn utf8(bytes: &[u8], unit: Unit) -> String {
+fn utf8(bytes: &[u8], unit: CodeUnit) -> String {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     char::decode_utf16(units).map(|found| found.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
@@ -222,7 +223,7 @@ pub(crate) struct Stream {
     /// Nothing follows `end`.
     pub eof: bool,
     decoder: Decoder,
-    utf16: Option<Unit>,
+    utf16: Option<CodeUnit>,
     total: Option<u64>,
     decompressed: u64,
 }
@@ -230,34 +231,34 @@ pub(crate) struct Stream {
 impl Stream {
     /// Reads from `inner`; `path` is its name in messages.
     pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
-        let mut tap = Tap::new(inner, hash.then(Sha256::new));
-        tap.read_ahead(8).map_err(|error| Error::reading(path, error))?;
-        let decoder = match *tap.head {
+        let mut source = CountingReader::new(inner, hash.then(Sha256::new));
+        source.read_ahead(8).map_err(|error| Error::reading(path, error))?;
+        let decoder = match *source.head {
             [] => {
                 let message = "the file is empty: it holds no request; check how it was made";
                 return Err(Error::input(path, message));
             }
             [0x1f, 0x8b, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                let inner = BufReader::with_capacity(COMPRESSED, source);
                 Decoder::Gzip(Gzip::new(inner))
             }
             // A frame, or a skippable frame in front of one.
             #[cfg(not(target_family = "wasm"))]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                let inner = BufReader::with_capacity(COMPRESSED, source);
                 let decoder = zstd::stream::read::Decoder::with_buffer(inner);
                 Decoder::Zstd(Box::new(decoder.map_err(|error| Error::reading(path, error))?))
             }
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                let inner = BufReader::with_capacity(COMPRESSED, source);
                 Decoder::Xz(Box::new(XzReader::new_mem_limit(inner, true, XZ_KIB)))
             }
-            _ => match other_archive(&tap.head) {
+            _ => match other_archive(&source.head) {
                 Some((name, tool)) => {
                     let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
                     return Err(Error::input(path, message));
                 }
-                None => Decoder::Plain(tap),
+                None => Decoder::Plain(source),
             },
         };
         let (path, buf) = (path.to_path_buf(), vec![0; BUFFER]);
@@ -308,12 +309,12 @@ impl Stream {
 
     /// The error of reading the stream: of the file itself, or of the archive, with its remedy.
     fn failed(&self, error: io::Error) -> Error {
-        let Some(archive) = self.decoder.archive().filter(|_| !self.decoder.tap().failed) else {
+        let Some(archive) = self.decoder.archive().filter(|_| !self.decoder.source().failed) else {
             return Error::reading(&self.path, error);
         };
         let at = self.decompressed;
         let text = error.to_string();
-        let message = if self.decoder.goes_on() {
+        let message = if self.decoder.has_trailing_bytes() {
             format!(
                 "the {archive} archive ends after {at} decompressed bytes, but the file goes on with something else; fetch it again, or pack what it holds anew"
             )
@@ -331,16 +332,17 @@ impl Stream {
 
     /// Bytes of the file read so far, and its size where known.
     pub fn progress(&self) -> Progress {
-        Progress { done: self.decoder.tap().done, total: self.total }
+        Progress { done: self.decoder.source().done, total: self.total }
     }
 
     /// The SHA-256 of the stored file, once all of it was read.
     pub fn sha256(&self) -> Option<String> {
-        let hash = self.decoder.tap().hash.as_ref().filter(|_| self.eof)?;
+        let hash = self.decoder.source().hash.as_ref().filter(|_| self.eof)?;
         Some(hexadecimal(hash.clone()))
     }
 }
 
+/// Name of an archive that is not read here, and the tool that unpacks it.
 fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),

@@ -15,11 +15,11 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
     let mut clock = clock.split(':').map(digits);
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next().unwrap_or(Some(0))?);
-    let is_whole = date.next().is_none() && clock.next().is_none();
-    let seconds = seconds([year, month, day], [hour, minute, second], ahead_s).filter(|_| is_whole)?;
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+    let has_other_parts = date.next().is_some() || clock.next().is_some();
+    if has_other_parts || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    let seconds = seconds([year, month, day], [hour, minute, second], ahead_s)?;
     let mut nanos = 0;
     for at in 0..9 {
         let digit = fraction.as_bytes().get(at).map_or(Some(0), |byte| digits(std::str::from_utf8(&[*byte]).ok()?))?;
@@ -45,7 +45,7 @@ fn digits(text: &str) -> Option<i64> {
         .then(|| text.parse().ok())?
 }
 
-/// The time of day, and by how many seconds its zone is ahead.
+/// Splits the zone off a time of day. Returns the time of day, and the seconds by which its zone is ahead of UTC.
 fn zone(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix('Z') {
         return Some((clock, 0));

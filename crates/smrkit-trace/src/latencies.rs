@@ -1,4 +1,4 @@
-//! The service times that a trace records, if it does: its requests as the recorded drive completed them.
+//! Latencies of the recorded drive, from traces that have issues and completions.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -17,12 +17,11 @@ use crate::VolumeChoice;
 use crate::reader::RowTimes;
 use crate::trace::{OpenOptions, Trace};
 
-/// The results of a comparison, with the measured times of the recorded drive added if the trace has them and was replayed at its own
-/// times.
+/// Adds the measured times of the recorded drive to the results of a comparison, if the trace has them and was replayed at its own times.
 pub fn with_measured(compared: Compared) -> Outcomes {
     let Compared { outcomes, conventional, complete } = compared;
     let Some(run) = outcomes.runs.first() else { return outcomes };
-    let is_alike = run.engine.arrival == Arrival::Trace
+    let replays_recording = run.engine.arrival == Arrival::Trace
         && run.engine.time_scale == 1.0
         && run.engine.warmup == Warmup::Requests(0)
         && run.engine.until.is_none()
@@ -30,7 +29,7 @@ pub fn with_measured(compared: Compared) -> Outcomes {
         && run.members.is_empty()
         && run.replayed.edit.is_none();
     let (Some(path), Some(reading)) = (&run.replayed.trace, &run.replayed.trace_reading) else { return outcomes };
-    if !complete || !is_alike || path == "-" {
+    if !complete || !replays_recording || path == "-" {
         return outcomes;
     }
     let options =
@@ -45,11 +44,11 @@ pub fn with_measured(compared: Compared) -> Outcomes {
     }
 }
 
-/// Calls `each` with every request that has both an issue and a completion in the trace, in the order of completion; times count from the
-/// first issue. A trace without such times leads to no call.
+/// Calls `each` with every request that has both an issue and a completion in the trace, in the order of completion. Times count from the
+/// first issue. Does nothing if the trace has no such times.
 ///
-/// Of several equal outstanding requests, the one issued last is taken to complete first, so that an issue whose completion was lost, or
-/// that was requeued, does not shift all later ones.
+/// A completion is matched with the latest outstanding issue of an equal request, so that an issue whose completion was lost, or that was
+/// requeued, does not shift all later ones.
 fn each_served(
     path: &Path,
     options: &OpenOptions,
@@ -62,20 +61,21 @@ fn each_served(
         return Ok(());
     };
     let (mut origin, mut issue) = (None, issues.next()?);
-    let mut under_way: HashMap<Key, VecDeque<Nanos>> = HashMap::new();
+    let mut outstanding: HashMap<Key, VecDeque<Nanos>> = HashMap::new();
+    // By time of completion and number; with the time of issue.
     let mut completed: BTreeMap<(Nanos, usize), (Nanos, Request)> = BTreeMap::new();
     let mut count = 0;
     while let Some(completion) = completions.next()? {
         while let Some(issued) = issue.filter(|issued| issued.time <= completion.time) {
             origin.get_or_insert(issued.time);
-            under_way.entry(key(&issued)).or_default().push_back(issued.time);
+            outstanding.entry(key(&issued)).or_default().push_back(issued.time);
             issue = issues.next()?;
         }
         let Some(origin) = origin else { continue };
-        let Some(equal) = under_way.get_mut(&key(&completion)) else { continue };
+        let Some(equal) = outstanding.get_mut(&key(&completion)) else { continue };
         let Some(arrival) = equal.pop_back() else { continue };
         if equal.is_empty() {
-            under_way.remove(&key(&completion));
+            outstanding.remove(&key(&completion));
         }
         count += 1;
         completed.insert((completion.time, count), (arrival, completion));

@@ -32,7 +32,7 @@ pub mod measure;
 mod tests;
 
 pub use blktrace::are_one_blktrace;
-pub use demand::{Laid, TraceDemand, VolumeChoice, is_one_gap, note_on_volumes};
+pub use demand::{LaidOutTrace, TraceDemand, VolumeChoice, is_one_gap, note_on_volumes};
 pub use formats::{FORMATS, Format};
 pub use input::in_utf8;
 pub use reader::RowTimes;

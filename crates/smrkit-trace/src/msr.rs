@@ -10,7 +10,7 @@ use smrkit::request::Op;
 /// The longest `,host,disk,` that the fast path knows.
 const KEY: usize = 16;
 
-/// Host and disk of a row, as they stood there.
+/// Text of the host and disk columns, as the fast path compares it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Key {
     /// `,host,disk,`, the first byte lowest.
@@ -24,8 +24,8 @@ struct Key {
 #[derive(Debug)]
 pub(crate) struct Msr {
     last: Key,
-    /// Keys by their hash; a newer one takes the place of an older.
-    lately: Vec<Key>,
+    /// Keys by their hash; a newer key replaces an older one with the same hash.
+    recent: Vec<Key>,
     times: RowTimes,
 }
 
@@ -34,7 +34,7 @@ const KEYS: usize = 1024;
 
 impl Default for Msr {
     fn default() -> Msr {
-        Msr { last: Key::default(), lately: vec![Key::default(); KEYS], times: RowTimes::Clock }
+        Msr { last: Key::default(), recent: vec![Key::default(); KEYS], times: RowTimes::Clock }
     }
 }
 
@@ -56,7 +56,7 @@ impl Msr {
             mask[..text.len()].fill(0xff);
             let (text, mask) = (u128::from_le_bytes(key), u128::from_le_bytes(mask));
             self.last = Key { text, mask, len: end - start, volume };
-            self.lately[place(text)] = self.last;
+            self.recent[place(text)] = self.last;
         }
     }
 
@@ -74,7 +74,7 @@ impl Msr {
             return None;
         }
         let mask = u128::MAX >> (128 - 8 * len);
-        let known = self.lately[place(found & mask)];
+        let known = self.recent[place(found & mask)];
         (known.len == len && found & known.mask == known.text).then(|| self.last = known)
     }
 }

@@ -11,15 +11,15 @@ use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
 
-/// Requests of a batch: few enough to leave room in the processor's first caches.
+/// Requests in a batch: few enough to leave room in the processor's first-level cache.
 const BATCH: usize = 2048;
-/// Rows that are held to be sorted.
+/// Rows that are held back to be sorted.
 const HELD: usize = 4096;
 /// Lines or records that are parsed to recognise a format.
 const SAMPLE: u64 = 64;
-/// A line with this many right columns was meant to be of a format, if no other format understands more.
+/// A line with this many correct columns was meant to be of a format, unless another format understands more.
 const COLUMNS_BEGUN: usize = 3;
-/// What tools write between rows: how such a line begins and ends.
+/// Lines that tools write between rows, by how they begin and end.
 const REMARKS: [(&str, &str); 12] = [
     ("^C", ""),
     ("Attaching ", "probes..."),
@@ -41,13 +41,13 @@ pub enum RowTimes {
     /// When the request arrived, from the first one on.
     #[default]
     Clock,
-    /// The think times after the requests before it, summed: what a closed loop needs.
+    /// The sum of the think times after all earlier requests, which a closed loop needs.
     Think,
-    /// The response times up to its own, summed.
+    /// The sum of the response times, its own included.
     Response,
-    /// When the drive that was recorded got the request. Of block traces these are other rows than those of the clock: merged requests.
+    /// When the recorded drive got the request. In block traces these are other rows than the clock's, because requests may have been merged.
     Issue,
-    /// When that drive completed it. Rows may be in another order.
+    /// When the recorded drive completed the request. Rows may be in another order.
     Completion,
 }
 
@@ -80,14 +80,13 @@ pub(crate) trait TextFormat: Send {
         times == RowTimes::Clock
     }
 
-    /// True if rows are in the order of completion, but their times are those of arrival. They are sorted within a window of a few thousand
-    /// rows.
-    const ENDS: bool = false;
+    /// True if rows are in the order of completion, but have the times of arrival. They are sorted within a window of `HELD` rows.
+    const IN_COMPLETION_ORDER: bool = false;
 
-    /// True if an incomplete last line is skipped.
-    const MAY_END_IN_A_ROW: bool = false;
+    /// True if the last line is skipped if it is incomplete.
+    const MAY_END_IN_PARTIAL_ROW: bool = false;
 
-    /// For each row since the last call, the number of requests outstanding when it came; empty if not known.
+    /// For each row since the last call, the number of requests outstanding when it arrived; empty if not known.
     fn take_outstanding(&mut self) -> Vec<u16> {
         Vec::new()
     }
@@ -219,8 +218,8 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
     found
 }
 
-/// Parses the first records of the head, and counts those that the format understands. If one does not fit, none counts: nearly any bytes
-/// make some record.
+/// Parses the first records of the head, and counts those that the format understands. If one does not fit, none is counted, because nearly
+/// any bytes are a record of some format.
 pub(crate) fn record_agreement<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agreement {
     let (mut format, mut volumes) = (F::default(), Volumes::default());
     let (mut rest, mut records) = (head, 0);
@@ -328,7 +327,7 @@ pub(crate) struct Intake {
     held: BTreeMap<(u64, u64), TraceRow>,
     /// Number of the current line or record, from 1.
     number: u64,
-    /// The last heading, which stands before each of several recordings in one file.
+    /// The last heading: a file of several recordings repeats it before each of them.
     heading: Vec<u8>,
     /// Requests made.
     requests: u64,
@@ -364,7 +363,7 @@ impl Intake {
         self.first_ticks = Some(0);
     }
 
-    /// Converts a row to a request. A row earlier than the first one gets time 0.
+    /// Converts a row to a request. A row earlier than the first row gets time 0.
     #[inline(always)]
     pub fn request(&mut self, row: TraceRow) -> Result<Request, TimeTooFar> {
         let first = *self.first_ticks.get_or_insert(row.ticks);
@@ -401,6 +400,7 @@ impl Intake {
             Ok(request) => batch.push(request),
             Err(TimeTooFar) if self.skip_bad_rows => self.notes.skipped_rows += 1,
             Err(TimeTooFar) => {
+                // Here and below, the front end puts the name of its option in place of `{skip_bad_rows}` (`smrkit::message`).
                 let message = "the time lies more than 584 years after the first row's: check the unit of the times, mend \
                                the row, or leave such rows out with {skip_bad_rows}";
                 return Err(self.error(None, message.into()));
@@ -416,20 +416,20 @@ impl Intake {
         skip
     }
 
-    /// Handles a line that can't be read: counts it if bad rows are skipped, else returns the error to stop with. `last`: the file ends
-    /// with this line, without a newline.
+    /// Handles a malformed line: counts it if bad rows are skipped, else returns the error to stop with. `is_unended`: the file ends with this
+    /// line, without a newline.
     #[cold]
-    fn bad_line(&mut self, text: &[u8], bad: &Bad, last: bool) -> Result<(), Error> {
+    fn bad_line(&mut self, text: &[u8], bad: &Bad, is_unended: bool) -> Result<(), Error> {
         if self.skip(bad) {
             return Ok(());
         }
-        let cut = last && bad.at + bad.len >= text.len();
+        let is_cut_off = is_unended && bad.at + bad.len >= text.len();
         let mut message = bad.message(text);
-        if cut {
+        if is_cut_off {
             message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
         if !bad.problem.is_fatal() {
-            message += if cut { ", or" } else { "; mend the row, or" };
+            message += if is_cut_off { ", or" } else { "; mend the row, or" };
             message += " leave such rows out with {skip_bad_rows}";
         }
         Err(self.error(Some(bad.at as u64 + 1), message))
@@ -503,12 +503,12 @@ impl<F: TextFormat> Text<F> {
         Ok(())
     }
 
-    /// Parses one line by columns; `last`: it has no newline.
+    /// Parses one line by columns. `is_unended`: it has no newline.
     #[inline(never)]
     fn slow_line(
         &mut self,
         line: &[u8],
-        last: bool,
+        is_unended: bool,
         volumes: &mut Volumes,
         intake: &mut Intake,
         batch: &mut Vec<Request>,
@@ -525,14 +525,14 @@ impl<F: TextFormat> Text<F> {
             Heading::No => {}
         }
         match self.0.parse(line, volumes) {
-            Ok(Some(row)) if F::ENDS => {
+            Ok(Some(row)) if F::IN_COMPLETION_ORDER => {
                 intake.held.insert((row.ticks, intake.number), row);
                 intake.release(HELD, batch)
             }
             Ok(Some(row)) => intake.push(row, batch),
             Ok(None) => Ok(()),
             Err(bad) if line == intake.heading && !bad.problem.is_fatal() => Ok(()),
-            Err(bad) => intake.bad_line(line, &bad, last),
+            Err(bad) => intake.bad_line(line, &bad, is_unended),
         }
     }
 }
@@ -552,7 +552,7 @@ impl<F: TextFormat> Rows for Text<F> {
             let Feed { stream, volumes, intake, done, .. } = feed;
             if stream.eof {
                 let rest = &stream.buf[stream.start..stream.end];
-                if !rest.is_empty() && !F::MAY_END_IN_A_ROW {
+                if !rest.is_empty() && !F::MAY_END_IN_PARTIAL_ROW {
                     intake.number += 1;
                     self.slow_line(strip_return(rest), true, volumes, intake, batch)?;
                 }
@@ -611,7 +611,7 @@ impl<F: RecordFormat> Rows for Records<F> {
                 }
                 Ok(Step::Heading(used) | Step::Skip(used)) => used,
                 Ok(Step::More) => {
-                    more(stream, intake)?;
+                    read_more(stream, intake)?;
                     0
                 }
                 Err((bad, used)) => {
@@ -633,8 +633,8 @@ impl<F: RecordFormat> Rows for Records<F> {
     }
 }
 
-/// Reads more of the stream, for the rest of a record.
-fn more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
+/// Reads more of the stream, for the rest of a record. Errors: the stream has ended, or the record is too long.
+fn read_more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
     let left = stream.unread().len();
     if !stream.eof && left < LINE_MAX {
         return stream.refill();

@@ -62,14 +62,14 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// True if skipping the row would not mend the trace.
+    /// True if the trace is still wrong without the row, so that it must not be skipped.
     pub fn is_fatal(self) -> bool {
         matches!(self, Problem::TooManyVolumes | Problem::SeveralWriters)
     }
 }
 
 impl Bad {
-    /// True if the column is what it should be, but its value is impossible.
+    /// True if the column has the right form, but an impossible value.
     pub fn is_of_value(&self) -> bool {
         matches!(self.problem, Problem::Zero | Problem::Negative | Problem::Overflow | Problem::TooLong)
     }
@@ -174,13 +174,13 @@ impl Field<'_> {
             b"42" | b"0X42" => return Ok(Op::Discard),
             _ => {}
         }
-        let is_called = |called: &str, word: &[u8]| called.split(' ').any(|own| own.as_bytes() == word);
-        let of_word = |word: &[u8]| OPERATIONS.iter().find(|(called, _)| is_called(called, word)).map(|(_, op)| *op);
+        let is_one_of = |names: &str, word: &[u8]| names.split(' ').any(|name| name.as_bytes() == word);
+        let of_word = |word: &[u8]| OPERATIONS.iter().find(|(names, _)| is_one_of(names, word)).map(|(_, op)| *op);
         let words = upper.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(of_word);
         let code = upper.strip_prefix(b"0X").unwrap_or(&upper);
         let code = number::hexadecimal(code).ok().filter(|_| code.len() == 2).and_then(|code| scsi(code as u16));
-        let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.alone());
-        // Beside another word, sync or flush says how that request is made.
+        let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.request());
+        // Beside another operation, sync and flush are attributes of it, as in `write|sync`.
         let op = words.chain(code).chain(letters).min_by_key(|op| *op == Op::Flush);
         op.ok_or_else(|| self.expected("R, W, D, F, read, write, discard, flush, 0 or 1"))
     }
@@ -203,7 +203,7 @@ const OPERATIONS: [(&str, Op); 4] = [
     ("FLUSH FLUSHES SYNC FSYNC SYNCHRONIZE DISKFLUSH", Op::Flush),
 ];
 
-/// What letters of RWBS say, as the kernel and blktrace write them.
+/// Parsed letters of RWBS, as the kernel and blktrace write them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rwbs {
     pub op: Option<Op>,
@@ -212,8 +212,8 @@ pub(crate) struct Rwbs {
 }
 
 impl Rwbs {
-    /// The operation, if the row has nothing but these letters; `None` if it moves no data.
-    pub fn alone(self) -> Option<Op> {
+    /// The operation that the letters ask for: a flush if they have no other; `None` if they have neither.
+    pub fn request(self) -> Option<Op> {
         self.op.or(self.flush.then_some(Op::Flush))
     }
 }
@@ -242,7 +242,7 @@ pub(crate) fn scsi(code: u16) -> Option<Op> {
     }
 }
 
-/// The number that `parse` reads, if need be without the marks between thousands: `1,234,567.5`.
+/// Parses a number; if that fails, tries again without the marks between its thousands, as in `1,234,567.5`.
 fn grouped<T>(text: &[u8], parse: impl Fn(&[u8]) -> Result<T, NoNumber>) -> Result<T, NoNumber> {
     let found = parse(text);
     if !matches!(found, Err(NoNumber::Malformed)) {
@@ -251,19 +251,19 @@ fn grouped<T>(text: &[u8], parse: impl Fn(&[u8]) -> Result<T, NoNumber>) -> Resu
     let text = str::from_utf8(text).unwrap_or_default();
     let is_mark = |c: char| matches!(c, ',' | '\'' | '’' | '_' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}');
     let mut groups = text.split('.').next().unwrap_or_default().split(is_mark);
-    let begins = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
-    let is_grouped = begins && groups.all(|group| group.len() == 3);
+    let is_grouped =
+        groups.next().is_some_and(|group| (1..=3).contains(&group.len())) && groups.all(|group| group.len() == 3);
     if is_grouped { parse(text.replace(is_mark, "").as_bytes()) } else { found }
 }
 
-/// An integer, with or without zeros behind a point, as tables of floating-point numbers have them.
+/// Parses an integer, which may end in a point and zeros, as in tables of floating-point numbers.
 fn whole(text: &[u8]) -> Result<u64, NoNumber> {
     let point =
         text.iter().position(|byte| *byte == b'.').filter(|at| text[*at..].iter().skip(1).all(|byte| *byte == b'0'));
     number::integer(&text[..point.unwrap_or(text.len())])
 }
 
-/// A number, to be looked at rather than counted with.
+/// Parses a number of any form, for guesses at what a column holds.
 pub(crate) fn float(text: &str) -> Option<f64> {
     grouped(text.as_bytes(), |text| {
         str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(NoNumber::Malformed)

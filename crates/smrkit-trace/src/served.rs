@@ -1,10 +1,9 @@
 //! The log of a served drive, as a trace and as the description of the drive.
 //!
-//! It has one line for each event, as the crate that serves drives describes them. Those of requests are `read|write|discard|flush LBA
-//! SECTORS ARRIVAL START END`, in the order of their arrival. A request depends on those that its host has seen completed: in a replay it
-//! arrives when no more requests are outstanding than at its first arrival, after the same pause of the host. So a recording on one drive
-//! predicts the host's requests on another. Times are the drive's, but a pause is measured by the host's clock, of which the drive's time
-//! is a multiple.
+//! The log has one line for each event; the crate that serves drives describes them. A request is `read|write|discard|flush LBA SECTORS ARRIVAL
+//! START END`, in the order of arrival. In a replay a request arrives after the same pause of the host, once no more requests are outstanding
+//! than when it was recorded. So a recording on one drive predicts the host's requests on another. Times are by the drive's clock, which may run
+//! faster than the host's by the factor in `pace`. Pauses are the host's, so they are divided by it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,23 +35,23 @@ const OTHER_EVENTS: [&str; 10] =
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     times: RowTimes,
-    /// The time of the last request, by the times asked for.
+    /// The time of the last request, of the kind asked for.
     clock: u64,
-    arrived: u64,
-    /// The latest completion that the host has seen.
-    seen: u64,
-    /// Times of completions that the host has not seen yet.
-    ends: BinaryHeap<Reverse<u64>>,
+    last_arrival: u64,
+    /// The latest completion before the last arrival: one that the host has seen.
+    last_seen_end: u64,
+    /// Completions after the last arrival, which the host has not seen yet.
+    unseen_ends: BinaryHeap<Reverse<u64>>,
     outstanding: Vec<u16>,
     /// Time at which the drive was last replaced by a new one.
     origin: u64,
-    /// The factor of the drive's time to the host's clock, in millionths; 0 if not given, which means 1.
+    /// The drive's time as a multiple of the host's, in millionths; 0 if not given, which means 1.
     pace: u64,
 }
 
 impl TextFormat for Served {
-    /// A server that is killed leaves half a line.
-    const MAY_END_IN_A_ROW: bool = true;
+    // A server that is killed may leave half a line.
+    const MAY_END_IN_PARTIAL_ROW: bool = true;
 
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
         match number {
@@ -78,8 +77,8 @@ impl TextFormat for Served {
             b"open" => {
                 self.pace = 0;
                 if columns.next("the state")?.text == b"new" {
-                    (self.origin, self.arrived, self.seen) = (self.last(), 0, 0);
-                    self.ends.clear();
+                    (self.origin, self.last_arrival, self.last_seen_end) = (self.last(), 0, 0);
+                    self.unseen_ends.clear();
                 }
                 return Ok(None);
             }
@@ -111,30 +110,29 @@ impl Served {
         self.origin.saturating_add(self.arrived.max(end))
     }
 
-    /// The time of the next request, which was completed at `end`.
+    /// Adds a request, and returns its time, of the kind asked for.
     fn ticks(&mut self, arrival: u64, end: u64) -> u64 {
-        while let Some(&Reverse(first)) = self.ends.peek()
-            && first <= arrival
+        while let Some(&Reverse(first_end)) = self.unseen_ends.peek()
+            && first_end <= arrival
         {
-            self.ends.pop();
-            self.seen = first;
+            self.unseen_ends.pop();
+            self.last_seen_end = first_end;
         }
-        self.outstanding.push(self.ends.len().min(usize::from(u16::MAX)) as u16);
-        let pause = arrival.saturating_sub(self.seen.max(self.arrived));
+        self.outstanding.push(self.unseen_ends.len().min(usize::from(u16::MAX)) as u16);
+        // The host has paused since it sent the last request or saw the last completion, whichever came later.
+        let pause = arrival.saturating_sub(self.last_seen_end.max(self.last_arrival));
         let think = match self.pace {
             0 => pause,
             pace => (u128::from(pause) * u128::from(MILLION) / u128::from(pace)) as u64,
         };
-        (self.arrived, self.clock) = (
-            arrival,
-            match self.times {
-                RowTimes::Clock | RowTimes::Issue => self.origin.saturating_add(arrival),
-                RowTimes::Completion => self.origin.saturating_add(end),
-                RowTimes::Think => self.clock.saturating_add(think),
-                RowTimes::Response => self.clock.saturating_add(end.saturating_sub(arrival)),
-            },
-        );
-        self.ends.push(Reverse(end));
+        self.last_arrival = arrival;
+        self.clock = match self.times {
+            RowTimes::Clock | RowTimes::Issue => self.origin.saturating_add(arrival),
+            RowTimes::Completion => self.origin.saturating_add(end),
+            RowTimes::Think => self.clock.saturating_add(think),
+            RowTimes::Response => self.clock.saturating_add(end.saturating_sub(arrival)),
+        };
+        self.unseen_ends.push(Reverse(end));
         self.clock
     }
 }

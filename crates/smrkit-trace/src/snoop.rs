@@ -1,8 +1,8 @@
 //! Output of tools other than blktrace that follow block requests: `biosnoop` and `iosnoop`, the text of the kernel's trace events, and
 //! Windows' `xperf`.
 //!
-//! Such tools print a request when it ends. Its time here is that of its start: the end less the latency in the same row. Rows are sorted
-//! by it as far as [`TextFormat::ENDS`] allows.
+//! Such tools print a request when it ends. Its time here is its start: the end minus the latency in the same row. Rows are sorted by their
+//! starts within a window ([`TextFormat::IN_COMPLETION_ORDER`]).
 
 use crate::blkparse::{self, Event};
 use crate::reader::{Heading, RowTimes, TextFormat};
@@ -13,10 +13,10 @@ const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
 /// A table of `biosnoop` (bcc, libbpf-tools) or `iosnoop` (perf-tools). The heading names the columns. A process's name may hold blanks, so
-/// that columns behind it are counted from the end.
+/// the columns after it are counted from the end.
 #[derive(Debug, Default)]
 pub(crate) struct Snoop {
-    /// The number of lines up to the heading, with it.
+    /// Number of lines up to and including the heading.
     heading: u64,
     columns: Vec<&'static str>,
     times: RowTimes,
@@ -54,8 +54,8 @@ const WORDS: usize = 32;
 /// Lines in which the heading is searched: `iosnoop` first prints that it has begun.
 const HEADING_LINES: usize = 4;
 
-/// The columns of a heading; `None` of any other line.
-fn snooped(line: &[u8]) -> Option<Vec<&'static str>> {
+/// Parses a heading as names of columns. `None` for any other line.
+fn heading_columns(line: &[u8]) -> Option<Vec<&'static str>> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let known = |word: &[u8]| SNOOPED.iter().find(|(own, _)| own.as_bytes() == word).map(|(_, name)| *name);
     let columns: Vec<_> = words.map(known).collect::<Option<_>>()?;
@@ -64,11 +64,11 @@ fn snooped(line: &[u8]) -> Option<Vec<&'static str>> {
 }
 
 impl TextFormat for Snoop {
-    const ENDS: bool = true;
+    const IN_COMPLETION_ORDER: bool = true;
 
     fn prepare(&mut self, head: &[u8]) {
         let mut lines = (1..).zip(head.split(|byte| *byte == b'\n')).take(HEADING_LINES);
-        if let Some((number, columns)) = lines.find_map(|(number, line)| Some((number, snooped(line)?))) {
+        if let Some((number, columns)) = lines.find_map(|(number, line)| Some((number, heading_columns(line)?))) {
             (self.heading, self.columns) = (number, columns);
         }
     }
@@ -94,10 +94,10 @@ impl TextFormat for Snoop {
             count += 1;
         }
         let (columns, process) = (self.columns.len(), self.columns.iter().position(|name| *name == "the process"));
-        let behind = process.unwrap_or(usize::MAX);
         let find = |name| {
             let at = self.columns.iter().position(|own| *own == name)?;
-            Some(Field { name, ..words[if at > behind { at + count - columns } else { at }] })
+            let is_after_process = process.is_some_and(|process| at > process);
+            Some(Field { name, ..words[if is_after_process { at + count - columns } else { at }] })
         };
         // bcc leaves the name blank for the kernel's own requests, so the row has one column less. A row that was cut short has no type in
         // its place.
@@ -121,7 +121,7 @@ impl TextFormat for Snoop {
         let (kind, sector, bytes) = (column("the type")?, column("the sector")?, column("the bytes")?);
         let letters = rwbs(kind.text).ok_or_else(|| kind.expected("R, W, or letters such as WS"))?;
         // Only a flush has no bytes; bcc prints the letter R for it.
-        let op = if bytes.text == b"0" { Some(Op::Flush) } else { letters.alone() };
+        let op = if bytes.text == b"0" { Some(Op::Flush) } else { letters.request() };
         let Some(op) = op else { return Ok(None) };
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { extent(sector, 512, bytes, 1)? };
         let volume = match find("the disk") {
@@ -137,8 +137,8 @@ impl TextFormat for Snoop {
     }
 }
 
-/// Text of the kernel's trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As of blkparse's, one kind of event stands for
-/// requests.
+/// Text of the kernel's trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As with blkparse's text, one kind of event stands
+/// for requests.
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
     event: Option<Event>,
@@ -146,7 +146,7 @@ pub(crate) struct Ftrace {
     chosen: bool,
 }
 
-/// The event of a line, the time before it, and the columns after it; `None` if the line has no time and event.
+/// Splits a line into its event, the time before the event, and the columns after it; `None` if the line has no time and event.
 fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
     let mut columns = LineColumns::spaces(line);
     let mut time: Option<Field> = None;
@@ -161,7 +161,7 @@ fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
     None
 }
 
-/// The kind of the event with this name; `None` for others, which are skipped.
+/// The kind of event with this name; `None` for other events, which are skipped.
 fn kind(event: &[u8]) -> Option<Event> {
     match event {
         b"block_bio_queue" => Some(Event::Queued),
@@ -189,7 +189,7 @@ impl TextFormat for Ftrace {
         let Some((event, time, mut columns)) = trace_event(line) else {
             let name = "the time and the event";
             return match line.starts_with(b"\t") && line.ends_with(b")") {
-                // Below an event `perf script -g` prints the calls that led to it.
+                // `perf script -g` prints the call stack of an event below it.
                 true => Ok(None),
                 false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
             };
@@ -202,9 +202,10 @@ impl TextFormat for Ftrace {
         let device = columns.next("the device")?;
         let letters = columns.next("the RWBS letters")?;
         // In the events of a driver, the bytes and the command in brackets come before the sector.
-        let (mut sector, mut behind) = (columns.optional("the sector"), columns);
-        while let Some(word) = behind.optional("the plus sign").filter(|word| word.text != b"+") {
-            (sector, columns) = (Some(Field { name: "the sector", ..word }), behind);
+        // So the sector is the column before the plus sign.
+        let (mut sector, mut rest) = (columns.optional("the sector"), columns);
+        while let Some(word) = rest.optional("the plus sign").filter(|word| word.text != b"+") {
+            (sector, columns) = (Some(Field { name: "the sector", ..word }), rest);
         }
         let Some((op, (offset, bytes))) = blkparse::request(letters, sector, &mut columns)? else { return Ok(None) };
         let volume = blkparse::device(volumes, device)?;
@@ -220,26 +221,26 @@ impl TextFormat for Ftrace {
 /// as `-a diskio -detail` does, whose heading names the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Xperf {
-    /// Lines up to the end of the list of events that a dump begins with, or to the names of columns; 0 without either.
+    /// Lines of the heading: up to the end of the list of events that a dump begins with, or to the names of columns; 0 without either.
     heading: u64,
-    /// The names of columns, where there are some.
+    /// The names of columns; empty for a dump.
     columns: Vec<Vec<u8>>,
     times: RowTimes,
 }
 
-/// Names that a heading has.
+/// Columns that `-a diskio -detail` names, and that are read.
 const DETAILS: [&[u8]; 6] = [b"io type", b"start time", b"end time", b"io size", b"offset", b"disk"];
 
 impl Xperf {
-    /// A row below named columns. A process's name may have commas, and ends with its number in brackets.
+    /// Parses a row below named columns. A process's name may have commas, so it is read up to its number in brackets.
     fn detail_row(&self, line: &[u8], volumes: &mut Volumes) -> Result<TraceRow, Bad> {
         let mut columns = LineColumns::commas(line);
         let fields: Vec<Field> = std::iter::from_fn(|| columns.optional("a column")).collect();
-        let behind = self.columns.iter().position(|name| name.starts_with(b"process")).unwrap_or(usize::MAX);
-        let more = fields.iter().skip(behind).position(|field| field.text.ends_with(b")")).unwrap_or(0);
+        let process = self.columns.iter().position(|name| name.starts_with(b"process")).unwrap_or(usize::MAX);
+        let commas_in_name = fields.iter().skip(process).position(|field| field.text.ends_with(b")")).unwrap_or(0);
         let field = |own: &[u8], name| {
             let at = self.columns.iter().position(|column| column == own)?;
-            fields.get(if at > behind { at + more } else { at }).map(|field| Field { name, ..*field })
+            fields.get(if at > process { at + commas_in_name } else { at }).map(|field| Field { name, ..*field })
         };
         let need = |nth: usize, name| {
             field(DETAILS[nth], name).ok_or(Bad { at: line.len(), len: 0, name, problem: Problem::Missing })
@@ -258,7 +259,7 @@ impl Xperf {
 }
 
 impl TextFormat for Xperf {
-    const ENDS: bool = true;
+    const IN_COMPLETION_ORDER: bool = true;
 
     fn tick_ns(&self) -> u64 {
         1000
@@ -303,7 +304,7 @@ impl TextFormat for Xperf {
             _ => return Err(event.expected("DiskRead, DiskWrite or DiskFlush")),
         };
         let end = columns.next("the time")?.integer()?;
-        // Behind the process, in whose name a comma may stand, and the thread.
+        // The IRP follows the process, whose name may hold commas, and the thread.
         while !columns.next("the IRP")?.text.starts_with(b"0x") {}
         let (offset, bytes) = match op {
             Op::Flush => (0, 0),

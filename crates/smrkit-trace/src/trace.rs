@@ -230,7 +230,7 @@ pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
     sha256_of(blktrace::open(path)?.0)
 }
 
-/// Refuses times that a format does not have.
+/// Errors: the format does not have the times that were asked for.
 fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> {
     if has_times {
         return Ok(());
@@ -242,24 +242,29 @@ fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> 
     Err(Error::input(path, problem))
 }
 
-/// The reader of the recognised format: a format that understands every line, else a table whose first line names its columns if that
-/// explains more lines (or as many, if that line is no heading of the format), else the format that understands the most lines.
+/// The reader of the recognised format. This is the first of:
+///
+/// 1. a format that understands every line
+/// 2. a table whose first line names its columns, if these explain more lines than any format, or as many if the first line is no heading of
+///    the format
+/// 3. the format that understands the most lines
 fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Error> {
     refuse_foreign(stream)?;
     let (head, whole) = (stream.unread(), stream.eof);
     let found = formats::recognise(head, whole);
-    let of = found.map(|(format, _)| format.agreement(head, whole)).unwrap_or_default();
-    let fits = of.understood > 0 && of.understood == of.lines;
+    let agreement = found.map(|(format, _)| format.agreement(head, whole)).unwrap_or_default();
+    let fits = agreement.understood > 0 && agreement.understood == agreement.lines;
     if !fits
         && !is_binary(head)
         && let Ok(csv) = Csv::of("", head)
         && (found.is_none()
-            || text_agreement(csv.clone(), head, whole).understood >= of.understood + u64::from(of.has_heading))
+            || text_agreement(csv.clone(), head, whole).understood
+                >= agreement.understood + u64::from(agreement.has_heading))
     {
         refuse_doubt(stream, csv.doubt.as_deref())?;
         return Ok(("csv", Box::new(Text(csv))));
     }
-    if of.understood < of.lines && !of.has_heading && csv::missing(head).is_some() {
+    if agreement.understood < agreement.lines && !agreement.has_heading && csv::missing(head).is_some() {
         return Err(unknown_text(stream));
     }
     refuse_doubt(stream, found.and_then(|(format, _)| formats::doubt(format, head)))?;
@@ -273,6 +278,7 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     }
 }
 
+/// Errors: there is a doubt about what the columns mean.
 fn refuse_doubt(stream: &Stream, doubt: Option<&str>) -> Result<(), Error> {
     doubt.map_or(Ok(()), |doubt| Err(Error::input(&stream.path, doubt)))
 }
@@ -309,7 +315,7 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
     NO_TRACES.iter().find(|(marks, _)| marks.iter().all(|mark| holds(mark.as_bytes()))).map(|(_, what)| *what)
 }
 
-/// Common outputs of other tools, by marks that are all in their beginning.
+/// Common outputs of other tools that are no traces: texts that all occur in their first 4 KiB, and the remedy.
 const NO_TRACES: [(&[&str], &str); 32] = [
     (
         &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
@@ -370,9 +376,10 @@ const DTRACE: &str = "the table of DTrace's iosnoop: say what its columns are, w
 const FILES: &str =
     "calls of programs, which say where in a file and not where on the disk: record with blktrace, biosnoop, or xperf";
 
-/// True of a line of /proc/diskstats: major, minor and name of a device, and its counters.
+/// True for a line of /proc/diskstats: major, minor and name of a device, and its counters.
 pub fn is_diskstats(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    // All columns but the name are numbers.
     let is_right = |(at, word): (usize, &&[u8])| (at == 2) != word.iter().all(u8::is_ascii_digit);
     words.len() >= 14 && words.iter().enumerate().all(is_right)
 }
@@ -405,7 +412,7 @@ fn is_fio_log(head: &[u8]) -> bool {
         };
         (4..=6).contains(&columns.len()) && columns.iter().all(is_number) && matches!(columns[2], "0" | "1" | "2")
     };
-    // The last line of what was read may be cut.
+    // The last line may be cut off, because only the beginning was read.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     whole.split(|byte| *byte == b'\n').take(16).all(is_row)
 }
@@ -446,7 +453,7 @@ fn check_text(stream: &Stream, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// True if the bytes are no text: text has no zero byte, and few control characters.
+/// True if the bytes are no text: a zero byte, or control characters in more than a tenth of the bytes.
 fn is_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(8192)];
     let control = head.iter().filter(|b| **b < 0x20 && !b.is_ascii_whitespace()).count();

@@ -34,7 +34,7 @@ pub enum Error {
         error: Box<Error>,
     },
     /// A trace that was replayed as one volume turns out to have a second one. A signal for the caller to scan the trace and start again
-    /// (`smrkit_trace::Laid::with_table`), not for the user.
+    /// (`smrkit_trace::LaidOutTrace::with_table`), not for the user.
     #[error("{}: the trace has more than one volume; scan it and start again, or choose one of them", .0.display())]
     SecondVolume(PathBuf),
     /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).

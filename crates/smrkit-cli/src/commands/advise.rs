@@ -1,4 +1,4 @@
-//! `smrkit advise`: will a drive or an array do for a load, and what would help if not, each shown by a run.
+//! `smrkit advise`: whether a drive or an array copes with a load, and what would help if not. Every claim is shown by a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,17 +51,17 @@ pub struct Advise {
     report: Option<PathBuf>,
 }
 
-/// Prints an answer as it comes.
+/// Prints parts of an answer as soon as their runs are finished.
 struct Printer {
     screen: Screen,
-    /// The lines that were printed first.
-    said: String,
+    /// The answer's text as it was printed first; later runs may change it.
+    printed: String,
     interrupt: Interrupt,
 }
 
 impl Listener for Printer {
     fn first(&mut self, advice: &Advice) {
-        self.said.clone_from(&advice.text);
+        self.printed.clone_from(&advice.text);
         // An error of a closed pipe is reported when the rest is printed.
         let _ = print(screen::first(advice, self.screen));
         self.interrupt.answered();
@@ -73,22 +73,26 @@ impl Listener for Printer {
 }
 
 impl Advise {
+    /// Answers the question for each drive, and writes the results. A single answer is printed part by part as its runs finish; several answers
+    /// are printed at the end, as a comparison.
     pub fn execute(self) -> anyhow::Result<Done> {
-        let asked = self.asked.ask(false)?;
-        note_stand_ins(asked.iter().flat_map(AskedAdvice::stand_ins));
-        let several = asked.len() > 1;
-        let (json, report) = self.open(&asked)?;
+        // `false`: the demand is no table in memory, which only Python has.
+        let questions = self.asked.ask(false)?;
+        note_stand_ins(questions.iter().flat_map(AskedAdvice::stand_ins));
+        // Outputs are opened first, so that a bad path is reported before hours of runs.
+        let (json, report) = self.open(&questions)?;
         let interrupt = Interrupt::watch();
         let terminal = style::terminal();
         let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
         let is_printed = !matches!(json, Some(JsonTarget::Stdout));
-        let mut printer = Printer { screen, said: String::new(), interrupt: interrupt.clone() };
+        let prints_parts = is_printed && questions.len() == 1;
+        let mut printer = Printer { screen, printed: String::new(), interrupt: interrupt.clone() };
         let mut answers = Vec::new();
-        for one in asked {
-            let demand = one.demand()?;
-            let listener: &mut dyn Listener = if is_printed && !several { &mut printer } else { &mut Deaf };
-            let Some(advice) = one.answer(Arc::clone(&demand), &interrupt, listener)? else {
+        for question in questions {
+            let demand = question.demand()?;
+            let listener: &mut dyn Listener = if prints_parts { &mut printer } else { &mut Deaf };
+            let Some(advice) = question.answer(Arc::clone(&demand), &interrupt, listener)? else {
                 eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
                 return Ok(Done::Interrupted);
             };
@@ -96,10 +100,11 @@ impl Advise {
             warn_of(demand.warnings());
             answers.push(advice);
         }
+        // From here on only a second signal ends the process, so that no output is left half written.
         interrupt.writing();
         if is_printed {
             match answers.as_slice() {
-                [advice] => print(screen::rest(advice, &printer.said, screen))?,
+                [advice] => print(screen::rest(advice, &printer.printed, screen))?,
                 all => print(screen::compared(all, screen))?,
             }
         }

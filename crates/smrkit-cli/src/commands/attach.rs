@@ -28,8 +28,8 @@ use crate::output::{print, print_as};
 use crate::remedy;
 use crate::signals;
 
-/// Time after which a further signal counts as another event (assumption).
-const INSISTS: Duration = Duration::from_secs(1);
+/// A second signal counts only after this time (assumption): a closed terminal, and systemd, may send two at once.
+const SECOND_SIGNAL_AFTER: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,40 +109,39 @@ impl Attach {
                 return Err(error).context("the drive can't be shown as a file or a loop device");
             }
         };
-        let held = attached.clone();
-        let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        let _socket = listen(image, &controller, let_go)?;
-        let held = || attached.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), held().is_hurried.clone());
-        let mut refused: Option<Instant> = None;
+        let to_detach = attached.clone();
+        let detach = move || to_detach.lock().unwrap_or_else(PoisonError::into_inner).detach();
+        let _socket = listen(image, &controller, detach)?;
+        let lock = || attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), lock().is_hurried.clone());
+        let mut first_signal: Option<Instant> = None;
         signals::handle(move || {
-            // While detach waits for users of the device, it is not mounted.
-            let is_taken = watched.try_lock().is_ok_and(|attached| attached.is_taken());
-            match refused {
-                // A closed terminal, and systemd, may send two signals at once: only a later one insists.
-                Some(at) if is_taken && at.elapsed() < INSISTS => {}
-                None if is_taken => {
-                    refused = Some(Instant::now());
+            // If the lock is taken, detach waits for users of the device, which is then not mounted any more.
+            let is_in_use = watched.try_lock().is_ok_and(|attached| attached.is_taken());
+            match first_signal {
+                Some(at) if is_in_use && at.elapsed() < SECOND_SIGNAL_AFTER => {}
+                None if is_in_use => {
+                    first_signal = Some(Instant::now());
                     eprintln!(
                         "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
                     );
                 }
                 // Requests fail from now on, so that users of the device end soon.
                 None => {
-                    refused = Some(Instant::now());
+                    first_signal = Some(Instant::now());
                     stop.send(ControlRequest::Stop);
                 }
                 Some(_) => {
                     is_hurried.store(true, Ordering::Relaxed);
                     stop.send(ControlRequest::Stop);
-                    // A second stop does not wait for requests under way.
+                    // A second stop does not wait for requests in flight.
                     stop.send(ControlRequest::Stop);
                 }
             }
         })?;
-        self.tell_ready(&held())?;
+        self.tell_ready(&lock())?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
-        held().end();
+        lock().end();
         print_report(&report);
         finish(metrics, &report);
         closed?;
@@ -157,7 +156,7 @@ impl Attach {
     }
 }
 
-/// Path for something of this image in the directory of control sockets.
+/// Path in the directory of control sockets for a file of this image; `end` is its suffix.
 fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
     Ok(run_directory::socket(image)?.with_extension(end))
 }
@@ -191,7 +190,7 @@ impl Detach {
             }
             client => client?,
         };
-        // Without a report, if the drive is too busy: it is detached anyway.
+        // A drive that is too busy gives no report, and is detached all the same.
         let report = client.ask(ControlCommand::Report).ok();
         client.ask(ControlCommand::Unmount { give_up: false })?;
         client.wait_for_end();

@@ -43,7 +43,7 @@ impl Backup {
             true => backup::of_mount(&self.source, &self.folder, &until_interrupted())?,
             false => backup::of_volume(&self.source, &self.volume.open(), &self.folder, &until_interrupted())?,
         };
-        tell(made, self.json)
+        print_copy(made, self.json)
     }
 }
 
@@ -85,14 +85,15 @@ impl Restore {
     }
 }
 
-/// Returns a function that is false after a signal; the unfinished copy is then removed. A second signal does not wait for that.
+/// Returns a function that returns false after a signal; the unfinished copy is then removed. A second signal does not wait for that.
 fn until_interrupted() -> impl Fn() -> bool + Sync {
     let interrupt = Interrupt::watch();
     interrupt.writing();
     move || !interrupt.is_set()
 }
 
-fn tell(made: Copy, as_json: bool) -> anyhow::Result<Done> {
+/// Prints where the copy is, and warns of damage that it copied.
+fn print_copy(made: Copy, as_json: bool) -> anyhow::Result<Done> {
     let Copy { at: VolumePaths { image, meta }, damage } = made;
     damage.maps.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
     damage.data.iter().for_each(|file| eprintln!("smrkit: warning: the copy has damaged data as it was: {file}"));

@@ -110,6 +110,7 @@ impl Create {
     }
 }
 
+/// Parses `--state`.
 fn prepared(name: &str) -> Result<PreparedState, Error> {
     Ok(match name {
         "nearly-full" => PreparedState::NearlyFull,

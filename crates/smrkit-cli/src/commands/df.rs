@@ -80,7 +80,7 @@ impl Df {
     }
 }
 
-/// The record of an image or a mount: `about`, which differs, and the common part.
+/// The JSON record: `about`, which differs between images and mounts, and the common part.
 fn record(about: Value, survey: &Survey) -> Value {
     let bytes = |granules: u64| granules * survey.shape.granule_bytes;
     let counts = &survey.usage.counts;

@@ -16,7 +16,7 @@ use crate::exit::Done;
 use crate::output::{print, print_json};
 
 /// Keys of a server's report that df prints.
-const TOLD: [&str; 8] = ["image", "layer", "drive", "array", "export_bytes", "raw_bytes", "cache_bytes", "process"];
+const DF_KEYS: [&str; 8] = ["image", "layer", "drive", "array", "export_bytes", "raw_bytes", "cache_bytes", "process"];
 
 /// The server of an image, or the process of a mount.
 pub fn connect(image: &Path) -> anyhow::Result<ControlClient> {
@@ -30,13 +30,13 @@ pub fn connect(image: &Path) -> anyhow::Result<ControlClient> {
 
 /// Prints the drive's size, and the space that its image uses. While it is served, its server reports them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
-    let taken = std::fs::metadata(path).map_err(|error| LiveError::io(path, error))?.blocks() * 512;
+    let used_bytes = std::fs::metadata(path).map_err(|error| LiveError::io(path, error))?.blocks() * 512;
     let (mut about, state) = match ControlClient::connect(&mount::canonical(path)?) {
         Ok(mut client) => {
             let mut about = client.ask(ControlCommand::Report)?;
             // The rest of the report is for `smrkit top`.
             if let Some(about) = about.as_object_mut() {
-                about.retain(|key, _| TOLD.contains(&key.as_str()));
+                about.retain(|key, _| DF_KEYS.contains(&key.as_str()));
             }
             let state = format!("; process {} serves it", about["process"]);
             (about, state)
@@ -50,7 +50,7 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         }
         Err(error) => return Err(error.into()),
     };
-    about["image_bytes"] = taken.into();
+    about["image_bytes"] = used_bytes.into();
     if as_json {
         print_json(&about)?;
         return Ok(Done::All);
@@ -66,7 +66,7 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         size("raw_bytes"),
         size("cache_bytes"),
         word("layer"),
-        Bytes(taken)
+        Bytes(used_bytes)
     ))?;
     Ok(Done::All)
 }

@@ -105,8 +105,8 @@ fn list(drives: &[Drive]) -> String {
 fn show(drive: &Drive) -> String {
     let geometry = &drive.geometry;
     let mut text = format!("{}: {}\n", drive.name, drive.summary);
-    let own = |model: &Model| model.is_own_preset && model.preset == Some(drive.name.as_str());
-    if let Some(Model { name, recording, basis, source, .. }) = models().find(own) {
+    let is_modelled = |model: &Model| model.is_own_preset && model.preset == Some(drive.name.as_str());
+    if let Some(Model { name, recording, basis, source, .. }) = models().find(is_modelled) {
         let recording = recording_in_words(recording);
         text += &format!("Modelled after {name}: {recording}, by {basis} ({source}).\n");
     }
@@ -142,7 +142,7 @@ fn show(drive: &Drive) -> String {
     text
 }
 
-/// A value with its range and unit; sizes in units that a person reads.
+/// A value with its range and unit. Sizes get the prefix that keeps them readable.
 fn in_words(setting: &DriveSetting) -> String {
     let a_second = if setting.unit.ends_with("/s") { "/s" } else { "" };
     let is_size = setting.unit.starts_with("bytes") || setting.unit.is_empty() && setting.key.ends_with("_bytes");

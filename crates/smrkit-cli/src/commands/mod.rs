@@ -41,7 +41,8 @@ pub use mount::help;
 
 use crate::exit::Done;
 
-/// The enum of all commands, and how each is executed: those in braces take the whole command line, for what is made of it.
+/// Defines the enum of all commands, and executes them. A command with `{ whole }` gets the definition of the whole command line, of which it
+/// makes completions or manual pages.
 macro_rules! commands {
     ($($(#[$about:meta])* $name:ident($command:ty) $({ $whole:ident })?,)+) => {
         #[derive(Subcommand)]

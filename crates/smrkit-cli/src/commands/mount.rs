@@ -79,11 +79,11 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
         code
     };
     if helper == Helper::Umount {
-        let asked = match HelperUmount::parse(arguments) {
+        let request = match HelperUmount::parse(arguments) {
             Err(error) => return failed(HELPER_USAGE, &error),
-            Ok(asked) => asked,
+            Ok(request) => request,
         };
-        return unmount(&asked).map_or_else(|error| failed(HELPER_FAILED, &error), |()| 0);
+        return unmount(&request).map_or_else(|error| failed(HELPER_FAILED, &error), |()| 0);
     }
     let done = match HelperRequest::parse(arguments) {
         Err(error) => return failed(HELPER_USAGE, &error),
@@ -98,17 +98,18 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
             mount.map_err(anyhow::Error::from).and_then(|mount| mount.start_daemon(&arguments)).map(drop)
         }
     };
-    let told = |error| worded(&remedy::chain(&error), &helper::option);
-    done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| 0)
+    let message = |error| worded(&remedy::chain(&error), &helper::option);
+    done.map_or_else(|error| failed(HELPER_FAILED, &message(error)), |()| 0)
 }
 
-fn unmount(asked: &HelperUmount) -> Result<(), MountError> {
-    let point = mount::canonical(&asked.point)?;
-    if asked.lazy {
+fn unmount(request: &HelperUmount) -> Result<(), MountError> {
+    let point = mount::canonical(&request.point)?;
+    if request.lazy {
         return mount::unmount(&point, Unmount::Detach);
     }
-    match mount::end(&point, asked.give_up) {
-        // The mount of another user, whose control socket is in another directory: nothing reports here when all is durable.
+    match mount::end(&point, request.give_up) {
+        // It may be the mount of another user, whose control socket is in another directory. The kernel can unmount it, but nothing reports here
+        // when all is durable.
         Err(MountError::NotMounted(_)) => mount::unmount(&point, Unmount::Clean),
         ended => ended,
     }
@@ -119,8 +120,8 @@ impl Mount {
         let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
             // Its log, which lists damaged maps, goes to standard error.
-            let (mounted, said) = self.start(interval)?;
-            print(said)?;
+            let (mounted, message) = self.start(interval)?;
+            print(message)?;
             return serve(mounted);
         }
         if !self.daemon {
@@ -143,7 +144,7 @@ impl Mount {
         }
     }
 
-    /// Opens the image and mounts it.
+    /// Opens the image and mounts it. Returns the mount, and a message for the user.
     fn start(&self, commit_interval: Duration) -> anyhow::Result<(Mounted, String)> {
         let signals = Signals::watch()?;
         let mount_point = mount::canonical(&self.mount_point)?;
@@ -153,7 +154,7 @@ impl Mount {
         volume.exposed.iter().for_each(|exposure| log(&format!("trusted as asked: {exposure}")));
         mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
-        let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
+        let message = format!("{} is mounted on {}\n", image.display(), mount_point.display());
         let options = MountOptions {
             image,
             meta: volume.meta().to_path_buf(),
@@ -163,7 +164,7 @@ impl Mount {
             commit_interval,
         };
         let session = signals.hold(|| Session::start(core, &volume.device(), options))?;
-        Ok((Mounted { session, volume }, said))
+        Ok((Mounted { session, volume }, message))
     }
 
     fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
@@ -212,7 +213,7 @@ fn warn_of_damage(mount_point: &Path) {
     }
 }
 
-/// A mount, and its volume, which stays locked as long.
+/// A mount, and its volume, which stays locked while it is mounted.
 struct Mounted {
     session: Session,
     volume: Volume,
@@ -226,7 +227,7 @@ fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// The receiver of signals: the mount, once it exists. Before that, signals end the process.
+/// Passes signals to the mount, once it exists. Before that, signals end the process.
 #[derive(Clone, Default)]
 struct Signals(Arc<Mutex<Option<Handle>>>);
 
@@ -242,7 +243,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Starts a mount, and holds signals meanwhile: a process that ends in between would leave a dead mount.
+    /// Starts a mount, and holds signals back meanwhile, because a process that ends in between would leave a dead mount.
     fn hold(&self, start: impl FnOnce() -> Result<Session, MountError>) -> Result<Session, MountError> {
         let mut handle = self.handle();
         let session = start()?;

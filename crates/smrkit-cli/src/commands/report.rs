@@ -72,7 +72,7 @@ impl Report {
         Ok(Done::All)
     }
 
-    /// The runs of all files, in their order. Errors: what [`Recorded::read`] refuses, and runs of different demands.
+    /// Reads the runs of all files, in the files' order. Errors: those of [`Recorded::read`], and runs of different demands.
     fn outcomes(&self) -> Result<Outcomes, Error> {
         if let [path] = self.results.as_slice() {
             return Ok(Recorded::read(path)?.file);

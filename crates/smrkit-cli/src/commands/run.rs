@@ -33,8 +33,9 @@ Examples:
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
-/// Options whose values a result file records: groups by the names of their structs, and those of `RunOptions` itself.
-const NOT_REPEATED: [&str; 10] = [
+/// Options that `--repeat` excludes, because the result file records their values: groups by the names of their structs, and fields of
+/// `RunOptions`.
+const RECORDED_OPTIONS: [&str; 10] = [
     "SystemOptions",
     "DemandOptions",
     "Conditions",
@@ -59,7 +60,7 @@ enum JsonDetail {
 #[command(after_help = EXAMPLES)]
 pub struct RunCommand {
     /// Repeat the runs of a result file. Other options then name outputs only.
-    #[arg(long, value_name = "OUT.json", conflicts_with_all = NOT_REPEATED)]
+    #[arg(long, value_name = "OUT.json", conflicts_with_all = RECORDED_OPTIONS)]
     repeat: Option<PathBuf>,
     #[command(flatten)]
     asked: RunOptions,
@@ -101,6 +102,7 @@ impl RunCommand {
         self.write(compared, outputs, files, &interrupt)
     }
 
+    /// Makes the runs that the options ask for.
     fn ask(&self) -> anyhow::Result<Done> {
         let asked = self.asked.ask()?;
         note_stand_ins(asked.systems.stand_ins());
@@ -149,7 +151,7 @@ impl RunCommand {
             warn_of_warmup(self.asked.conditions.warmup);
         }
         interrupt.writing();
-        // The results are written first, in case the disk gets full.
+        // The results are written before the tables of requests and accesses, in case the disk gets full.
         let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
         let record = || match self.json_detail {
             JsonDetail::Full => pretty(&outcomes),
@@ -165,7 +167,7 @@ impl RunCommand {
         Ok(if complete { Done::All } else { Done::Interrupted })
     }
 
-    /// Refuses rows of several runs in one file.
+    /// Errors: a file of rows or of state is asked for, but there are several runs.
     fn check_records(&self, runs: usize) -> Result<(), Error> {
         if (self.requests.is_some() || self.accesses.is_some() || self.save_state.is_some()) && runs > 1 {
             let message = format!(

@@ -99,8 +99,8 @@ impl DriveOptions {
             }
             Some(note) => eprintln!("smrkit: {note}"),
             None if self.choice.is_made() => {
-                let beside = image::state_path(&image.path).display().to_string();
-                let problem = format!("{beside} says which drive it is: leave out the options of create");
+                let state_path = image::state_path(&image.path).display().to_string();
+                let problem = format!("{state_path} says which drive it is: leave out the options of create");
                 return Err(Error::Usage(problem).into());
             }
             None => {}
@@ -165,7 +165,7 @@ pub struct Serve {
 impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
-        // Before the image is marked as in use, so that an address in use is found first.
+        // The socket is opened before the image is marked as in use, so that an address in use is reported first.
         let inherited = if self.ublk { None } else { Listener::inherited().transpose()? };
         let is_inherited = inherited.is_some();
         let tls = self.tls_certificates.as_deref().map(TlsCertificates::read).transpose()?;
@@ -177,21 +177,21 @@ impl Serve {
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
         let (tell_uri, uri) = mpsc::channel();
-        let (frontend, _place) = match nbd {
-            Some((listener, place)) => {
+        let (frontend, _socket_directory) = match nbd {
+            Some((listener, socket_directory)) => {
                 let uri = listener.to_string();
                 let _ = tell_uri.send(if tls.is_some() { uri.replacen("nbd", "nbds", 1) } else { uri });
-                (Frontend::Nbd(listener), place)
+                (Frontend::Nbd(listener), socket_directory)
             }
             None => {
                 let ready = move |device: &Path| drop(tell_uri.send(device.display().to_string()));
                 (Frontend::Ublk(Box::new(UblkDevice::new(&drive, ready)?)), None)
             }
         };
-        // The process that passed a socket knows its address, and may use this output otherwise.
+        // A process that passed a socket on knows its address, and may use standard output for something else.
         let is_silent = is_inherited && self.command.is_empty();
-        // Before the server takes its priority, which the command would inherit.
-        let commanded = (!is_silent).then(|| self.start(uri, controller));
+        // Started before the server raises its priority, which the command would inherit.
+        let command = (!is_silent).then(|| self.start(uri, controller));
         let mut server = DriveServer::new(drive, frontend, pace);
         if let Some(tls) = tls {
             server.require_tls(tls);
@@ -203,25 +203,25 @@ impl Serve {
             print_json(&report)?;
         }
         closed?;
-        let Some(commanded) = commanded else { return Ok(Done::All) };
-        let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
+        let Some(command) = command else { return Ok(Done::All) };
+        let status = command.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
         Ok(status.map_or(Done::All, |status| Done::Code(status.code().map_or(1, |code| code as u8))))
     }
 
-    /// The socket, and the temporary directory around it if it serves one command.
+    /// Opens the socket. Returns it and, if it is there for one command, the temporary directory that holds it.
     fn listener(
         &self,
         inherited: Option<Listener>,
         tls: Option<&TlsCertificates>,
     ) -> anyhow::Result<(Listener, Option<TempDir>)> {
         if let Some(inherited) = inherited {
-            let only = self.listen.is_none() && self.command.is_empty();
+            let is_alone = self.listen.is_none() && self.command.is_empty();
             let problem = "a socket was passed on by LISTEN_FDS: leave out --listen and the command";
-            return if only { Ok((inherited, None)) } else { Err(Error::Usage(problem.into()).into()) };
+            return if is_alone { Ok((inherited, None)) } else { Err(Error::Usage(problem.into()).into()) };
         }
-        let own = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
+        let at_path = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
         let listener = match &self.listen {
-            Some(Listen::Unix(path)) => own(&std::path::absolute(path)?)?,
+            Some(Listen::Unix(path)) => at_path(&std::path::absolute(path)?)?,
             Some(Listen::Tcp(address)) => {
                 let listener = Listener::tcp(address).with_context(|| address.clone())?;
                 let lack = match tls {
@@ -235,13 +235,13 @@ impl Serve {
                 listener
             }
             None if !self.command.is_empty() => {
-                let place = tempfile::tempdir().context("a directory for the socket")?;
-                return Ok((own(&place.path().join("nbd.sock"))?, Some(place)));
+                let directory = tempfile::tempdir().context("a directory for the socket")?;
+                return Ok((at_path(&directory.path().join("nbd.sock"))?, Some(directory)));
             }
             None => {
                 let mut path = std::path::absolute(&self.image)?.into_os_string();
                 path.push(".sock");
-                own(Path::new(&path))?
+                at_path(Path::new(&path))?
             }
         };
         Ok((listener, None))

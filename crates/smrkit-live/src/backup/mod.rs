@@ -1,7 +1,10 @@
 //! Backups: a copy of image and metadata directory as they were at one moment, which can be mounted, checked and restored.
 //!
-//! Programs go on while a mount is copied. It is made durable in one moment; while the metadata is copied, what they change stays in
-//! memory, so that an fsync or a new name waits; and until the data is copied too, nothing is written where data of that moment lies.
+//! Programs continue while a mount is copied:
+//!
+//! 1. The mount makes everything durable. The copy shows this moment.
+//! 2. The metadata directory is copied. Meanwhile changes stay in memory, so that an fsync or a new name waits.
+//! 3. The data is copied. Meanwhile nothing is written where data of that moment is.
 
 mod disk;
 
@@ -25,7 +28,7 @@ use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume, damaged_maps, of_area, space};
 use crate::{contents, zoned};
 
-/// Paths of a volume that is there or is to be made.
+/// Paths of a volume that exists, or is to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumePaths {
     /// The image.
@@ -41,7 +44,7 @@ impl VolumePaths {
     }
 }
 
-/// The error of a path that can not be made; names the remedy if something is there.
+/// The error of a path that can't be created, with the remedy if something is there.
 fn taken(path: &Path, error: std::io::Error) -> LiveError {
     match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -51,7 +54,7 @@ fn taken(path: &Path, error: std::io::Error) -> LiveError {
     }
 }
 
-/// Removes files that were made. Errors are ignored: the one that led here counts. Devices stay.
+/// Removes the files of an unfinished copy; devices stay. Errors are ignored, because the error that made the copy fail is reported.
 fn remove(paths: &VolumePaths) {
     if fs::symlink_metadata(&paths.image).is_ok_and(|metadata| metadata.is_file()) {
         let _ = fs::remove_file(&paths.image);
@@ -59,7 +62,7 @@ fn remove(paths: &VolumePaths) {
     let _ = fs::remove_dir_all(&paths.meta);
 }
 
-/// An error if something is at `path`.
+/// Errors: something is at `path`.
 fn refuse_taken(path: &Path) -> Result<(), LiveError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Err(taken(path, std::io::ErrorKind::AlreadyExists.into())),
@@ -67,26 +70,26 @@ fn refuse_taken(path: &Path) -> Result<(), LiveError> {
     }
 }
 
-/// A backup that was made, or a volume made of one.
+/// A finished backup, or a volume that was restored from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// Where it is.
     pub at: VolumePaths,
-    /// What was damaged before, and is in the copy as it is.
+    /// Damage of the original, which was copied.
     pub damage: Damage,
 }
 
-/// Files of a copy that can't be read, or not all of them.
+/// Files of a copy that can't be read, or only in part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Those whose maps can't be used, and why.
+    /// Files whose maps can't be used, and why.
     pub maps: Vec<String>,
-    /// Those with data that is not what was written, and how much.
+    /// Files with data that is not what was written, and how much.
     pub data: Vec<String>,
 }
 
-/// Makes a copied directory durable, compares all data with its checksums, and saves what an unmount saves: all maps have been read.
-fn leave_in_order(
+/// Makes a copied directory durable, compares all data with its checksums, and saves the state that an unmount saves. Returns the damage.
+fn verify_and_unmount(
     device: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
     meta: &Path,
@@ -101,7 +104,7 @@ fn leave_in_order(
     Ok(damage)
 }
 
-/// Files with data that is not what was written.
+/// Lists files with data that is not what was written.
 fn wrong_data(core: &FileSystem, meta: &Path, goes_on: &GoesOn) -> Result<Vec<String>, LiveError> {
     let (_, mut wrong) = mount::scrub_pieces([core.live(), core.further_owners()].concat(), |piece, owner| {
         contents::check(goes_on).map_err(|error| LiveError::io(meta, error))?;
@@ -109,17 +112,17 @@ fn wrong_data(core: &FileSystem, meta: &Path, goes_on: &GoesOn) -> Result<Vec<St
     })?;
     let maps: Vec<NodeId> = core.damaged_maps().iter().map(|map| map.file).collect();
     wrong.retain(|file, _| !maps.contains(file));
-    let told = wrong.into_iter().map(|(file, bytes)| {
+    let lines = wrong.into_iter().map(|(file, bytes)| {
         let path = core.path_to(file).map(|path| String::from_utf8_lossy(&path).into_owned());
         format!("{}: {} of it are not what was written", path.unwrap_or(format!("file {file}")), Bytes(bytes))
     });
-    Ok(told.collect())
+    Ok(lines.collect())
 }
 
-/// Copies the volume that is mounted at `point` into `folder`, which is made.
+/// Copies the volume that is mounted at `point` into `folder`, which is created.
 pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let point = mount::canonical(point)?;
-    // What programs have changed in mapped pages; and little is left to write while they wait.
+    // Includes what programs have changed in mapped pages, and leaves little to be written while they wait.
     mount::sync(&point)?;
     let client = ControlClient::connect(&point)?;
     let made = Folder::make(folder)?;
@@ -132,7 +135,7 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
     drop(client);
     let to = VolumePaths::in_backup(&made.path);
     let damage = match of_moment(&point, &to, true, goes_on) {
-        // Programs have needed the room of what was being copied. They wait for the copy instead.
+        // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
         Err(MountError::Daemon(_)) => of_moment(&point, &to, false, goes_on)?,
         copied => copied?,
     };
@@ -149,7 +152,7 @@ fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &Goes
     let from = VolumePaths { image: place("image"), meta: place("meta") };
     let mut names_copied = || {
         if goes_on_early {
-            // Any line says so. Whether all is kept is asked at the end.
+            // Any command ends the wait for the directory. The reply is ignored, because the same question is asked at the end.
             let _ = client.ask(ControlCommand::Kept);
         }
     };
@@ -161,17 +164,17 @@ fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &Goes
         Some(area) => Some(disk::copy(area, &from, to, false, &mut names_copied, goes_on)?),
         None => copy(&from, to, &mut names_copied, goes_on).map(|()| None)?,
     };
-    // What was kept until here may have been let go since, if programs waited: the report only tells that the mount is still there.
+    // If programs continued, the mount may have given up data that was being copied. If they waited, it only has to be still there.
     let end = if goes_on_early { ControlCommand::Kept } else { ControlCommand::Report };
     client.ask(end).inspect_err(|_| remove(to))?;
     drop(client);
     Ok(match copied {
-        Some(copied) => copied.settle(goes_on)?,
-        None => settle(to, goes_on)?,
+        Some(copied) => copied.finish(goes_on)?,
+        None => finish(to, goes_on)?,
     })
 }
 
-/// Copies a volume that is not mounted into `folder`, which is made.
+/// Copies a volume that is not mounted into `folder`, which is created.
 pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
@@ -182,18 +185,18 @@ pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> R
     Ok(Copy { at: to, damage })
 }
 
-/// Options of making a volume of a backup.
+/// Options of restoring a backup.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
-    /// Places where nothing is, or for the image a zoned device.
+    /// Paths that don't exist yet; the image may be a zoned device.
     pub to: VolumePaths,
-    /// True if what is on a zoned device is overwritten.
+    /// True if data on a zoned device may be overwritten.
     pub force: bool,
-    /// True if a backup that other users get at will do.
+    /// True if other users may have access to the backup.
     pub trust_open_metadata: bool,
 }
 
-/// Makes a volume of the backup in `folder`.
+/// Restores the backup in `folder` as a volume.
 pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let from = VolumePaths::in_backup(folder);
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
@@ -203,7 +206,7 @@ pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Resu
     Ok(Copy { at: wanted.to.clone(), damage })
 }
 
-/// Copies a volume that is open, and so locked. Nothing is left of a copy that fails.
+/// Copies an open volume, which is therefore locked. A copy that fails leaves nothing.
 fn duplicate(
     volume: &Volume,
     from: &VolumePaths,
@@ -212,13 +215,13 @@ fn duplicate(
     goes_on: &GoesOn,
 ) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return disk::copy(&volume.area, from, to, force, &mut || {}, goes_on)?.settle(goes_on);
+        return disk::copy(&volume.area, from, to, force, &mut || {}, goes_on)?.finish(goes_on);
     }
     copy(from, to, &mut || {}, goes_on)?;
-    settle(to, goes_on).inspect_err(|_| remove(to))
+    finish(to, goes_on).inspect_err(|_| remove(to))
 }
 
-/// The folder of a backup that is being made: it goes if nothing comes of it.
+/// The folder of a backup that is being made. Dropping it before `keep` removes it.
 struct Folder {
     path: PathBuf,
     is_done: bool,
@@ -244,8 +247,8 @@ impl Drop for Folder {
     }
 }
 
-/// Copies a directory, which nobody changes until `names_copied` is called, and its image file, in which nobody changes what that names.
-/// Nothing is left of a copy that fails.
+/// Copies a metadata directory, which must not change until this calls `names_copied`, and its image file, in which data that the directory's
+/// maps name must not change. A copy that fails leaves nothing.
 fn copy(
     from: &VolumePaths,
     to: &VolumePaths,
@@ -265,12 +268,13 @@ fn copy(
     copied.inspect_err(|_| remove(to))
 }
 
-/// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
-fn settle(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
-    // A copy of a volume in use looks torn. This one is not: what the maps name was kept.
+/// Makes a copy durable, and a clean volume that knows its own directory. Returns the damage that was copied.
+fn finish(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+    // A copy of a volume in use looks as if directory and image were of two moments. Here they are not, because the mount kept all data that the
+    // maps name.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
     let mut volume = Volume::open(&at.image, &how)?;
-    let damage = leave_in_order(volume.device(), volume.store(), &at.meta, goes_on)?;
+    let damage = verify_and_unmount(volume.device(), volume.store(), &at.meta, goes_on)?;
     volume.close()?;
     Ok(damage)
 }

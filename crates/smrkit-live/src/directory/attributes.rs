@@ -1,5 +1,5 @@
-//! Attributes of nodes: extended ones as the host's file system has them, and what of them users have, next to a node's map or, long
-//! ones, in the stub of a file.
+//! Attributes of nodes: owners, mode, times, and extended attributes. Users' extended attributes are stored with the node, next to its map; long
+//! ones are in the file's stub (`values.rs`).
 
 use std::os::fd::OwnedFd;
 
@@ -12,11 +12,11 @@ use smrfs::units::NodeId;
 
 use super::stat::{at, for_fd};
 use super::values::{self, LIST, ValueList};
-use super::{DirectoryStore, failed, open_at, stat, way};
+use super::{DirectoryStore, failed, open_at, permissions, stat};
 
 /// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
-/// The namespaces whose attributes are kept for users, besides access lists.
+/// Namespaces of the attributes that users can set, besides access lists.
 const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
@@ -41,8 +41,8 @@ pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
     }
     let mut value = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::fgetxattr(fd, name, spare_capacity(&mut value)) {
-        // A descriptor that is a mere place.
-        Err(Os::BADF) => rustix::fs::getxattr(way::path_of(fd), name, spare_capacity(&mut value))?,
+        // The descriptor is only a path (`O_PATH`).
+        Err(Os::BADF) => rustix::fs::getxattr(permissions::path_of(fd), name, spare_capacity(&mut value))?,
         got => got?,
     };
     Ok(value)
@@ -51,7 +51,7 @@ pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
 /// Sets an attribute.
 pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result<(), Os> {
     match rustix::fs::fsetxattr(fd, name, value, flags) {
-        Err(Os::BADF) => rustix::fs::setxattr(way::path_of(fd), name, value, flags),
+        Err(Os::BADF) => rustix::fs::setxattr(permissions::path_of(fd), name, value, flags),
         done => done,
     }
 }
@@ -59,7 +59,7 @@ pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result
 /// Removes an attribute.
 pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
     match rustix::fs::fremovexattr(fd, name) {
-        Err(Os::BADF) => rustix::fs::removexattr(way::path_of(fd), name),
+        Err(Os::BADF) => rustix::fs::removexattr(permissions::path_of(fd), name),
         done => done,
     }
 }
@@ -68,13 +68,13 @@ pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
 pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
     let mut names = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::flistxattr(fd, spare_capacity(&mut names)) {
-        Err(Os::BADF) => rustix::fs::listxattr(way::path_of(fd), spare_capacity(&mut names))?,
+        Err(Os::BADF) => rustix::fs::listxattr(permissions::path_of(fd), spare_capacity(&mut names))?,
         got => got?,
     };
     Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
+/// Refuses names of attributes that users can't have; `of_ours` is the error for names of our own.
 fn checked_attribute(name: &[u8], of_ours: Errno) -> FsResult {
     match name {
         _ if name.starts_with(OWN) => Err(of_ours.into()),
@@ -90,7 +90,7 @@ impl Attributes for DirectoryStore {
             let mut nodes = self.nodes.lock();
             (nodes.fd(id), nodes.place(id))
         };
-        // A descriptor that is not at hand need not be opened for this: the name will do.
+        // If no descriptor is cached, the name is enough.
         let stat = match (fd, place) {
             (Some(fd), _) => for_fd(&fd)?,
             (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
@@ -99,7 +99,7 @@ impl Attributes for DirectoryStore {
             },
             (None, None) => for_fd(&*self.fd(id)?)?,
         };
-        Ok(self.told(&stat))
+        Ok(self.attr_of(&stat))
     }
 
     fn set_attributes(&self, NodeId(id): NodeId, set: &SetAttr) -> FsResult<Attr> {
@@ -108,17 +108,17 @@ impl Attributes for DirectoryStore {
         let fd = self.fd(id)?;
         let kind = stat::kind(&stat::for_fd(&fd)?);
         match set.uid {
-            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
+            Some(uid) if kind == Kind::File => self.change_file_owner(&fd, uid, set.gid)?,
             uid if uid.is_some() || set.gid.is_some() => stat::change_owner(&fd, uid, set.gid)?,
             _ => {}
         }
         if let Some(mode) = set.mode {
-            way::steady(|| stat::change_mode(&fd, kind, mode))?;
+            permissions::with_real_permissions(|| stat::change_mode(&fd, kind, mode))?;
         }
         if set.atime.is_some() || set.mtime.is_some() {
             stat::change_times(&fd, set, DirectoryStore::clock())?;
         }
-        Ok(self.told(&stat::for_fd(&fd)?))
+        Ok(self.attr_of(&stat::for_fd(&fd)?))
     }
 
     fn attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
@@ -164,14 +164,14 @@ impl Attributes for DirectoryStore {
         }
         let short = self.leave_room(&fd, &[name], name.len() + value.len()).and_then(|()| {
             set(&fd, name, value, XattrFlags::empty()).map_err(|error| match error {
-                // Too long for its place: a matter of room, whatever the file system calls it.
+                // The value is too long to be stored here, which is a lack of space, whatever the file system calls it.
                 Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
                 error => failed(error),
             })
         });
         match short {
             Ok(()) if long.has(name) => self.drop_long(&fd, &long, name)?,
-            // The kernel itself looks at access lists.
+            // Access lists can't be in the stub, because the kernel itself evaluates them.
             Err(FsError::Errno(Errno::ENOSPC)) if !is_access_list(name) => self.set_long(&fd, &long, name, value)?,
             done => done?,
         }
@@ -187,7 +187,7 @@ impl Attributes for DirectoryStore {
         let long = ValueList::load(&fd)?;
         let is_long = long.has(name);
         if is_long {
-            // What lies next to the file counts: it goes last.
+            // If an attribute is in both places, the one next to the file counts, so it is removed last.
             self.drop_long(&fd, &long, name)?;
         }
         match remove(&fd, name) {

@@ -1,7 +1,7 @@
-//! Copies of a metadata directory: names, owners, permissions, times and attributes, with whatever else is needed to mount it.
+//! Copies a metadata directory: names, owners, permissions, times and attributes, and everything else that is needed to mount it.
 //!
-//! Nobody may change the original meanwhile. Left out: files without a name, and saved states, which a mount
-//! makes anew. Nothing is durable yet when it is done.
+//! The original must not change meanwhile. Files without a name are left out, and saved states, which a mount makes anew. The copy is not
+//! durable until the caller syncs it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ use smrfs::meta::{Kind, SetAttr, SetTime};
 
 use super::home::{FOLDERS, open_directory};
 use super::walk::{self, WalkEntry, WalkPlace};
-use super::{DirectoryStore, attributes, failed, failed_io, open_at, stat, values, way};
+use super::{DirectoryStore, attributes, failed, failed_io, open_at, permissions, stat, values};
 use crate::contents::{self, GoesOn};
 use crate::error::LiveError;
 
@@ -32,10 +32,13 @@ impl WalkPlace for CopyPair {
     }
 
     fn enter(&self, name: &[u8]) -> Result<CopyPair, Os> {
-        Ok(CopyPair { from: way::open_directory(&self.from, name)?, to: way::open_directory(&self.to, name)? })
+        Ok(CopyPair {
+            from: permissions::open_directory(&self.from, name)?,
+            to: permissions::open_directory(&self.to, name)?,
+        })
     }
 
-    /// All in it has been copied: its own times no longer change.
+    /// Sets the times last, because copying into the directory changes them.
     fn leave(self) -> FsResult<CopyPair> {
         let above = self.enter(b"..").map_err(failed)?;
         finish(&self.from, &self.to)?;
@@ -43,11 +46,11 @@ impl WalkPlace for CopyPair {
     }
 }
 
-/// A copy under way.
+/// State of a copy that is being made.
 struct CopyCourse<'a> {
     goes_on: &'a GoesOn<'a>,
-    /// The copy of an entry that failed.
-    refused: Option<PathBuf>,
+    /// The entry that could not be copied.
+    failed_entry: Option<PathBuf>,
 }
 
 /// Makes `to` a copy of the metadata directory `from`; `to` must not exist.
@@ -55,21 +58,21 @@ pub fn copy(from: &Path, to: &Path, goes_on: &GoesOn) -> Result<(), LiveError> {
     let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
     rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
     let pair = CopyPair { from: open(from)?, to: open(to)? };
-    let mut course = CopyCourse { goes_on, refused: None };
+    let mut course = CopyCourse { goes_on, failed_entry: None };
     copy_home(&pair, &mut course)
-        .map_err(|error| LiveError::file_system(course.refused.as_deref().unwrap_or(to), error))
+        .map_err(|error| LiveError::file_system(course.failed_entry.as_deref().unwrap_or(to), error))
 }
 
-/// Copies all that is in a metadata directory.
+/// Copies the contents of a metadata directory.
 fn copy_home(home: &CopyPair, course: &mut CopyCourse) -> FsResult {
     for folder in FOLDERS {
         rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
     }
-    // The folder for files without a name serves for those with several.
-    let first_names = way::open_directory(&home.to, b"orphans").map_err(failed)?;
+    // While the copy is made, the folder for files without a name holds the first copied name of each file with several names.
+    let first_names = permissions::open_directory(&home.to, b"orphans").map_err(failed)?;
     for folder in ["maps", "tree"] {
         let top = match home.enter(folder.as_bytes()) {
-            // Lost when it was empty.
+            // Some programs that copy directories lose empty ones.
             Err(Os::NOENT) if folder == "maps" => continue,
             top => top.map_err(failed)?,
         };
@@ -79,11 +82,11 @@ fn copy_home(home: &CopyPair, course: &mut CopyCourse) -> FsResult {
     let mut names = Vec::new();
     walk::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
     names.iter().try_for_each(|name| rustix::fs::unlinkat(&first_names, name, AtFlags::empty())).map_err(failed)?;
-    // What makes it a metadata directory comes last.
+    // The attributes come last, because they make it a metadata directory.
     copy_attributes(&home.from, &home.to)
 }
 
-/// Copies what lies in a directory; the directories in it are made, and to follow.
+/// Copies the entries of a directory. Directories in it are created empty, and returned, to be entered later.
 fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, course: &mut CopyCourse) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for found in walk::entries_of(&pair.from)? {
@@ -93,14 +96,15 @@ fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, course: &mut CopyCourse)
             below.push(found);
         } else {
             copy_entry(pair, &found, first_names).inspect_err(|_| {
-                let folder = std::fs::read_link(way::path_of(&pair.to)).ok();
-                course.refused = folder.map(|folder| folder.join(OsStr::from_bytes(&found.name)));
+                let folder = std::fs::read_link(permissions::path_of(&pair.to)).ok();
+                course.failed_entry = folder.map(|folder| folder.join(OsStr::from_bytes(&found.name)));
             })?;
         }
     }
     Ok(below)
 }
 
+/// Copies an entry that is not a directory. A further name of a file that was copied already becomes a link to it.
 fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsResult {
     let (name, number) = (&*found.name, found.id.to_string());
     let link = |from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])| {
@@ -111,7 +115,7 @@ fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsRe
         let first = (first_names, number.as_bytes());
         match rustix::fs::statat(first.0, first.1, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Os::NOENT) => {}
-            // The last name: the host may allow no more links than the original has.
+            // This is the last name. It takes the place of the one in `first_names`, because the host may allow no more links than the original has.
             Ok(copied) if copied.st_nlink == original.st_nlink => {
                 return rustix::fs::renameat(first.0, first.1, &pair.to, name).map_err(failed);
             }
@@ -157,7 +161,7 @@ fn finish(from: &OwnedFd, to: &OwnedFd) -> FsResult {
     if (original.uid, original.gid) != (made.uid, made.gid) {
         stat::change_owner(to, Some(original.uid), Some(original.gid))?;
     }
-    // While it is still open to us, and after the change of owners, which takes capabilities away.
+    // After the change of owners, which takes capabilities away, and before the change of the mode, which may take away our access.
     copy_attributes(from, to)?;
     if original.kind != Kind::Link {
         stat::change_mode(to, original.kind, original.mode)?;
@@ -168,12 +172,12 @@ fn finish(from: &OwnedFd, to: &OwnedFd) -> FsResult {
 
 fn copy_attributes(from: &OwnedFd, to: &OwnedFd) -> FsResult {
     let names = match attributes::list(from) {
-        // Nodes that are neither files nor directories have none on some file systems.
+        // On some file systems only files and directories have attributes.
         Err(Os::OPNOTSUPP) => return Ok(()),
         names => names.map_err(failed)?,
     };
     names.iter().try_for_each(|name| {
-        let value = way::with_permissions(from, || attributes::get(from, name)).map_err(failed)?;
+        let value = permissions::with_permissions(from, || attributes::get(from, name)).map_err(failed)?;
         attributes::set(to, name, &value, XattrFlags::empty()).map_err(failed)
     })
 }

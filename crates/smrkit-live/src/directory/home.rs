@@ -1,7 +1,7 @@
-//! The directory that a store lives in: its folders, whose it is, and the lock that keeps others out.
+//! The directory of a metadata store: its folders, its identity, and the lock against a second user.
 //!
-//! An attribute of the directory holds its own UUID and that of the image, so that a wrong directory is noticed, and one
-//! that lost its attributes in a copy as well.
+//! An attribute of the directory holds its own UUID and the image's, so that a wrong directory is noticed, or one that lost its attributes
+//! in a copy.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -19,14 +19,14 @@ use super::attributes::{get, set};
 use super::mark::MountStep;
 use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{failed, stat, walk, way};
+use super::{failed, permissions, stat, walk};
 use crate::error::LiveError;
 use crate::reserve::Reserve;
 use crate::{exclusive, journal, privacy};
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
 const VOLUME: &[u8] = b"user.smrfs.volume";
-/// The attribute of a saved state that tells which nodes it, the directory and the tree were when it was stored.
+/// The attribute of a saved state that identifies the nodes that it, the directory and the tree were when it was stored.
 const PLACE: &[u8] = b"user.smrfs.place";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
@@ -41,16 +41,16 @@ pub struct Home {
     volume: VolumeMark,
     /// Seals the volume's maps.
     pub(super) sealer: Sealer,
-    /// The folders of spilled parts whose names are known to be durable.
-    pub(super) settled: Mutex<[bool; 256]>,
-    /// Room for maps of what was accepted.
+    /// For each folder of spilled parts, true if its name is known to be durable.
+    pub(super) durable_folders: Mutex<[bool; 256]>,
+    /// Room that is reserved for maps of accepted data.
     pub(super) reserve: Reserve,
 }
 
 impl Home {
     fn new(path: PathBuf, fd: OwnedFd, volume: VolumeMark, key: VolumeKey) -> Home {
         let reserve = Reserve::new(fd.try_clone().ok());
-        Home { path, fd, volume, sealer: Sealer::new(key), settled: Mutex::new([false; 256]), reserve }
+        Home { path, fd, volume, sealer: Sealer::new(key), durable_folders: Mutex::new([false; 256]), reserve }
     }
 }
 
@@ -82,7 +82,7 @@ impl VolumeMark {
 
 /// State of a directory before `mkfs` makes it a metadata directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum DirectoryState {
     /// The directory does not exist.
     Missing,
     /// The directory is empty.
@@ -91,21 +91,21 @@ pub enum Before {
     Ours(Uuid),
 }
 
-/// Looks at a directory that `mkfs` is to use; nothing is changed. Refuses what is not empty and not ours.
-pub fn inspect(path: &Path) -> Result<Before, LiveError> {
+/// Returns the state of a directory that `mkfs` is to use. Changes nothing. Errors: it is neither empty nor a metadata directory.
+pub fn inspect(path: &Path) -> Result<DirectoryState, LiveError> {
     let fd = match open_directory(path) {
-        Err(Os::NOENT) => return Ok(Before::Missing),
+        Err(Os::NOENT) => return Ok(DirectoryState::Missing),
         Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
         fd => fd.map_err(|error| LiveError::os(path, error))?,
     };
     if let Some(volume) = read_volume(&fd) {
-        return Ok(Before::Ours(volume.image));
+        return Ok(DirectoryState::Ours(volume.image));
     }
     let mut entries = 0;
-    // What an empty file system has in its root is no obstacle.
+    // The root of an empty file system has this folder.
     walk::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
         .map_err(|error| LiveError::file_system(path, error))?;
-    if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(Before::Empty) }
+    if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(DirectoryState::Empty) }
 }
 
 pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
@@ -118,37 +118,37 @@ fn read_volume(fd: &OwnedFd) -> Option<VolumeMark> {
 
 /// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
 #[derive(Debug)]
-pub struct Site {
+pub struct NewHome {
     /// The directory, absolute.
     pub path: PathBuf,
     fd: OwnedFd,
     /// Abilities of the file system.
     pub probe: Probe,
-    /// True if it was made for this, and is to go if nothing comes of it.
+    /// True if it was created for this, and must be removed if `mkfs` fails.
     is_new: bool,
 }
 
-impl Site {
-    /// Tries whether a directory can become a metadata directory. One that is ours already is taken only with `force`; one
-    /// that does not exist is made.
-    pub fn choose(path: &Path, force: bool) -> Result<Site, LiveError> {
+impl NewHome {
+    /// Checks that a directory can become a metadata directory, and locks it. A directory that is one already is accepted only with `force`;
+    /// one that does not exist is created.
+    pub fn choose(path: &Path, force: bool) -> Result<NewHome, LiveError> {
         let before = inspect(path)?;
-        if matches!(before, Before::Ours(_)) && !force {
+        if matches!(before, DirectoryState::Ours(_)) && !force {
             return Err(LiveError::Exists(path.into()));
         }
-        let is_new = before == Before::Missing;
+        let is_new = before == DirectoryState::Missing;
         if is_new {
             let made = std::fs::DirBuilder::new().mode(0o700).create(path);
             made.map_err(|error| LiveError::io(path, error))?;
         }
-        Site::open(path, is_new).inspect_err(|_| {
+        NewHome::open(path, is_new).inspect_err(|_| {
             if is_new {
                 let _ = std::fs::remove_dir(path);
             }
         })
     }
 
-    fn open(path: &Path, is_new: bool) -> Result<Site, LiveError> {
+    fn open(path: &Path, is_new: bool) -> Result<NewHome, LiveError> {
         let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
         exclusive::lock_path(path, &fd)?;
         let stat = rustix::fs::fstat(&fd).map_err(|error| LiveError::os(path, error))?;
@@ -156,36 +156,37 @@ impl Site {
             return Err(LiveError::NotYours(path.into()));
         }
         let probe = probe(path, &fd)?;
-        Ok(Site { path: absolute(path)?, fd, probe, is_new })
+        Ok(NewHome { path: absolute(path)?, fd, probe, is_new })
     }
 
-    /// Makes it the metadata directory of `image`, with the UUID `own`; `key` seals its maps. What an older one held is
-    /// erased, and other users are kept out.
-    pub fn furnish(self, own: Uuid, image: Uuid, key: VolumeKey) -> Result<Home, LiveError> {
-        let Site { path, fd, probe, .. } = self;
+    /// Makes it the metadata directory of `image`, with the UUID `own`; `key` seals its maps. Erases what an older metadata directory held, and
+    /// denies other users access.
+    pub fn format(self, own: Uuid, image: Uuid, key: VolumeKey) -> Result<Home, LiveError> {
+        let NewHome { path, fd, probe, .. } = self;
         rustix::fs::fchmod(&fd, Mode::RWXU).map_err(|error| LiveError::os(&path, error))?;
         FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
         let volume = VolumeMark { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
         let home = Home::new(path, fd, volume, key);
-        home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
+        home.create_content().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
     }
 
-    /// Directory that was made for it, and must go if nothing comes of it.
-    pub fn made(&self) -> Option<PathBuf> {
+    /// The directory, if it was created for this and must be removed if `mkfs` fails.
+    pub fn created(&self) -> Option<PathBuf> {
         self.is_new.then(|| self.path.clone())
     }
 }
 
-/// Removes a folder and all in it, also what its owner, who runs this, has closed to himself.
+/// Removes a folder and its contents, even if its owner, who runs this process, has no permissions in it.
 fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
     let path = home.join(folder);
     let failed = |error| LiveError::io(&path, error);
     match std::fs::remove_dir_all(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            let opened = way::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
-            walk::open_up(opened).map_err(|error| LiveError::file_system(&path, error))?;
+            let opened =
+                permissions::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
+            walk::grant_owner_access(opened).map_err(|error| LiveError::file_system(&path, error))?;
             std::fs::remove_dir_all(&path).map_err(failed)
         }
         done => done.map_err(failed),
@@ -193,13 +194,14 @@ fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
 }
 
 impl Home {
-    fn furnish(&self) -> FsResult {
-        // The mark comes first: a directory that was left half furnished is ours, and can be taken with force.
+    /// Creates the directory's attributes and folders.
+    fn create_content(&self) -> FsResult {
+        // The attribute comes first: a directory that was left half made is then known as ours, and is accepted with `force`.
         set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
         for folder in FOLDERS {
             rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o700)).map_err(failed)?;
         }
-        // The root that users see is like that of a new file system.
+        // The root that users see has the usual mode of a new file system's root.
         rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
         self.set_mark(0, MountStep::Closed, Path::new(""))?;
         self.sync_all()
@@ -222,13 +224,13 @@ impl Home {
         Ok(home)
     }
 
-    /// Permissions that let other users into it.
+    /// The problem, if its permissions let other users in.
     pub fn exposure(&self) -> Result<Option<LiveError>, LiveError> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|error| LiveError::os(&self.path, error))?;
         Ok(privacy::exposure(&self.path, &stat))
     }
 
-    /// Removes all saved states but damaged maps that a check has put aside: they are not to be trusted after a crash.
+    /// Removes all saved states, because they can't be trusted after a crash. Keeps damaged maps that a check has put aside.
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
         let mut names = Vec::new();
@@ -238,7 +240,7 @@ impl Home {
         rustix::fs::fsync(folder).map_err(failed)
     }
 
-    /// Marks a saved state that names nodes by their numbers as one of this directory. In a copy these numbers mean others.
+    /// Binds a saved state to this directory, because it names nodes by their numbers, which are others in a copy.
     pub(super) fn bind(&self, state: &OwnedFd) -> FsResult {
         match self.place_of(state)? {
             Some(place) => set(state, PLACE, place.as_bytes(), XattrFlags::empty()).map_err(failed),
@@ -246,21 +248,21 @@ impl Home {
         }
     }
 
-    /// True if a saved state lies where it was stored: neither it nor what it lies in is a copy.
+    /// True if a saved state is where it was stored: neither it nor the directory is a copy.
     pub(super) fn is_bound(&self, state: &OwnedFd) -> FsResult<bool> {
         let Some(place) = self.place_of(state)? else { return Ok(false) };
         Ok(get(state, PLACE).is_ok_and(|noted| noted == place.as_bytes()))
     }
 
-    /// Identity of a state, the directory and the tree; none where the file system does not tell.
+    /// The identity of a state, the directory and the tree; `None` if the file system does not report when nodes were created.
     fn place_of(&self, state: &OwnedFd) -> FsResult<Option<String>> {
         let nodes = [stat::birth(state)?, stat::birth(&self.fd)?, stat::birth(&self.folder("tree")?)?];
         let words: Option<Vec<String>> = nodes.into_iter().collect();
         Ok(words.map(|words| words.join(" ")))
     }
 
-    /// Makes the folders again that were lost when they were empty, as some programs that copy lose them. The tree is none of
-    /// them: with an empty one all data would count as free.
+    /// Creates missing folders, because some programs that copy directories lose empty ones. A missing tree was refused before, because with an
+    /// empty tree all data would count as free.
     pub(super) fn make_lost_folders(&self) -> FsResult {
         for folder in FOLDERS {
             match rustix::fs::mkdirat(&self.fd, folder, Mode::RWXU) {
@@ -271,23 +273,23 @@ impl Home {
         Ok(())
     }
 
-    /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.
+    /// The most bytes that users' attributes of one file may take, if they share the room with the map.
     pub(super) fn users_bytes(&self) -> Option<usize> {
         let VolumeMark { attribute_bytes, is_shared, .. } = self.volume;
         is_shared.then(|| attribute_bytes.saturating_sub(reserved(attribute_bytes, true)))
     }
 
-    /// The longest map that always fits next to users' attributes, its seal apart.
+    /// The longest map that always fits next to users' attributes, without its seal.
     pub(super) fn map_bytes(&self) -> usize {
         reserved(self.volume.attribute_bytes, self.volume.is_shared).saturating_sub(SEAL_BYTES)
     }
 
     /// One of the folders in it.
     pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
-        way::open_directory(&self.fd, name.as_bytes()).map_err(failed)
+        permissions::open_directory(&self.fd, name.as_bytes()).map_err(failed)
     }
 
-    /// Removes the files that were in use without a name when the store was last used.
+    /// Removes files that had no name but were in use when the store was last used.
     pub(super) fn empty_orphans(&self) -> FsResult {
         let orphans = self.folder("orphans")?;
         let mut names = Vec::new();
@@ -295,7 +297,7 @@ impl Home {
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
     }
 
-    /// The journal of the file system that it lies on, if its commits flush data.
+    /// The journal of the host's file system, if its commits flush data.
     pub(super) fn journal(&self) -> Option<HostJournal> {
         journal::of(&self.fd)
     }
@@ -310,10 +312,10 @@ impl Home {
     }
 }
 
-/// The room that a file system tells of.
+/// The free room of a file system.
 fn room_of(stat: &StatVfs, is_root: bool) -> StoreRoom {
     let (free_nodes, free_blocks) = if is_root { (stat.f_ffree, stat.f_bfree) } else { (stat.f_favail, stat.f_bavail) };
-    // File systems without a table of nodes, such as btrfs, tell none: nodes end with the bytes, 4 KiB each (assumption).
+    // File systems without a table of nodes, such as btrfs, report no number of nodes. Each is then taken to need 4 KiB (assumption).
     let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 4096;
     let (nodes, free_nodes) = match stat.f_files {
         0 => (by_bytes(stat.f_blocks), by_bytes(free_blocks)),
@@ -323,7 +325,7 @@ fn room_of(stat: &StatVfs, is_root: bool) -> StoreRoom {
     StoreRoom { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes }
 }
 
-/// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
+/// Bytes that are reserved for a map in a node's attributes: half of the room if users' attributes share it.
 fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
     if is_shared { attribute_bytes / 2 } else { attribute_bytes }
 }
@@ -332,9 +334,8 @@ fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
     std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
 }
 
-/// Meaning of a store's error for whoever set the store up.
 impl LiveError {
-    /// The file system that holds `path` does not do what it is told.
+    /// Converts an error of the store in `path`.
     pub fn file_system(path: &Path, error: FsError) -> LiveError {
         match error {
             FsError::Errno(Errno::ENOSPC) => LiveError::Full(path.into()),

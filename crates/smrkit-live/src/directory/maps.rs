@@ -1,4 +1,4 @@
-//! Maps, sealed: in an attribute of the file, or spilled to files of their own; saved states; and what makes them durable.
+//! Stores sealed maps (in an attribute of the file, or spilled to files of their own) and saved states, and makes them durable.
 //!
 //! A file's attribute is made durable by fsync: on ext4, fdatasync does not save it.
 
@@ -14,16 +14,16 @@ use smrfs::meta::{Durability, Kind, Maps, StoreRoom};
 use smrfs::units::{HostJournal, NodeId};
 
 use super::attributes::{get, remove, set};
+use super::permissions::with_permissions;
 use super::seal::{Owners, Sealer};
 use super::walk::each_entry;
-use super::way::with_permissions;
 use super::{DirectoryStore, Home, checked, failed, failed_io, open_at, stat};
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
 pub const MAP: &[u8] = b"user.smrfs.map";
 
-/// The attribute that holds a file's map, as the file at hand has it.
+/// Reads a file's map, still sealed.
 fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
     match with_permissions(fd, || get(fd, MAP)) {
         Ok(map) => Ok(Some(map)),
@@ -32,14 +32,14 @@ fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
     }
 }
 
-/// A file's map, as the file at hand has it; an error if it is not this volume's and that owner's.
+/// Reads and opens a file's map. Errors: it was not sealed for this volume and the file's owner.
 pub fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
     let Some(stored) = stored_map(fd)? else { return Ok(None) };
     let stat = stat::for_fd(fd)?;
     sealer.open_map(stat.st_ino, stat.st_uid, stored).map(Some)
 }
 
-/// The mark of a file: that of its map if it has one, else a new one.
+/// The mark of a file: its map's, or a new one if it has no valid map.
 fn mark_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<u64> {
     match map_of(sealer, fd) {
         Ok(Some(map)) => Ok(map.mark),
@@ -55,16 +55,16 @@ fn random_mark() -> FsResult<u64> {
 }
 
 impl DirectoryStore {
-    /// Notes the mark of a file's map, so that storing the next one need not read this one.
-    fn has_mark(&self, id: u64, mark: Option<u64>) {
+    /// Caches the mark of a file's map, so that storing the next map need not read this one.
+    fn cache_mark(&self, id: u64, mark: Option<u64>) {
         if let Some(node) = self.nodes.lock().get(id) {
             node.mark = mark;
         }
     }
 
-    /// Gives a file to another user. Its map is sealed for both until it has changed hands: a crash in between leaves a map
-    /// that one of them owns.
-    pub(super) fn give_file(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
+    /// Changes the owner of a file. While it changes, its map is sealed for both users, so that after a crash the map is valid for whichever of them
+    /// owns the file.
+    pub(super) fn change_file_owner(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
         let _alone = self.owners.write();
         let sealer = &self.home.sealer;
         let reseal = |map: &SealedMap, owners| {
@@ -72,7 +72,7 @@ impl DirectoryStore {
             with_permissions(fd, || set(fd, MAP, &sealed, XattrFlags::empty())).map_err(failed)
         };
         let map = match map_of(sealer, fd) {
-            // A map that is not this volume's or this file's does not become it by a new owner.
+            // An invalid map must not become valid by a new owner.
             Err(FsError::Seal(_)) => None,
             map => map?,
         };
@@ -87,17 +87,17 @@ impl DirectoryStore {
         given
     }
 
-    /// Makes what is open durable, with its attributes.
+    /// Makes an open node durable, with its attributes.
     pub(super) fn sync_open(&self, fd: &OwnedFd) -> FsResult {
         match rustix::fs::fsync(fd) {
-            // A mere place can't be synced: everything is.
+            // A path descriptor (`O_PATH`) can't be synced, so the whole file system is.
             Err(Os::BADF) => self.home.sync_all(),
             done => done.map_err(failed),
         }
     }
 }
 
-/// The folder and the name of a spilled part: 256 folders, so that none grows large.
+/// The folder and the name of a spilled part. There are 256 folders, so that none grows large.
 fn spill_name(number: u64) -> (String, String) {
     (format!("{:02x}", number & 255), format!("{number:016x}"))
 }
@@ -133,29 +133,28 @@ impl Home {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
             failed_io(error)
         })?;
-        // Linux begins to write what is to be forgotten, so that several are waited for together.
+        // Linux begins to write pages that are to be dropped, so that later syncs of several parts wait for all of them at once.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         Ok(())
     }
 
-    /// Where nodes have run out, folders that failed attempts left empty would keep those that deletions free.
+    /// Removes empty folders of parts. If the host has run out of nodes, folders left by failed attempts would take the nodes that deletions free.
     fn remove_empty_folders(&self, maps: impl AsFd) {
-        let mut settled = self.settled.lock();
-        for (folder, settled) in (0..).zip(settled.iter_mut()) {
+        let mut durable_folders = self.durable_folders.lock();
+        for (folder, is_durable) in (0..).zip(durable_folders.iter_mut()) {
             let is_removed = rustix::fs::unlinkat(&maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
-            // Its name has to be made durable again once there is one.
-            *settled &= !is_removed;
+            // A new folder's name has to be made durable again.
+            *is_durable &= !is_removed;
         }
     }
 
-    /// Makes the name of a part's folder durable, once a mount: whoever made it, in another thread or before a crash, may not
-    /// have come to that.
-    fn settle_folder(&self, number: u64) -> FsResult {
+    /// Makes the name of a part's folder durable, once for each mount: the thread that created it, or a process that crashed, may not have done so.
+    fn sync_folder_name(&self, number: u64) -> FsResult {
         let folder = (number & 255) as usize;
-        let mut settled = self.settled.lock();
-        if !settled[folder] {
+        let mut durable_folders = self.durable_folders.lock();
+        if !durable_folders[folder] {
             rustix::fs::fsync(self.folder("maps")?).map_err(failed)?;
-            settled[folder] = true;
+            durable_folders[folder] = true;
         }
         Ok(())
     }
@@ -172,7 +171,7 @@ impl Home {
         });
         written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(
             |_| {
-                // An unfinished state must not keep room that is short.
+                // An unfinished state must not take up room, which may be short.
                 let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
             },
         )?;
@@ -198,11 +197,11 @@ impl Maps for DirectoryStore {
         let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
         let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
         match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
-            // Too long for its place: a matter of room, whatever the file system calls it.
+            // The map is too long for an attribute, which is a lack of space, whatever the file system calls it.
             Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
             done => done.map_err(failed)?,
         }
-        self.has_mark(id, Some(mark));
+        self.cache_mark(id, Some(mark));
         Ok(())
     }
 
@@ -210,7 +209,7 @@ impl Maps for DirectoryStore {
         let _changing = self.changes.read();
         let _names = self.names.read();
         let fd = self.fd(id)?;
-        self.has_mark(id, None);
+        self.cache_mark(id, None);
         match with_permissions(&fd, || remove(&fd, MAP)) {
             Err(Os::NODATA) => Ok(()),
             done => done.map_err(failed),
@@ -321,7 +320,7 @@ impl Durability for DirectoryStore {
         let file = read_only(&folder, &spill_name(number).1)?;
         rustix::fs::fsync(file).map_err(failed)?;
         rustix::fs::fsync(folder).map_err(failed)?;
-        self.home.settle_folder(number)
+        self.home.sync_folder_name(number)
     }
 
     fn sync_all(&self) -> FsResult {
@@ -346,17 +345,17 @@ impl Durability for DirectoryStore {
     }
 }
 
-/// Opens a regular file for reading. Anything else in its place is damage: a pipe is not waited for, a link not followed.
+/// Opens a regular file for reading. Anything else with its name is damage, so a pipe is not waited for, and a link is not followed.
 fn read_only(folder: &OwnedFd, name: &str) -> FsResult<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let odd = || FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it"));
+    let not_regular = || FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it"));
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {
         Ok(file) => match FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(failed)?.st_mode) {
             FileType::RegularFile => Ok(file),
-            _ => Err(odd()),
+            _ => Err(not_regular()),
         },
         // A link, or a socket or a device without a driver.
-        Err(Os::LOOP | Os::NXIO) => Err(odd()),
+        Err(Os::LOOP | Os::NXIO) => Err(not_regular()),
         Err(error) => Err(failed(error)),
     }
 }

@@ -1,5 +1,5 @@
-//! The mark of a metadata directory: the mounts that it has seen, how far the last one has come, and which nodes directory and
-//! image were then. With the superblock it tells whether the two belong to the same moment.
+//! The mark of a metadata directory: the number of its last mount, how far that mount has come, and the identity of directory and image then.
+//! Compared with the superblock, it shows whether directory and image are of the same moment.
 //!
 //! A mount changes the two in turn, and each step is durable before the next:
 //!
@@ -12,8 +12,8 @@
 //! | `ending` | the new number, clean |
 //! | `closed` | the new number, clean |
 //!
-//! Any other pair comes from two moments. Data and maps change during `in-use` alone, so a pair that is not clean may be a
-//! torn copy as well as what a crash left: only nodes that are the same as at the mount are taken for the latter.
+//! Any other pair comes from two moments. Data and maps change during `in-use` only. A pair that is not clean may have been left by a crash, or be
+//! a copy that was made during the mount; it counts as left by a crash only if directory and image are the same nodes as at the mount.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::error::LiveError;
 /// The attribute of the directory that holds its mark.
 const MARK: &[u8] = b"user.smrfs.mounts";
 
-/// A step of a mount. All words have one length: where a disk is full, a mark can still be replaced by the next one.
+/// A step of a mount. The words for the steps have one length, so that on a full disk a mark can still be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountStep {
     /// The image is about to be marked as in use.
@@ -54,11 +54,11 @@ const STEPS: [(MountStep, &str); 4] = [
 pub struct MountMark {
     /// The number of the last mount.
     pub mounts: u64,
-    /// How far it has come.
+    /// The step that it has reached.
     pub step: MountStep,
-    /// The directory's node then; none where its file system does not tell.
+    /// The identity of the directory then; `None` if its file system does not report when nodes were created.
     directory: Option<String>,
-    /// The image's node then; none for a device as well.
+    /// The identity of the image then; `None` also for a device.
     image: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl MountMark {
         Some(MountMark { mounts: mounts.parse().ok()?, step, directory: node(directory), image: node(image) })
     }
 
-    /// True if a mount that went step by step leaves this mark with that superblock.
+    /// True if this mark and the superblock are a pair of the table above.
     fn fits(&self, superblock: &Superblock) -> bool {
         let Superblock { mounts, is_clean, .. } = *superblock;
         match self.step {
@@ -102,7 +102,7 @@ impl Home {
         rustix::fs::fsync(&self.fd).map_err(failed)
     }
 
-    /// Refuses an image with that superblock, if it and the directory are not of the same moment.
+    /// Errors: the image, with this superblock, and the directory are not of the same moment.
     pub fn check_moment(&self, image: &Path, superblock: &Superblock) -> Result<(), LiveError> {
         let (path, meta) = (image.to_path_buf(), self.path.to_path_buf());
         let Some(mark) = self.mark().filter(|mark| mark.fits(superblock)) else {
@@ -121,7 +121,7 @@ impl Home {
     }
 }
 
-/// The node of an image file. A device has none: its node is made anew at each start of the host.
+/// The identity of an image file. A device has none, because its node is created again at each start of the host.
 fn birth_of_image(path: &Path) -> Option<String> {
     let fd: OwnedFd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mode = rustix::fs::fstat(&fd).ok()?.st_mode;

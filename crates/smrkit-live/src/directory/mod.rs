@@ -22,7 +22,7 @@ mod state_tests;
 #[cfg(test)]
 mod tests;
 mod walk;
-mod way;
+mod permissions;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -35,10 +35,10 @@ use smrfs::meta::{Kind, Time};
 use smrfs::units::HostJournal;
 
 pub use copy::copy;
-pub use home::{Home, Site};
+pub use home::{Home, NewHome};
 pub use mark::MountStep;
 use nodes::Nodes;
-use way::open_at;
+use permissions::open_at;
 
 /// The metadata store in a directory.
 #[derive(Debug)]
@@ -46,28 +46,28 @@ pub struct DirectoryStore {
     /// The directory with its identity.
     pub home: Home,
     root: u64,
-    /// The device number of the tree: what is mounted below it is no part of it.
+    /// The device number of the tree. Other file systems that are mounted below it are no part of it.
     device: u64,
     /// The journal of the file system that the directory lies on.
     journal: Option<HostJournal>,
     /// The folder of nodes without a name; 0 where it is missing, and nothing changes.
     orphans: u64,
     nodes: Mutex<Nodes>,
-    /// Held shared while anything that a copy has is changed, alone while one is made. The first to be taken, so that whoever only
-    /// looks does not wait.
+    /// Held shared while anything that a backup copies is changed, exclusively while one is made. It is taken before all other locks, so that a
+    /// change that waits for a backup holds no lock that a reader needs.
     changes: RwLock<()>,
-    /// Held shared while a name is used, alone while one goes or moves.
+    /// Held shared while a name is used, exclusively while one is removed or renamed.
     names: RwLock<()>,
-    /// Held shared while a map is sealed or opened for the owner that its file has, alone while a file changes hands.
+    /// Held shared while a map is sealed or opened for the owner of its file, exclusively while a file's owner changes.
     owners: RwLock<()>,
-    /// Held by whoever changes users' attributes.
+    /// Held while users' attributes are changed.
     values_change: Mutex<()>,
-    /// Held shared while an attribute is read, alone while it goes from next to its file to the stub or back.
+    /// Held shared while an attribute is read, exclusively while it moves between the file's own attributes and its stub.
     values_moved: RwLock<()>,
 }
 
 impl DirectoryStore {
-    /// Opens the store in `home`. If it may be changed, what a crash left among the orphans goes.
+    /// Opens the store in `home`. If it may be changed, removes orphans that a crash left.
     pub fn open(home: Home, writable: bool) -> FsResult<DirectoryStore> {
         DirectoryStore::open_with(home, writable, descriptors())
     }
@@ -86,11 +86,11 @@ impl DirectoryStore {
         };
         let journal = home.journal().filter(|journal| *journal == HostJournal(root_stat.st_dev));
         let mut nodes = Nodes::new(descriptors);
-        nodes.anchor(root_stat.st_ino, Arc::new(tree));
+        nodes.add_permanent(root_stat.st_ino, Arc::new(tree));
         let mut orphans_id = 0;
         if let Some(orphans) = orphans {
             orphans_id = rustix::fs::fstat(&orphans).map_err(failed)?.st_ino;
-            nodes.anchor(orphans_id, Arc::new(orphans));
+            nodes.add_permanent(orphans_id, Arc::new(orphans));
         }
         Ok(DirectoryStore {
             home,
@@ -112,14 +112,14 @@ impl DirectoryStore {
         &self.home.path
     }
 
-    /// A descriptor of a node, opened by its name where none is at hand. The caller holds the lock of the names.
+    /// Returns a descriptor of a node. If none is cached, opens one by the node's name. The caller holds the lock `names`.
     fn fd(&self, id: u64) -> FsResult<Arc<OwnedFd>> {
         if let Some(fd) = self.nodes.lock().fd(id) {
             return Ok(fd);
         }
         match self.open_by_name(id) {
             Err(FsError::Errno(Errno::ENOENT)) => {
-                // Nobody has looked it up: the index knows, or a new one does.
+                // A node that was never looked up has a name in the index only, which is made at the first need.
                 let is_known = self.nodes.lock().get(id).is_some();
                 if is_known {
                     return Err(Errno::ENOENT.into());
@@ -132,8 +132,8 @@ impl DirectoryStore {
     }
 
     fn open_by_name(&self, id: u64) -> FsResult<Arc<OwnedFd>> {
-        // The way up to a directory that is open, then down again.
-        let mut way = Vec::new();
+        // Goes up to a directory that is open, then down again from there.
+        let mut unopened = Vec::new();
         let mut at = id;
         let mut fd = {
             let mut nodes = self.nodes.lock();
@@ -144,19 +144,19 @@ impl DirectoryStore {
                 let place = nodes.place(at).ok_or(Errno::ENOENT)?;
                 let kind = nodes.get(at).map(|node| node.kind);
                 let parent = place.parent;
-                way.push((at, kind, place));
+                unopened.push((at, kind, place));
                 at = parent;
             }
         };
-        for (id, kind, place) in way.into_iter().rev() {
+        for (id, kind, place) in unopened.into_iter().rev() {
             let (opened, kind) = self.open_known(&fd, &place.name, id, kind)?;
             fd = Arc::new(opened);
-            self.nodes.lock().keep(id, kind, &fd);
+            self.nodes.lock().keep_descriptor(id, kind, &fd);
         }
         Ok(fd)
     }
 
-    /// Opens the name and makes sure that it is that node.
+    /// Opens a name. Errors: it is not the name of node `id`.
     fn open_known(&self, parent: &OwnedFd, name: &[u8], id: u64, kind: Option<Kind>) -> FsResult<(OwnedFd, Kind)> {
         let kind = match kind {
             Some(kind) => kind,
@@ -170,30 +170,30 @@ impl DirectoryStore {
         Ok((opened, kind))
     }
 
-    /// The clock, finer than the one the kernel puts into nodes.
+    /// The time, finer than in the timestamps that the kernel sets.
     fn clock() -> Time {
         let now = clock_gettime(ClockId::Realtime);
         Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
     }
 }
 
-/// Number of descriptors that are cached: a quarter of what the process may have, and as many again for nodes without a name.
+/// Number of descriptors to cache: a quarter of those that the process may have. As many again are for nodes without a name.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 20);
     (limit / 4).clamp(16, 8192) as usize
 }
 
-/// Error of the operating system, as the core says it.
+/// Converts an error of the operating system to the core's.
 fn failed(errno: rustix::io::Errno) -> FsError {
     FsError::Errno(Errno(errno.raw_os_error()))
 }
 
-/// Error of a file, as the core says it.
+/// Converts an I/O error to the core's.
 fn failed_io(error: std::io::Error) -> FsError {
     error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
-/// Refuses what is no name: nothing, `.`, `..`, or with a slash or a zero byte in it.
+/// Refuses a name that is empty, `.` or `..`, or has a slash or a zero byte in it.
 fn checked(name: &[u8]) -> FsResult {
     match name {
         b"" | b"." | b".." => Err(Errno::EINVAL.into()),

@@ -1,4 +1,4 @@
-//! Names: making, finding, moving and taking them away.
+//! Directory entries: create, look up, list, link, rename, remove.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -9,24 +9,24 @@ use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Entry, Kind, Names, NewNode, RenameMode, SetAttr, SetTime};
 use smrfs::units::NodeId;
 
-use super::nodes::{Hold, NodeName};
+use super::nodes::{NodeName, UnlinkStep};
 use super::walk::{LIST_BYTES, is_dots, reopened};
-use super::{DirectoryStore, attributes, checked, failed, open_at, stat, way};
+use super::{DirectoryStore, attributes, checked, failed, open_at, permissions, stat};
 
 impl DirectoryStore {
-    /// Notes that an answer about a node goes out.
-    fn answer(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        let was_orphan = self.nodes.lock().answered(found.st_ino, stat::kind(found), parent, name);
-        self.number(found.st_ino, parent, name)?;
+    /// Counts a lookup of a node, which the kernel later gives back by a forget, and returns the node's attributes.
+    fn add_lookup(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        let was_orphan = self.nodes.lock().add_lookup(found.st_ino, stat::kind(found), parent, name);
+        self.load_generation(found.st_ino, parent, name)?;
         if was_orphan {
             self.drop_orphan(found.st_ino)?;
-            return Ok(self.told(&stat::at(&*self.fd(parent)?, name)?));
+            return Ok(self.attr_of(&stat::at(&*self.fd(parent)?, name)?));
         }
-        Ok(self.told(found))
+        Ok(self.attr_of(found))
     }
 
-    /// Sees to it that the generation of a node is known. The root's stays 0, as the kernel wants it.
-    fn number(&self, id: u64, parent: u64, name: &[u8]) -> FsResult {
+    /// Loads the generation of a node, unless it is known. The root's stays 0, as the kernel wants it.
+    fn load_generation(&self, id: u64, parent: u64, name: &[u8]) -> FsResult {
         if self.nodes.lock().get(id).is_none_or(|node| node.generation.is_some()) {
             return Ok(());
         }
@@ -37,15 +37,15 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// The caller holds the lock of names.
+    /// Looks up a node by its number. The caller holds the lock `names`.
     fn find_named(&self, id: u64) -> FsResult<Attr> {
         let found = stat::for_fd(&*self.fd(id)?)?;
         if id == self.root {
-            return Ok(self.told(&found));
+            return Ok(self.attr_of(&found));
         }
         let place = self.nodes.lock().place(id).filter(|place| place.parent != self.orphans);
         let place = place.ok_or(Errno::ENOENT)?;
-        self.answer(&found, place.parent, &place.name)
+        self.add_lookup(&found, place.parent, &place.name)
     }
 
     fn drop_orphan(&self, id: u64) -> FsResult {
@@ -53,31 +53,31 @@ impl DirectoryStore {
         rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(failed)
     }
 
-    /// A new node is there: notes its descriptor, and answers.
-    fn enter(&self, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
+    /// Adds a node that was just created, with its descriptor, and counts its first lookup.
+    fn add_new_node(&self, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
         let now = DirectoryStore::clock();
-        // The kernel's clock is behind: the node would be older than what was written before it.
+        // The kernel sets a coarse time, which may be before the times of earlier changes, so a finer one is set.
         let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
         stat::change_times(&fd, &new, now)?;
-        // Setting the mtime has changed the ctime: as it is told now, it must be found when the kernel asks again.
+        // Setting the mtime has changed the ctime, so the state is read only now: the kernel must get the same when it asks again.
         let made = rustix::fs::fstat(&fd).map_err(failed)?;
         let (id, kind) = (made.st_ino, stat::kind(&made));
         let generation = stat::generation_of(&fd)?;
         {
             let mut nodes = self.nodes.lock();
-            nodes.answered(id, kind, parent, name);
-            nodes.keep(id, kind, &Arc::new(fd));
+            nodes.add_lookup(id, kind, parent, name);
+            nodes.keep_descriptor(id, kind, &Arc::new(fd));
             if let Some(node) = nodes.get(id) {
                 node.generation = Some(generation);
             }
         }
-        Ok(self.told(&made))
+        Ok(self.attr_of(&made))
     }
 
-    /// Gives a new node its owners and all of its permission bits.
-    fn give_to(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult {
+    /// Sets the owners and all permission bits of a new node.
+    fn set_owner_and_mode(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult {
         let mut made = rustix::fs::fstat(fd).map_err(failed)?;
-        // A directory with the set-group-id bit has given its group, and to a directory that bit as well.
+        // In a directory with the set-group-id bit, a new node has inherited the group, and a new directory also the bit.
         let is_inherited = (made.st_gid != new.gid || new.kind == Kind::Directory)
             && rustix::fs::fstat(directory).map_err(failed)?.st_mode & 0o2000 != 0;
         let uid = (made.st_uid != new.uid).then_some(new.uid);
@@ -89,7 +89,7 @@ impl DirectoryStore {
         let inherited = if is_inherited && new.kind == Kind::Directory { 0o2000 } else { 0 };
         let mut mode = (new.mode & 0o7777) | inherited;
         if made.st_mode & 0o7777 != mode && attributes::get(directory, DEFAULT_ACCESS_LIST).is_ok() {
-            // What a default access list takes away stays away.
+            // Permissions that the default access list took away must not come back.
             mode &= 0o7000 | made.st_mode;
         }
         if made.st_mode & 0o7777 != mode {
@@ -109,7 +109,7 @@ impl DirectoryStore {
             (false, true) => return Err(Errno::EISDIR.into()),
             _ => {}
         }
-        let orphan = self.hold(&directory, &found, parent, name)?;
+        let orphan = self.prepare_unlink(&directory, &found, parent, name)?;
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         if let Err(error) = rustix::fs::unlinkat(&directory, name, flags) {
             if orphan.is_some() {
@@ -117,47 +117,35 @@ impl DirectoryStore {
             }
             return Err(failed(error));
         }
-        self.nodes.lock().lost(found.st_ino, parent, name, orphan);
+        self.nodes.lock().remove_name(found.st_ino, parent, name, orphan);
         Ok(())
     }
 
-    /// Sees to it that a node can still be used when that name of it is gone. Tells the name that it got for that.
-    fn hold(&self, directory: &OwnedFd, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Option<NodeName>> {
+    /// Prepares the removal of a name, so that its node can be used afterwards if programs have it open. Returns the name that the node got among
+    /// the orphans, if it got one.
+    fn prepare_unlink(
+        &self,
+        directory: &OwnedFd,
+        found: &Stat,
+        parent: u64,
+        name: &[u8],
+    ) -> FsResult<Option<NodeName>> {
         let (id, kind) = (found.st_ino, stat::kind(found));
-        let hold = self.nodes.lock().hold(id, parent, name);
-        match hold {
-            Hold::No | Hold::Open => Ok(None),
-            Hold::Need => {
+        let step = self.nodes.lock().step_before_unlink(id, parent, name);
+        match step {
+            UnlinkStep::Nothing | UnlinkStep::KeepDescriptor => Ok(None),
+            UnlinkStep::OpenDescriptor => {
                 let fd = Arc::new(open_at(directory, name, kind)?);
-                self.nodes.lock().keep(id, kind, &fd);
+                self.nodes.lock().keep_descriptor(id, kind, &fd);
                 Ok(None)
             }
-            Hold::Rename => {
+            UnlinkStep::LinkAsOrphan => {
                 let orphans = self.fd(self.orphans)?;
                 let own = id.to_string();
                 rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(failed)?;
                 Ok(Some(NodeName::new(self.orphans, own.as_bytes())))
             }
         }
-    }
-
-    fn note_move(
-        &self,
-        (moving, from): (&Stat, (u64, &[u8])),
-        (there, to): (Option<&Stat>, (u64, &[u8])),
-        mode: RenameMode,
-        orphan: Option<NodeName>,
-    ) {
-        if there.is_some_and(|there| there.st_ino == moving.st_ino) {
-            return;
-        }
-        let mut nodes = self.nodes.lock();
-        match (mode, there) {
-            (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
-            (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
-            _ => {}
-        }
-        nodes.moved(moving.st_ino, from, to);
     }
 }
 
@@ -174,7 +162,7 @@ impl Names for DirectoryStore {
         if found.st_dev != self.device {
             return Err(Errno::EXDEV.into());
         }
-        self.answer(&found, parent, name)
+        self.add_lookup(&found, parent, name)
     }
 
     fn find(&self, NodeId(id): NodeId) -> FsResult<Attr> {
@@ -191,7 +179,7 @@ impl Names for DirectoryStore {
     fn forget(&self, NodeId(id): NodeId, count: u64) {
         let gone = self.nodes.lock().forget(id, count);
         if gone.is_some_and(|node| node.is_orphan) {
-            // It goes at the next mount if it can't go now.
+            // If it can't be removed now, the next mount removes it.
             let _ = self.drop_orphan(id);
         }
     }
@@ -218,12 +206,12 @@ impl Names for DirectoryStore {
                 open_at(&directory, name, kind)?
             }
         };
-        if let Err(error) = self.give_to(&directory, &fd, new) {
+        if let Err(error) = self.set_owner_and_mode(&directory, &fd, new) {
             let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
             let _ = rustix::fs::unlinkat(&directory, name, flags);
             return Err(error);
         }
-        self.enter(fd, parent, name)
+        self.add_new_node(fd, parent, name)
     }
 
     fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
@@ -236,11 +224,11 @@ impl Names for DirectoryStore {
             let fd = open_at(&directory, name, Kind::Link)?;
             let made = rustix::fs::fstat(&fd).map_err(failed)?;
             let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
-            self.give_to(&directory, &fd, &new)?;
+            self.set_owner_and_mode(&directory, &fd, &new)?;
             Ok(fd)
         };
         match owned() {
-            Ok(fd) => self.enter(fd, parent, name),
+            Ok(fd) => self.add_new_node(fd, parent, name),
             Err(error) => {
                 let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
                 Err(error)
@@ -253,7 +241,7 @@ impl Names for DirectoryStore {
         let fd = self.fd(id.0)?;
         match rustix::fs::readlinkat(&fd, c"", Vec::new()) {
             Ok(target) => Ok(target.into_bytes()),
-            // What is no link has no target; the kernel says so in another way for an empty path.
+            // For a node that is no link the kernel returns ENOENT here, because the path is empty; programs expect EINVAL.
             Err(rustix::io::Errno::NOENT) => Err(Errno::EINVAL.into()),
             Err(error) => Err(failed(error)),
         }
@@ -271,7 +259,7 @@ impl Names for DirectoryStore {
                 rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
             }
             None => {
-                let path = way::path_of(&*self.fd(id)?);
+                let path = permissions::path_of(&*self.fd(id)?);
                 rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
             }
         }
@@ -280,7 +268,7 @@ impl Names for DirectoryStore {
             let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
             return Err(Errno::ENOENT.into());
         }
-        self.answer(&found, parent, name)
+        self.add_lookup(&found, parent, name)
     }
 
     fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
@@ -292,35 +280,47 @@ impl Names for DirectoryStore {
     }
 
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        let (NodeId(from_parent), from_name) = from;
+        let (NodeId(to_parent), to_name) = to;
         let _changing = self.changes.read();
-        let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
-        checked(from.1)?;
-        checked(to.1)?;
+        checked(from_name)?;
+        checked(to_name)?;
         let _names = self.names.write();
-        let (source, target) = (self.fd(from.0)?, self.fd(to.0)?);
-        let moving = stat::at(&source, from.1)?;
-        let there = match stat::at(&target, to.1) {
-            Ok(there) => Some(there),
+        let (source, target) = (self.fd(from_parent)?, self.fd(to_parent)?);
+        let moving = stat::at(&source, from_name)?;
+        let existing = match stat::at(&target, to_name) {
+            Ok(existing) => Some(existing),
             Err(error) if error.errno() == Errno::ENOENT => None,
             Err(error) => return Err(error),
         };
+        // Renaming a name to another one of the same file does nothing (POSIX), so that one is not replaced.
+        let other = existing.filter(|existing| existing.st_ino != moving.st_ino);
         let (flags, replaced) = match mode {
-            RenameMode::Replace => (RenameFlags::empty(), there),
+            RenameMode::Replace => (RenameFlags::empty(), other),
             RenameMode::NoReplace => (RenameFlags::NOREPLACE, None),
             RenameMode::Exchange => (RenameFlags::EXCHANGE, None),
         };
-        // Two names of one file: the kernel leaves both.
-        let replaced = replaced.filter(|there| there.st_ino != moving.st_ino);
-        let orphan = replaced.map_or(Ok(None), |there| self.hold(&target, &there, to.0, to.1))?;
-        if let Err(error) = rustix::fs::renameat_with(&source, from.1, &target, to.1, flags) {
-            if let (Some(_), Some(there)) = (&orphan, replaced) {
-                self.drop_orphan(there.st_ino)?;
+        let orphan =
+            replaced.map_or(Ok(None), |replaced| self.prepare_unlink(&target, &replaced, to_parent, to_name))?;
+        if let Err(error) = rustix::fs::renameat_with(&source, from_name, &target, to_name, flags) {
+            if let (Some(_), Some(replaced)) = (&orphan, replaced) {
+                self.drop_orphan(replaced.st_ino)?;
             }
-            // xfs says so of a directory that is not empty.
-            let is_full = mode == RenameMode::Replace && error == rustix::io::Errno::EXIST;
-            return Err(if is_full { Errno::ENOTEMPTY.into() } else { failed(error) });
+            // For a directory that is not empty, xfs returns EEXIST where others return ENOTEMPTY.
+            let is_not_empty = mode == RenameMode::Replace && error == rustix::io::Errno::EXIST;
+            return Err(if is_not_empty { Errno::ENOTEMPTY.into() } else { failed(error) });
         }
-        self.note_move((&moving, from), (there.as_ref(), to), mode, orphan);
+        if existing.is_some() && other.is_none() {
+            return Ok(());
+        }
+        let mut nodes = self.nodes.lock();
+        let (from, to) = ((from_parent, from_name), (to_parent, to_name));
+        match (mode, other) {
+            (RenameMode::Replace, Some(replaced)) => nodes.remove_name(replaced.st_ino, to_parent, to_name, orphan),
+            (RenameMode::Exchange, Some(exchanged)) => nodes.move_name(exchanged.st_ino, to, from),
+            _ => {}
+        }
+        nodes.move_name(moving.st_ino, from, to);
         Ok(())
     }
 
@@ -335,10 +335,10 @@ impl Names for DirectoryStore {
         let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
         let mut raw = RawDir::new(&directory, &mut buffer);
         let mut entries = Vec::new();
-        // One buffer's worth, but more than `.` and `..` where there is more.
+        // Returns one buffer's worth of entries, but goes on if that held only `.` and `..`.
         while !raw.is_buffer_empty() || entries.is_empty() {
             let entry = match raw.next() {
-                // The end; or a directory that has been removed while it is in use.
+                // ENOENT: the directory was removed while it is in use.
                 None | Some(Err(rustix::io::Errno::NOENT)) => break,
                 Some(entry) => entry.map_err(failed)?,
             };

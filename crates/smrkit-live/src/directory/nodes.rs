@@ -1,7 +1,7 @@
 //! The nodes that are in use: where each has a name, and which have a descriptor open.
 //!
-//! A node is known while the kernel or the core holds answers about it, or while a known node lies in it. Descriptors are
-//! a cache of bounded size; only nodes that have lost their last known name keep theirs.
+//! A node is known while the kernel or the core holds lookups of it, or while a known node is in it. Descriptors are a cache of bounded size;
+//! only nodes that have lost their last known name keep theirs.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -14,13 +14,13 @@ use smrfs::meta::Kind;
 pub struct Node {
     /// The node's kind.
     pub kind: Kind,
-    /// A name of it; none once that has been taken away.
+    /// One of its names; `None` once that was removed.
     pub place: Option<NodeName>,
-    /// Answers that have not been given back.
+    /// Lookups that have not been given back.
     pub lookups: u64,
-    /// Known nodes that have their place in it.
+    /// Known nodes whose `place` is in it.
     pub children: u64,
-    /// Generation, which tells it from earlier nodes of its number, once that was asked for.
+    /// The generation, which distinguishes it from earlier nodes with the same number, once that was asked for.
     pub generation: Option<u32>,
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,
@@ -28,9 +28,9 @@ pub struct Node {
     recent: bool,
     /// True if the descriptor must stay: there is no name to open it by.
     pinned: bool,
-    /// True if its place is in the directory of orphans: a name that users don't see.
+    /// True if its place is in the directory of orphans, which users don't see.
     pub is_orphan: bool,
-    /// The mark of its map, if one was stored since the node is known.
+    /// The mark of its map, if a map was stored since the node became known.
     pub mark: Option<u64>,
 }
 
@@ -55,16 +55,16 @@ impl Node {
     }
 }
 
-/// Step to be done before the last known name of a node goes.
+/// What must be done before the last known name of a node is removed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// Nothing: nobody uses it, or it has another name.
+pub enum UnlinkStep {
+    /// Nothing, because nobody uses the node, or it has another name.
     No,
-    /// The node has a descriptor, which stays.
+    /// Nothing: the node has a descriptor, which will stay open.
     Open,
-    /// The node needs a descriptor.
+    /// Open a descriptor.
     Need,
-    /// Too many descriptors are held: it needs another name.
+    /// Give the node a name among the orphans, because too many descriptors must stay open already.
     Rename,
 }
 
@@ -72,10 +72,11 @@ pub enum Hold {
 #[derive(Debug)]
 pub struct Nodes {
     known: HashMap<u64, Node>,
-    /// Nodes with a descriptor in the order of opening, and some that have none any more.
+    /// Nodes with a cached descriptor, in the order of the clock algorithm; and some whose descriptor was closed.
     order: VecDeque<u64>,
-    /// Descriptors that are open.
+    /// Cached descriptors, which may be closed.
     pub open: usize,
+    /// Descriptors that must stay open.
     pinned: usize,
     most_open: usize,
     /// Index of a name for every node of the tree, once that was needed.
@@ -88,8 +89,8 @@ impl Nodes {
         Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, most_open, index: None }
     }
 
-    /// A node that is known for good, with its descriptor.
-    pub fn anchor(&mut self, id: u64, fd: Arc<OwnedFd>) {
+    /// Adds a node that stays known, with its descriptor.
+    pub fn add_permanent(&mut self, id: u64, fd: Arc<OwnedFd>) {
         let mut node = Node::new(Kind::Directory);
         // So many that no kernel gives all of them back: `forget` never drops it.
         (node.lookups, node.fd, node.pinned) = (u64::MAX / 2, Some(fd), true);
@@ -114,7 +115,7 @@ impl Nodes {
         node.fd.clone()
     }
 
-    /// Name of a node, known or from the index.
+    /// The name of a node: of a known node, or from the index.
     pub fn place(&self, id: u64) -> Option<NodeName> {
         match self.known.get(&id) {
             Some(node) => node.place.clone(),
@@ -122,9 +123,8 @@ impl Nodes {
         }
     }
 
-    /// An answer about a node goes out: it has (also) the name `name` in `parent`. Tells whether it was an orphan, whose
-    /// other name can go.
-    pub fn answered(&mut self, id: u64, kind: Kind, parent: u64, name: &[u8]) -> bool {
+    /// Counts a lookup of a node by `name` in `parent`. Returns true if the node was an orphan, whose name among the orphans can then be removed.
+    pub fn add_lookup(&mut self, id: u64, kind: Kind, parent: u64, name: &[u8]) -> bool {
         let node = self.known.entry(id).or_insert_with(|| Node::new(kind));
         node.lookups += 1;
         let was_orphan = std::mem::take(&mut node.is_orphan);
@@ -140,8 +140,8 @@ impl Nodes {
         was_orphan
     }
 
-    /// `count` answers are given back. Gives the node if it is not used any more: closing its descriptor may take a while,
-    /// and is not to be done while others wait.
+    /// Gives back `count` lookups. Returns the node if it is not used any more, so that the caller can close its descriptor, which may take a
+    /// while, without holding the lock.
     pub fn forget(&mut self, id: u64, count: u64) -> Option<Node> {
         let node = self.known.get_mut(&id)?;
         node.lookups = node.lookups.saturating_sub(count);
@@ -158,20 +158,20 @@ impl Nodes {
             self.pinned -= usize::from(node.pinned);
         }
         if let Some(place) = node.place.take() {
-            self.lost_child(place.parent);
+            self.remove_child(place.parent);
         }
         Some(node)
     }
 
-    /// One known node more lies in `parent`, which becomes known, and so on upward.
-    fn new_child(&mut self, parent: u64) {
+    /// Counts another known child of `parent`. If `parent` was not known, it becomes known, and in turn a child of its own parent.
+    fn add_child(&mut self, parent: u64) {
         let mut at = parent;
         loop {
             if let Some(node) = self.known.get_mut(&at) {
                 node.children += 1;
                 return;
             }
-            // A child is opened by way of its directories, whose names have to be known as long as the child is.
+            // A child is opened through its directories, so their names must be known as long as the child is.
             let place = self.place(at);
             let mut node = Node::new(Kind::Directory);
             (node.children, node.place) = (1, place.clone());
@@ -181,8 +181,8 @@ impl Nodes {
         }
     }
 
-    /// Counts one known child of `parent` less. A node that nothing else holds is dropped, and its own parent then loses a child.
-    fn lost_child(&mut self, parent: u64) {
+    /// Counts one known child of `parent` less. A parent that is not needed any more is forgotten, and its own parent then loses a child.
+    fn remove_child(&mut self, parent: u64) {
         let mut at = parent;
         while let Some(node) = self.known.get_mut(&at) {
             node.children -= 1;
@@ -198,17 +198,17 @@ impl Nodes {
 
     fn set_place(&mut self, id: u64, place: Option<NodeName>) {
         if let Some(place) = &place {
-            self.new_child(place.parent);
+            self.add_child(place.parent);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
         let old = std::mem::replace(&mut node.place, place);
         if let Some(old) = old {
-            self.lost_child(old.parent);
+            self.remove_child(old.parent);
         }
     }
 
-    /// Keeps a descriptor for a node, and closes others where there are too many.
-    pub fn keep(&mut self, id: u64, kind: Kind, fd: &Arc<OwnedFd>) {
+    /// Caches a descriptor of a node, and closes others if there are too many.
+    pub fn keep_descriptor(&mut self, id: u64, kind: Kind, fd: &Arc<OwnedFd>) {
         if !self.known.contains_key(&id) {
             let place = self.place(id);
             self.known.insert(id, Node::new(kind));
@@ -226,8 +226,8 @@ impl Nodes {
                 break;
             }
         }
-        // A node that is forgotten leaves its number behind, and one that is opened again stands there twice. They are dropped
-        // when they outnumber the descriptors, so that this costs a few steps for each descriptor that was opened.
+        // Forgotten nodes stay in `order`, and a node that was opened again is in it twice. Such entries are removed when they outnumber the
+        // descriptors, so that the cost is a few steps for each descriptor that was opened.
         if self.order.len() > 4 * self.most_open + 64 {
             let (known, order) = (&self.known, &mut self.order);
             let mut seen = std::collections::HashSet::new();
@@ -235,9 +235,9 @@ impl Nodes {
         }
     }
 
-    /// Closes the first descriptor that has not been used for a round.
+    /// Closes a descriptor, by the clock algorithm: the first one in `order` that was not used since it was last passed.
     fn close_one(&mut self) -> bool {
-        // Each descriptor is passed by once, where it was used. After two rounds none is left to close.
+        // A descriptor is passed once if it was used, so after two rounds there is none left to close.
         for _ in 0..=2 * self.order.len() {
             let Some(id) = self.order.pop_front() else { return false };
             let Some(node) = self.known.get_mut(&id) else { continue };
@@ -258,29 +258,29 @@ impl Nodes {
         false
     }
 
-    /// Step that must be done before that name of the node goes.
-    pub fn hold(&self, id: u64, parent: u64, name: &[u8]) -> Hold {
-        let Some(node) = self.known.get(&id) else { return Hold::No };
+    /// Returns what must be done before this name of the node is removed.
+    pub fn step_before_unlink(&self, id: u64, parent: u64, name: &[u8]) -> UnlinkStep {
+        let Some(node) = self.known.get(&id) else { return UnlinkStep::Nothing };
         if node.lookups == 0 || node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
-            return Hold::No;
+            return UnlinkStep::Nothing;
         }
         match (&node.fd, self.pinned < self.most_open) {
-            (Some(_), true) => Hold::Open,
-            (None, true) => Hold::Need,
-            // A directory can't have a second name; only empty ones go, and few are in use then.
+            (Some(_), true) => UnlinkStep::KeepDescriptor,
+            (None, true) => UnlinkStep::OpenDescriptor,
+            // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
             (fd, false) if node.kind == Kind::Directory => {
                 if fd.is_some() {
-                    Hold::Open
+                    UnlinkStep::KeepDescriptor
                 } else {
-                    Hold::Need
+                    UnlinkStep::OpenDescriptor
                 }
             }
-            (_, false) => Hold::Rename,
+            (_, false) => UnlinkStep::LinkAsOrphan,
         }
     }
 
-    /// Forgets a name of the node that is gone. `orphan` is its name among the orphans, if it was given one.
-    pub fn lost(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
+    /// Notes that a name of the node was removed. `orphan` is its name among the orphans, if it was given one.
+    pub fn remove_name(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
         if let Some(index) = &mut self.index {
             index.remove(id, parent, name);
         }
@@ -293,7 +293,7 @@ impl Nodes {
             self.remove(id);
             return;
         }
-        // Without a name the descriptor is the only way to the node, so that the cache must not close it.
+        // Without a name, the node can only be reached by its descriptor, so the cache must not close it.
         if orphan.is_none() && node.fd.is_some() && !node.pinned {
             node.pinned = true;
             self.open -= 1;
@@ -302,8 +302,8 @@ impl Nodes {
         self.set_place(id, orphan);
     }
 
-    /// A name of the node has moved.
-    pub fn moved(&mut self, id: u64, from: (u64, &[u8]), to: (u64, &[u8])) {
+    /// Notes that a name of the node has moved.
+    pub fn move_name(&mut self, id: u64, from: (u64, &[u8]), to: (u64, &[u8])) {
         if let Some(index) = &mut self.index {
             index.remove(id, from.0, from.1);
             index.insert(id, to.0, to.1);
@@ -365,7 +365,7 @@ impl Index {
         &self.names[begin..begin + (entry.name & 255) as usize]
     }
 
-    /// The node has this name. Names are at most 255 bytes long; a longer one is not taken.
+    /// Sets the name of a node. A name of more than 255 bytes, which no file system has, is ignored.
     pub fn insert(&mut self, id: u64, parent: u64, name: &[u8]) {
         let Ok(length) = u8::try_from(name.len()) else { return };
         let entry = IndexEntry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
@@ -374,13 +374,13 @@ impl Index {
         if let Some(old) = self.places.insert(id, entry) {
             self.used -= (old.name & 255) as usize;
         }
-        // Names that are not used any more take half of the room at most.
+        // Keeps the share of unused names at half or less.
         if self.names.len() > 2 * self.used + (1 << 16) {
             self.pack();
         }
     }
 
-    /// The node has lost this name.
+    /// Removes this name of the node, if it is the one that is noted.
     pub fn remove(&mut self, id: u64, parent: u64, name: &[u8]) {
         if self.places.get(&id).is_some_and(|entry| entry.parent == parent && self.name(entry) == name) {
             self.places.remove(&id);
@@ -428,7 +428,7 @@ mod tests {
         let fd = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
         let mut nodes = Nodes::new(4);
         for id in 0..1000 {
-            nodes.keep(id, Kind::File, &fd);
+            nodes.keep_descriptor(id, Kind::File, &fd);
             assert!(nodes.forget(id, 1).is_some());
             assert!(nodes.order.len() <= 4 * 4 + 64, "{id}: {}", nodes.order.len());
         }
@@ -439,24 +439,24 @@ mod tests {
     fn a_node_is_known_while_it_has_a_user_a_descriptor_or_a_child() {
         let fd = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
         let mut nodes = Nodes::new(1);
-        nodes.answered(2, Kind::Directory, 1, b"folder");
-        nodes.answered(3, Kind::File, 2, b"file");
+        nodes.add_lookup(2, Kind::Directory, 1, b"folder");
+        nodes.add_lookup(3, Kind::File, 2, b"file");
         assert_eq!(nodes.known(), 3, "with the directory that the folder is in");
         assert!(nodes.forget(2, 1).is_none());
         for id in 10..20 {
-            nodes.keep(id, Kind::File, &fd);
+            nodes.keep_descriptor(id, Kind::File, &fd);
             assert_eq!((nodes.open, nodes.known()), (1, 4), "{id}");
         }
-        nodes.keep(3, Kind::File, &fd);
-        nodes.keep(20, Kind::File, &fd);
+        nodes.keep_descriptor(3, Kind::File, &fd);
+        nodes.keep_descriptor(20, Kind::File, &fd);
         assert_eq!(nodes.known(), 4, "the file is in use without its descriptor");
-        nodes.keep(2, Kind::Directory, &fd);
-        nodes.keep(20, Kind::File, &fd);
+        nodes.keep_descriptor(2, Kind::Directory, &fd);
+        nodes.keep_descriptor(20, Kind::File, &fd);
         assert_eq!(nodes.known(), 4, "the folder has a file that is known");
-        nodes.keep(1, Kind::Directory, &fd);
+        nodes.keep_descriptor(1, Kind::Directory, &fd);
         assert!(nodes.forget(3, 1).is_some());
         assert_eq!(nodes.known(), 1, "the directory has a descriptor");
-        nodes.keep(20, Kind::File, &fd);
+        nodes.keep_descriptor(20, Kind::File, &fd);
         assert_eq!(nodes.known(), 1);
     }
 
@@ -473,35 +473,48 @@ mod tests {
     fn a_node_in_use_is_held_by_a_descriptor_or_by_another_name() {
         let fd = null();
         let mut nodes = Nodes::new(1);
-        assert_eq!(nodes.hold(2, 1, b"a"), Hold::No, "nobody knows it");
-        nodes.keep(2, Kind::File, &fd);
-        assert_eq!(nodes.hold(2, 1, b"a"), Hold::No, "nobody uses it");
-        nodes.answered(2, Kind::File, 1, b"a");
+        assert_eq!(nodes.step_before_unlink(2, 1, b"a"), UnlinkStep::Nothing, "nobody knows it");
+        nodes.keep_descriptor(2, Kind::File, &fd);
+        assert_eq!(nodes.step_before_unlink(2, 1, b"a"), UnlinkStep::Nothing, "nobody uses it");
+        nodes.add_lookup(2, Kind::File, 1, b"a");
         for (id, name) in [(3, &b"b"[..]), (4, b"c")] {
-            nodes.answered(id, if id == 3 { Kind::Directory } else { Kind::File }, 1, name);
+            nodes.add_lookup(id, if id == 3 { Kind::Directory } else { Kind::File }, 1, name);
         }
-        assert_eq!([nodes.hold(2, 1, b"b"), nodes.hold(2, 9, b"a")], [Hold::No, Hold::No], "it has another name");
-        assert_eq!([nodes.hold(2, 1, b"a"), nodes.hold(3, 1, b"b")], [Hold::Open, Hold::Need]);
+        assert_eq!(
+            [nodes.step_before_unlink(2, 1, b"b"), nodes.step_before_unlink(2, 9, b"a")],
+            [UnlinkStep::Nothing, UnlinkStep::Nothing],
+            "it has another name"
+        );
+        assert_eq!(
+            [nodes.step_before_unlink(2, 1, b"a"), nodes.step_before_unlink(3, 1, b"b")],
+            [UnlinkStep::KeepDescriptor, UnlinkStep::OpenDescriptor]
+        );
         assert_eq!(counts(&nodes), (1, 0, 4));
-        nodes.lost(2, 1, b"other", None);
+        nodes.remove_name(2, 1, b"other", None);
         assert_eq!(counts(&nodes), (1, 0, 4));
-        nodes.lost(2, 1, b"a", None);
+        nodes.remove_name(2, 1, b"a", None);
         assert_eq!((counts(&nodes), nodes.place(2)), ((0, 1, 4), None), "its descriptor stays");
         // Too many stay: files get a name, directories a descriptor all the same.
-        assert_eq!([nodes.hold(3, 1, b"b"), nodes.hold(4, 1, b"c")], [Hold::Need, Hold::Rename]);
-        nodes.keep(3, Kind::Directory, &fd);
-        nodes.keep(4, Kind::File, &fd);
+        assert_eq!(
+            [nodes.step_before_unlink(3, 1, b"b"), nodes.step_before_unlink(4, 1, b"c")],
+            [UnlinkStep::OpenDescriptor, UnlinkStep::LinkAsOrphan]
+        );
+        nodes.keep_descriptor(3, Kind::Directory, &fd);
+        nodes.keep_descriptor(4, Kind::File, &fd);
         assert_eq!(counts(&nodes), (1, 1, 4), "one descriptor is cached, another stays");
-        nodes.keep(3, Kind::Directory, &fd);
-        assert_eq!([nodes.hold(3, 1, b"b"), nodes.hold(4, 1, b"c")], [Hold::Open, Hold::Rename]);
-        nodes.lost(4, 1, b"c", Some(NodeName::new(7, b"4")));
+        nodes.keep_descriptor(3, Kind::Directory, &fd);
+        assert_eq!(
+            [nodes.step_before_unlink(3, 1, b"b"), nodes.step_before_unlink(4, 1, b"c")],
+            [UnlinkStep::KeepDescriptor, UnlinkStep::LinkAsOrphan]
+        );
+        nodes.remove_name(4, 1, b"c", Some(NodeName::new(7, b"4")));
         assert!(nodes.get(4).unwrap().is_orphan && nodes.place(4) == Some(NodeName::new(7, b"4")));
         // A name that is found anew.
-        assert!(!nodes.answered(2, Kind::File, 1, b"a"));
+        assert!(!nodes.add_lookup(2, Kind::File, 1, b"a"));
         assert_eq!((nodes.pinned, nodes.open), (0, 2));
-        assert!(nodes.answered(4, Kind::File, 1, b"c"), "its other name can go");
+        assert!(nodes.add_lookup(4, Kind::File, 1, b"c"), "its other name can go");
         assert!(!nodes.get(4).unwrap().is_orphan && nodes.place(4) == Some(NodeName::new(1, b"c")));
-        nodes.lost(3, 1, b"b", None);
+        nodes.remove_name(3, 1, b"b", None);
         assert_eq!((nodes.pinned, nodes.open), (1, 1));
         assert!(nodes.forget(3, 1).is_some());
         assert_eq!((nodes.pinned, nodes.open), (0, 1));
@@ -513,18 +526,18 @@ mod tests {
     fn a_node_that_nobody_uses_goes_with_its_name() {
         let fd = null();
         let mut nodes = Nodes::new(4);
-        nodes.answered(2, Kind::Directory, 1, b"a");
-        nodes.answered(3, Kind::File, 2, b"b");
+        nodes.add_lookup(2, Kind::Directory, 1, b"a");
+        nodes.add_lookup(3, Kind::File, 2, b"b");
         assert!(nodes.forget(2, 1).is_none());
-        nodes.keep(3, Kind::File, &fd);
+        nodes.keep_descriptor(3, Kind::File, &fd);
         assert_eq!(counts(&nodes), (1, 0, 3));
-        nodes.lost(2, 1, b"a", None);
+        nodes.remove_name(2, 1, b"a", None);
         assert_eq!((counts(&nodes), nodes.place(2)), ((1, 0, 2), None), "a known file lies in it");
         assert!(nodes.forget(3, 1).is_some());
         assert_eq!(counts(&nodes), (0, 0, 0));
-        nodes.keep(5, Kind::File, &fd);
+        nodes.keep_descriptor(5, Kind::File, &fd);
         nodes.set_place(5, Some(NodeName::new(1, b"c")));
-        nodes.lost(5, 1, b"c", None);
+        nodes.remove_name(5, 1, b"c", None);
         assert_eq!(counts(&nodes), (0, 0, 0));
     }
 
@@ -533,18 +546,18 @@ mod tests {
         let fd = null();
         let mut nodes = Nodes::new(2);
         for id in [2, 3, 4] {
-            nodes.answered(id, Kind::File, 1, &[b'a' + id as u8]);
-            nodes.keep(id, Kind::File, &fd);
+            nodes.add_lookup(id, Kind::File, 1, &[b'a' + id as u8]);
+            nodes.keep_descriptor(id, Kind::File, &fd);
         }
         let open =
             |nodes: &Nodes| (2..9).filter(|id| nodes.known.get(id).is_some_and(|node| node.fd.is_some())).collect();
         let is_open: Vec<u64> = open(&nodes);
         assert_eq!(is_open, [3, 4]);
         assert!(nodes.fd(3).is_some() && nodes.fd(2).is_none() && nodes.fd(8).is_none());
-        nodes.keep(5, Kind::File, &fd);
+        nodes.keep_descriptor(5, Kind::File, &fd);
         let is_open: Vec<u64> = open(&nodes);
         assert_eq!((is_open, nodes.open), (vec![3, 5], 2));
-        nodes.keep(5, Kind::File, &fd);
+        nodes.keep_descriptor(5, Kind::File, &fd);
         assert_eq!(nodes.open, 2, "it has one");
     }
 
@@ -558,18 +571,18 @@ mod tests {
         let name = |parent, name: &[u8]| Some(NodeName::new(parent, name));
         assert_eq!([nodes.place(3), nodes.place(4)], [name(2, b"b"), None]);
         // A file that lies in it makes a folder known, and what that lies in.
-        nodes.answered(4, Kind::File, 3, b"c");
+        nodes.add_lookup(4, Kind::File, 3, b"c");
         assert_eq!((nodes.known(), nodes.place(3), nodes.place(4)), (4, name(2, b"b"), name(3, b"c")));
         let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().place(id);
         assert_eq!(in_index(&nodes, 4), name(3, b"c"));
-        nodes.answered(4, Kind::File, 1, b"second");
+        nodes.add_lookup(4, Kind::File, 1, b"second");
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(3, b"c")));
         assert_eq!(nodes.known(), 2, "nothing that is known lies in the folders any more");
-        nodes.moved(4, (9, b"other"), (2, b"x"));
+        nodes.move_name(4, (9, b"other"), (2, b"x"));
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(2, b"x")));
-        nodes.moved(4, (1, b"second"), (2, b"d"));
+        nodes.move_name(4, (1, b"second"), (2, b"d"));
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(2, b"d"), name(2, b"d")));
-        nodes.lost(4, 2, b"d", None);
+        nodes.remove_name(4, 2, b"d", None);
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (None, None));
     }
 

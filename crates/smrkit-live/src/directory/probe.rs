@@ -1,4 +1,4 @@
-//! Abilities of a file system for a metadata directory: attributes and how large, nodes and bytes.
+//! Probes a file system for a metadata directory: the size of attributes, and free nodes and bytes.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::attributes::{OWN, set};
 use crate::error::LiveError;
 
-/// The least room for attributes that will do: a pointer to a spilled map, and as much for users.
+/// The least room for attributes: enough for a pointer to a spilled map, and as much for users.
 pub const LEAST_BYTES: usize = 512;
 /// The longest value that Linux passes on (XATTR_SIZE_MAX).
 const MOST_BYTES: usize = 65536;
@@ -30,7 +30,7 @@ pub struct Probe {
     pub free_bytes: u64,
 }
 
-/// Tries what the file system of a directory offers, on a file that has no name for long. Nothing is left behind.
+/// Probes the file system of a directory, with a file whose name is removed at once, so that nothing is left.
 pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
     let stat = rustix::fs::fstatvfs(directory).map_err(|error| LiveError::os(path, error))?;
     let (free_nodes, free_bytes) = free(&stat).ok_or_else(|| LiveError::Full(path.into()))?;
@@ -41,15 +41,16 @@ pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
     Ok(Probe { attribute_bytes, is_shared, free_nodes, free_bytes })
 }
 
-/// Nodes and bytes that are free; none where these are too few for a directory.
+/// The free nodes and bytes; `None` if they are too few for a metadata directory.
 fn free(stat: &StatVfs) -> Option<(u64, u64)> {
-    // Some, such as ramfs, tell nothing: they end with the memory.
+    // Some file systems, such as ramfs, report nothing, and are limited by memory only.
     let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
     let has_nodes = stat.f_files == 0 || stat.f_favail > 0;
     let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
     (free_bytes >= LEAST_FREE_BYTES && has_nodes).then_some((free_nodes, free_bytes))
 }
 
+/// Finds the longest attribute of a file by bisection, and whether attributes share their room.
 fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveError> {
     let name = ".smrfs-probe";
     let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -66,14 +67,14 @@ fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveErr
     if !fits(&own, 16)? {
         return Err(LiveError::Full(path.into()));
     }
-    // The longest that fits lies between `low`, which does, and `high`, which doesn't.
+    // `low` fits, and `high` does not.
     let (mut low, mut high) = (16, MOST_BYTES + 1);
     while low + 1 < high {
         let middle = (low + high) / 2;
         if fits(&own, middle)? { low = middle } else { high = middle }
     }
     fits(&own, low)?;
-    // Attributes share their room if a second one of a quarter of it does not fit next to the first.
+    // Attributes share their room if a second one, a quarter as long, does not fit beside the longest.
     let is_shared = !fits(b"user.other", low / 4)?;
     Ok((low, is_shared))
 }

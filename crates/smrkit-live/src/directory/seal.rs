@@ -1,8 +1,8 @@
-//! Seals: a keyed checksum with which a volume knows its own maps, and the files that they belong to.
+//! Seals: a keyed checksum by which a volume recognises its own maps, and the files that they belong to.
 //!
 //! SipHash-2-4 with a tag of 128 bits (Aumasson and Bernstein 2012), under a key that the superblock holds. A map's seal names
-//! the owner of its file; a part is bound to its file by its number, which only a sealed map names. Left out: an older map
-//! of the same file, put back, has a right seal.
+//! the owner of its file; a part is bound to its file by its number, which only a sealed map names. Not detected: an older map of the same
+//! file that is put back, because its seal is valid.
 
 use std::hash::Hasher;
 
@@ -20,11 +20,11 @@ const SUM_BYTES: usize = 4;
 /// Bytes that sealing adds to a map.
 pub const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES + SUM_BYTES;
 
-/// Keeps the seals of maps and of parts apart.
+/// Hashed first, so that the seal of a map is never valid for a part.
 const MAP: u8 = b'M';
 const PART: u8 = b'P';
 
-/// Owner of the file that a map is for. Two users only while the file is being given from one to the other.
+/// The owner of the file that a map is for: two users while the owner changes, else the same user twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owners {
     /// The user that it belongs to.
@@ -102,7 +102,7 @@ impl Sealer {
         sealed(out)
     }
 
-    /// Contents that lie before the tag, which is right. Damage is told from forgery by the checksum, which anyone can make.
+    /// Returns the contents before the tag, if the tag is valid. With a wrong checksum, which needs no key, they are damaged, else forged.
     fn checked<'a>(&self, what: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
         let whole = unsealed(stored).ok_or(SealFault::Damaged)?;
         match whole.first() {
@@ -123,7 +123,7 @@ impl Sealer {
     }
 }
 
-/// Compares in a time that does not tell where the difference is.
+/// Compares in constant time, so that the duration does not show where a difference is.
 fn is_same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
     one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }

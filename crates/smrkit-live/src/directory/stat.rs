@@ -1,4 +1,4 @@
-//! State of a node from the kernel, in the core's words, and changes to it.
+//! Reads and changes the kernel's attributes of a node, in the core's types.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 
-use super::{DirectoryStore, failed, way};
+use super::{DirectoryStore, failed, permissions};
 
 /// Kind of the node.
 pub fn kind(stat: &Stat) -> Kind {
@@ -40,33 +40,33 @@ pub fn type_of(kind: Kind) -> FileType {
     }
 }
 
-/// State of that name from the kernel; links are not followed.
+/// The kernel's attributes of a name; links are not followed.
 pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
     let look = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    match way::steady(look) {
-        Err(rustix::io::Errno::ACCESS) => way::with_permissions(parent, look).map_err(failed),
+    match permissions::with_real_permissions(look) {
+        Err(rustix::io::Errno::ACCESS) => permissions::with_permissions(parent, look).map_err(failed),
         stat => stat.map_err(failed),
     }
 }
 
-/// State of an open node from the kernel.
+/// The kernel's attributes of an open node.
 pub fn for_fd(fd: &OwnedFd) -> FsResult<Stat> {
-    way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
+    permissions::with_real_permissions(|| rustix::fs::fstat(fd)).map_err(failed)
 }
 
-/// Tells a node from all others that ever were: its number, and when it was made. Numbers are given anew, and copies are
-/// made later. None where the file system does not keep that time.
+/// The identity of a node, which no other node ever has: its number and the time of its creation, because numbers are reused, and copies are
+/// created later. `None` if the file system does not record that time.
 pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
     let found = born(fd)?;
     let born = found.stx_btime;
     Ok(tells_birth(&found).then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
 }
 
-/// Generation of the node of that name, which tells it from most that had its number before: its birth, in 32 bits; 0 where the
-/// file system does not keep that. Nodes that were made within one tick of the host's clock may have the same.
+/// The generation of the node with this name, which distinguishes it from earlier nodes with its number: its time of creation in 32 bits, or 0 if
+/// the file system does not record that. Nodes that were created within one tick of the host's clock may have the same.
 pub fn generation(parent: &OwnedFd, name: &[u8]) -> FsResult<u32> {
     let look = || rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, BIRTH);
-    way::with_permissions(parent, look).map(|found| in_32_bits(&found)).map_err(failed)
+    permissions::with_permissions(parent, look).map(|found| in_32_bits(&found)).map_err(failed)
 }
 
 /// Generation of an open node.
@@ -96,7 +96,7 @@ fn time(seconds: i64, nanoseconds: u64) -> Time {
     Time { seconds, nanoseconds: nanoseconds as u32 }
 }
 
-/// Attributes as `stat` tells them.
+/// Converts `stat` to attributes.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 pub fn attr(stat: &Stat) -> Attr {
     let kind = kind(stat);
@@ -124,10 +124,10 @@ pub fn change_mode(fd: &OwnedFd, kind: Kind, mode: u32) -> FsResult {
     match kind {
         Kind::Link => Err(Errno::EOPNOTSUPP.into()),
         Kind::File | Kind::Directory => match rustix::fs::fchmod(fd, mode) {
-            Err(rustix::io::Errno::BADF) => rustix::fs::chmod(way::path_of(fd), mode).map_err(failed),
+            Err(rustix::io::Errno::BADF) => rustix::fs::chmod(permissions::path_of(fd), mode).map_err(failed),
             done => done.map_err(failed),
         },
-        _ => rustix::fs::chmod(way::path_of(fd), mode).map_err(failed),
+        _ => rustix::fs::chmod(permissions::path_of(fd), mode).map_err(failed),
     }
 }
 
@@ -148,15 +148,16 @@ pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
     match rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH) {
         // Kernels before 5.8 don't take an empty path here.
         Err(rustix::io::Errno::INVAL) => {
-            rustix::fs::utimensat(rustix::fs::CWD, way::path_of(fd), &times, AtFlags::empty()).map_err(failed)
+            rustix::fs::utimensat(rustix::fs::CWD, permissions::path_of(fd), &times, AtFlags::empty()).map_err(failed)
         }
         done => done.map_err(failed),
     }
 }
 
 impl DirectoryStore {
-    /// Attributes of a node. Its times are the host's, which stay the same when the node is forgotten and found again.
-    pub(super) fn told(&self, stat: &Stat) -> Attr {
+    /// Attributes of a node as users see them: with its generation, and without its name among the orphans in the count of links. Its times are
+    /// the host's, which stay the same when the node is forgotten and found again.
+    pub(super) fn attr_of(&self, stat: &Stat) -> Attr {
         let mut attr = attr(stat);
         let mut nodes = self.nodes.lock();
         if let Some(node) = nodes.get(stat.st_ino) {

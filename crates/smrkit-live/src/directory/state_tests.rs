@@ -200,12 +200,12 @@ fn a_folder_of_parts_is_settled_once_a_part_of_it_is_durable() {
     for number in [7, 256 + 9] {
         store.store_spill(number, b"part").unwrap();
     }
-    let settled = || (0..256).filter(|&folder| store.home.settled.lock()[folder]).collect::<Vec<_>>();
-    assert_eq!(settled(), [0; 0]);
+    let durable_folders = || (0..256).filter(|&folder| store.home.durable_folders.lock()[folder]).collect::<Vec<_>>();
+    assert_eq!(durable_folders(), [0; 0]);
     store.sync_spill(256 + 9).unwrap();
-    assert_eq!(settled(), [9]);
+    assert_eq!(durable_folders(), [9]);
     store.sync_spill(7).unwrap();
-    assert_eq!(settled(), [7, 9]);
+    assert_eq!(durable_folders(), [7, 9]);
 }
 
 #[test]

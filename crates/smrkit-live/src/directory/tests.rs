@@ -8,7 +8,7 @@ use smrfs::superblock::{Uuid, VolumeKey};
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
-use super::{DirectoryStore, Home, Site};
+use super::{DirectoryStore, Home, NewHome};
 use crate::error::LiveError;
 
 const KEY: VolumeKey = VolumeKey([4; 16]);
@@ -17,7 +17,7 @@ const IMAGE: Uuid = Uuid([2; 16]);
 
 pub(super) fn home(folder: &TempDir) -> Home {
     let path = folder.path().join("meta");
-    Site::choose(&path, false).expect("a place with attributes").furnish(OWN, IMAGE, KEY).expect("a new directory")
+    NewHome::choose(&path, false).expect("a place with attributes").format(OWN, IMAGE, KEY).expect("a new directory")
 }
 
 pub(super) fn store(folder: &TempDir, descriptors: usize) -> DirectoryStore {
@@ -434,16 +434,16 @@ fn a_wrong_or_a_used_directory_is_refused() {
     std::fs::create_dir(&meta).unwrap();
     assert!(matches!(Home::open(&meta, OWN, IMAGE, KEY), Err(LiveError::NotMetadata(_))));
     std::fs::write(meta.join("file"), "x").unwrap();
-    assert!(matches!(Site::choose(&meta, true), Err(LiveError::NotEmpty(_))));
+    assert!(matches!(NewHome::choose(&meta, true), Err(LiveError::NotEmpty(_))));
     assert!(matches!(Home::open(&meta.join("file"), OWN, IMAGE, KEY), Err(LiveError::NotADirectory(_))));
     std::fs::remove_file(meta.join("file")).unwrap();
     let home = home(&folder);
     assert!(matches!(Home::open(&meta, OWN, IMAGE, KEY), Err(LiveError::InUse(_))));
-    assert!(matches!(Site::choose(&meta, true), Err(LiveError::InUse(_))));
+    assert!(matches!(NewHome::choose(&meta, true), Err(LiveError::InUse(_))));
     drop(home);
     assert!(matches!(Home::open(&meta, OWN, Uuid([3; 16]), KEY), Err(LiveError::OtherImage { .. })));
     assert!(matches!(Home::open(&meta, IMAGE, IMAGE, KEY), Err(LiveError::OtherImage { .. })));
-    assert!(matches!(Site::choose(&meta, false), Err(LiveError::Exists(_))));
+    assert!(matches!(NewHome::choose(&meta, false), Err(LiveError::Exists(_))));
     drop(Home::open(&meta, OWN, IMAGE, KEY).unwrap());
 }
 

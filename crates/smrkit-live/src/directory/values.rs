@@ -1,10 +1,10 @@
-//! Long attributes: those that find no room next to a file's map lie in the file's stub, which holds nothing else.
+//! Long attributes: users' attributes that do not fit next to a file's map are stored in the file's stub, which holds nothing else.
 //!
-//! An attribute of ours, the list, says of each where in the stub it lies. A value is written where nothing lies, and is durable
-//! before the list names it; the list is replaced as a whole by one setxattr. What the old list named is free to be written over
-//! once the new one is durable. Of an attribute that is found next to the file and in the list the one next to the file counts.
-//! Only regular files have a stub. A file with capabilities, or whose set-id bits a write would clear, takes none: that is not
-//! put back by a crash.
+//! An attribute of ours, the list, has the place of each in the stub. A value is written to a free place, and is durable before the list
+//! names it; one setxattr replaces the whole list. Places that only the old list names may be overwritten once the new list is durable. If an
+//! attribute is both next to the file and in the list, the one next to the file counts. Only regular files have a stub. A file with
+//! capabilities, or with set-id bits that a write would clear, can't have long attributes: a crash after the write would leave it without
+//! them.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -17,20 +17,20 @@ use smrfs::map::{checksum, sealed, unsealed};
 use smrfs::meta::{SetAttr, SetTime};
 
 use super::attributes::{get, is_hidden, list, remove, set};
-use super::way::with_permissions;
-use super::{DirectoryStore, failed, failed_io, stat, way};
+use super::permissions::with_permissions;
+use super::{DirectoryStore, failed, failed_io, permissions, stat};
 
 /// The attribute that holds the list.
 pub(super) const LIST: &[u8] = b"user.smrfs.values";
 /// The version of the list.
 const VERSION: u8 = 1;
-/// The longest value that Linux knows, and the highest place that is believed.
+/// The longest value that Linux allows, and the highest place in a valid list.
 const BYTES_MAX: u32 = 64 << 10;
 const AT_MAX: u64 = 1 << 40;
 /// Capabilities of a program, which a write to its file takes away.
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// Room of an attribute besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
+/// Room of an attribute besides its name and value: the head of an entry and padding on ext4, which has the least room.
 const HEAD_BYTES: usize = 24;
 
 /// A value in the stub.
@@ -49,7 +49,7 @@ impl LongValue {
         self.at + u64::from(self.bytes)
     }
 
-    /// The value, if it is what was written.
+    /// Reads the value; `None` if it is not what was written.
     fn read(&self, stub: &File) -> FsResult<Option<Vec<u8>>> {
         let mut value = vec![0; self.bytes as usize];
         match stub.read_exact_at(&mut value, self.at) {
@@ -94,7 +94,7 @@ impl ValueList {
         Some(ValueList(values))
     }
 
-    /// The list of an open file; empty where there is none.
+    /// Loads the list of an open file; empty if there is none.
     pub fn load(fd: &OwnedFd) -> FsResult<ValueList> {
         match with_permissions(fd, || get(fd, LIST)) {
             Ok(stored) => ValueList::parse(&stored).ok_or_else(|| damaged("the list of its long attributes")),
@@ -134,12 +134,12 @@ impl ValueList {
         ValueList(self.0.iter().filter(|value| value.name != name).cloned().collect())
     }
 
-    /// The first place in the stub where `bytes` bytes lie in nobody's value.
+    /// The first place in the stub where `bytes` bytes are free.
     fn free_place(&self, bytes: u64) -> u64 {
-        let mut taken: Vec<&LongValue> = self.0.iter().collect();
-        taken.sort_unstable_by_key(|value| value.at);
+        let mut values: Vec<&LongValue> = self.0.iter().collect();
+        values.sort_unstable_by_key(|value| value.at);
         let mut at = 0;
-        for value in taken {
+        for value in values {
             if value.at >= at + bytes {
                 break;
             }
@@ -155,11 +155,11 @@ fn damaged(what: &str) -> FsError {
 
 /// Opens a file's stub.
 pub(super) fn stub(fd: &OwnedFd, flags: OFlags) -> FsResult<File> {
-    let open = || rustix::fs::open(way::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
+    let open = || rustix::fs::open(permissions::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
     with_permissions(fd, open).map(File::from).map_err(failed)
 }
 
-/// True if values may be written to the stub: it is a regular file's, and loses nothing by a write.
+/// True if values may be written to the stub: the file is a regular one, and a write takes no capabilities or set-id bits away.
 fn takes_values(fd: &OwnedFd, found: &Stat) -> bool {
     let sets_id = found.st_mode & 0o6000 != 0 && !rustix::process::geteuid().is_root();
     FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && !sets_id && get(fd, CAPABILITY).is_err()
@@ -174,8 +174,8 @@ impl DirectoryStore {
         read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
     }
 
-    /// Sets an attribute in the stub, durably as far as the list is; `list` is the one there is. The caller alone changes
-    /// attributes.
+    /// Stores an attribute in the stub; `list` is the current list. The value is durable before the list names it. The caller holds
+    /// `values_change`.
     pub(super) fn set_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8], value: &[u8]) -> FsResult {
         let found = stat::for_fd(fd)?;
         if !takes_values(fd, &found) {
@@ -190,7 +190,7 @@ impl DirectoryStore {
         let mut new = list.without(name);
         new.0.push(place.clone());
         self.leave_room(fd, &[LIST, name], LIST.len() + new.encode().len())?;
-        // What lies there may still be named by the list on the disk, if that is not this one.
+        // The list on the disk may be an older one that still names this place, so this one is made durable before the place is overwritten.
         self.sync_open(fd)?;
         let file = stub(fd, OFlags::WRONLY)?;
         let written = file.write_all_at(value, place.at).and_then(|()| file.sync_data());
@@ -209,7 +209,7 @@ impl DirectoryStore {
         }
     }
 
-    /// Takes an attribute out of the list. The caller alone changes attributes.
+    /// Removes an attribute from the list. The caller holds `values_change`.
     pub(super) fn drop_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8]) -> FsResult {
         let new = list.without(name);
         {
@@ -222,7 +222,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Gives back the room of a stub that holds nothing.
+    /// Frees the room of a stub without values.
     fn empty_stub(&self, fd: &OwnedFd) -> FsResult {
         self.sync_open(fd)?;
         let before = stat::attr(&stat::for_fd(fd)?).mtime;
@@ -231,20 +231,20 @@ impl DirectoryStore {
         stat::change_times(fd, &times, DirectoryStore::clock())
     }
 
-    /// Refuses an attribute of this many bytes, its name among them, that would take the room that is kept for the map when
-    /// those of the names `replaced` are gone.
+    /// Refuses an attribute of this many bytes, its name included, if users' attributes would then take room that is reserved for the map.
+    /// Attributes with names in `replaced` do not count, because the new one replaces them.
     pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
         let Some(most) = self.home.users_bytes() else { return Ok(()) };
-        let mut taken = bytes + HEAD_BYTES;
+        let mut used = bytes + HEAD_BYTES;
         let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
         for other in list(fd).map_err(failed)?.iter().filter(counts) {
-            taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
+            used += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
         }
-        if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+        if used > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 }
 
-/// Finds damaged long attributes of an open file; takes them away if asked to.
+/// Finds damaged long attributes of an open file, and removes them if `repair` is set.
 pub(super) fn check(fd: &OwnedFd, repair: bool) -> FsResult<Option<String>> {
     let list = match ValueList::load(fd) {
         Err(FsError::Corrupt(reason)) => {

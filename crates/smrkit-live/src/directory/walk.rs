@@ -1,5 +1,5 @@
-//! Directories listed, and walks over all of the tree, with one directory open at a time: for the index of names, for maps and
-//! attributes, and for copies.
+//! Lists directories, and walks over the whole tree with one directory open at a time: for the index of names, for maps and attributes, and for
+//! copies.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, RawDir, RawDirEntry};
 use smrfs::error::FsResult;
 
 use super::nodes::Index;
-use super::{DirectoryStore, failed, stat, way};
+use super::{DirectoryStore, failed, permissions, stat};
 
 /// An entry found on a walk.
 pub(super) struct WalkEntry {
@@ -17,7 +17,7 @@ pub(super) struct WalkEntry {
     pub(super) name: Vec<u8>,
 }
 
-/// The entries of a directory, in the order of their nodes, which is about where they lie on the disk.
+/// The entries of a directory, in the order of their node numbers, which is roughly that of their places on the disk.
 pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
     let mut found = Vec::new();
     each_entry(directory, |entry| {
@@ -34,13 +34,13 @@ pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
     Ok(found)
 }
 
-/// Place of a walk: a directory, perhaps with its counterpart elsewhere.
+/// The current directory of a walk; in a copy, together with its copy.
 pub(super) trait WalkPlace: Sized {
     /// The directory that is walked through.
     fn directory(&self) -> &OwnedFd;
-    /// The place below of that name.
+    /// Enters the directory with this name.
     fn enter(&self, name: &[u8]) -> Result<Self, rustix::io::Errno>;
-    /// The place above; nothing follows in this one.
+    /// Goes back to the directory above. The walk has finished this one.
     fn leave(self) -> FsResult<Self>;
 }
 
@@ -50,7 +50,7 @@ impl WalkPlace for OwnedFd {
     }
 
     fn enter(&self, name: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
-        way::open_directory(self, name)
+        permissions::open_directory(self, name)
     }
 
     fn leave(self) -> FsResult<OwnedFd> {
@@ -58,8 +58,8 @@ impl WalkPlace for OwnedFd {
     }
 }
 
-/// Enters every directory from `root` down, on its file system, with one open at a time however deep they lie. `enter` is
-/// given each with its number, and tells which directories in it are to follow. Gives `root` back.
+/// Enters every directory from `root` down, on its file system, with one open at a time however deep the tree is. `enter` gets the number of
+/// each directory, and returns the directories in it that are to be entered. Returns `root`.
 pub(super) fn each_directory<P: WalkPlace>(
     root: P,
     enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<WalkEntry>>,
@@ -71,7 +71,7 @@ pub(super) fn each_directory<P: WalkPlace>(
     loop {
         if let Some(next) = ahead.pop() {
             let below = match at.enter(&next.name) {
-                // Removed in the meantime.
+                // It was removed in the meantime.
                 Err(rustix::io::Errno::NOENT) => continue,
                 below => below.map_err(failed)?,
             };
@@ -91,7 +91,7 @@ pub(super) fn each_directory<P: WalkPlace>(
 }
 
 /// Gives the owner access to a directory and all below it, so that it can be removed.
-pub fn open_up(directory: OwnedFd) -> FsResult {
+pub fn grant_owner_access(directory: OwnedFd) -> FsResult {
     each_directory(directory, &mut |_, directory| {
         rustix::fs::fchmod(directory, Mode::RWXU).map_err(failed)?;
         let mut found = entries_of(directory)?;
@@ -104,9 +104,9 @@ pub fn open_up(directory: OwnedFd) -> FsResult {
 /// Bytes of entries that are asked for at a time.
 pub const LIST_BYTES: usize = 32 << 10;
 
-/// Opens a directory anew, with a reading place of its own.
+/// Opens a directory again, with a read position of its own.
 pub fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
-    way::open_directory(directory, b".").map_err(failed)
+    permissions::open_directory(directory, b".").map_err(failed)
 }
 
 /// True if an entry is `.` or `..`.
@@ -114,7 +114,7 @@ pub fn is_dots(entry: &RawDirEntry<'_>) -> bool {
     matches!(entry.file_name().to_bytes(), b"." | b"..")
 }
 
-/// Shows every entry of a directory, without `.` and `..`.
+/// Calls `show` with every entry of a directory, except `.` and `..`.
 pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -> FsResult {
     let directory = reopened(directory)?;
     let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
@@ -129,14 +129,14 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
 }
 
 impl DirectoryStore {
-    /// Makes the index of names by a walk over the tree.
+    /// Builds the index of names by a walk over the tree.
     pub(super) fn make_index(&self) -> FsResult {
         let index = self.walk(&mut |_, _| Ok(()))?;
         self.nodes.lock().index = Some(index);
         Ok(())
     }
 
-    /// Walks over the tree; shows each regular file once.
+    /// Walks over the tree, and calls `show` once with each regular file. Returns the index of names.
     pub(super) fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult<Index> {
         let mut index = Index::new();
         let root = reopened(&self.home.folder("tree")?)?;
@@ -144,7 +144,7 @@ impl DirectoryStore {
         Ok(index)
     }
 
-    /// Notes what lies in a directory, shows its files, and gives the directories in it.
+    /// Adds the entries of a directory to the index, calls `show` with its files, and returns the directories in it.
     fn enter_directory(
         &self,
         id: u64,

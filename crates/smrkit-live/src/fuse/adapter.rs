@@ -1,4 +1,4 @@
-//! One method a request: translate, ask the core through the gate, reply.
+//! Handles the kernel's requests, with a method for each: translates it, calls the core through the gate, and replies.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -27,12 +27,12 @@ use super::convert::{self, KEPT, Numbers};
 use super::gate::Gate;
 use super::listing;
 
-/// Number by which lseek(2) knows the search for data and for a hole (Linux).
+/// `whence` of lseek(2) for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// Buffer that a read fills before it is sent: one a thread, as long as the longest read so far.
+    /// Buffer of reads: one for each thread, as long as its longest read so far.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,7 +40,7 @@ thread_local! {
 pub struct Adapter {
     gate: Arc<Gate>,
     numbers: Numbers,
-    /// Tells the kernel what changed without its asking; set once there is a session.
+    /// Notifies the kernel of changes that it did not ask for; set once there is a session.
     notifier: Arc<OnceLock<Notifier>>,
 }
 
@@ -55,8 +55,8 @@ impl Adapter {
         self.notifier.clone()
     }
 
-    /// The kernel is to ask for the attributes of a node again: it does not know that a mode has changed. Its data is not
-    /// concerned, so that this never waits for a request.
+    /// Makes the kernel forget the cached attributes of a node, because it does not know that the mode has changed. Cached data stays, so this
+    /// never waits for another request.
     fn forget_attributes(&self, node: INodeNo) {
         if let Some(notifier) = self.notifier.get() {
             // A kernel that does not know the node has nothing to forget.
@@ -68,7 +68,7 @@ impl Adapter {
         self.gate.ask(what, work).map_err(|error| convert::errno(&error))
     }
 
-    /// Asks for what may make a file longer.
+    /// Does `work`, which may make a file longer, and replies once the kernel's page at the old end is cleared.
     fn grow<T: Send + 'static>(
         &self,
         what: &str,
@@ -111,7 +111,7 @@ impl fuser::Filesystem for Adapter {
         Ok(())
     }
 
-    /// The kernel asks for `.` and `..` where a handle leads it to a node that it has forgotten.
+    /// The kernel looks up `.` and `..` if a file handle leads it to a node that it has forgotten.
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let parent = self.numbers.node(parent);
         let found = self.ask("lookup", |core| match name.as_bytes() {
@@ -221,7 +221,7 @@ impl fuser::Filesystem for Adapter {
         self.entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
     }
 
-    /// Always cached, never past the kernel's cache: the two kinds of open don't see each other's writes.
+    /// Files are always opened with the kernel's cache, because opens with and without it don't see each other's writes.
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let done = self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false));
         answer!(reply, done, () => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE));
@@ -295,7 +295,7 @@ impl fuser::Filesystem for Adapter {
         answer!(reply, written, () => reply.written(data.len() as u32));
     }
 
-    /// Room is promised when a write is answered, so that closing has nothing to tell: the kernel need not ask again.
+    /// Closing a file has no error to report, because room is promised when a write is acknowledged. The kernel need not ask again.
     fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
@@ -317,7 +317,7 @@ impl fuser::Filesystem for Adapter {
         self.empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
     }
 
-    /// Nothing is kept for an open directory: the kernel need not open it.
+    /// An open directory has no state here, so the kernel need not open it.
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         reply.opened(FileHandle(0), FopenFlags::empty());
     }
@@ -446,34 +446,34 @@ impl fuser::Filesystem for Adapter {
             });
             answer!(reply, found.map_err(|error| convert::errno(&error)), at => reply.offset(at as i64));
         };
-        // What programs have changed in mapped pages is no data yet.
+        // Changes in mapped pages are data only after they are written back.
         write_back_pages(self.notifier.get().filter(|_| is_written), ino, answer);
     }
 }
 
-/// Bytes that are in memory at a time, and those of a request: the caller asks again for the rest (assumption).
+/// Bytes of a copy that are in memory at a time, and the most that one request copies; the caller asks again for the rest (assumption).
 const PIECE_BYTES: u64 = 1 << 20;
 const REQUEST_BYTES: u64 = 16 << 20;
 
-/// Bytes that a request shares at most: the answer has 32 bits.
+/// The most bytes that one request shares, because the reply has 32 bits.
 const SHARED_BYTES: u64 = 1 << 30;
 
-/// Copies up to `bytes` bytes from a place in a file to one in another, or apart in the same; tells how many. Fewer are no
-/// error: the caller asks again for the rest.
+/// Copies up to `bytes` bytes between two files, or between two places of one file that don't overlap. Returns the number of bytes, which may be
+/// smaller; the caller then asks again for the rest.
 fn copy_range(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
     let shared = core.share(from, to, bytes.min(SHARED_BYTES))?;
     if shared > 0 {
         return Ok(shared);
     }
-    // What lies before the first whole granule, so that the rest can be shared.
+    // Copies only up to the first whole granule if the rest can be shared after that.
     let head = match (from.1 % GRANULE_BYTES, to.1 % GRANULE_BYTES) {
-        (skipped, same) if skipped == same && skipped > 0 => GRANULE_BYTES - skipped,
+        (from_offset, to_offset) if from_offset == to_offset && from_offset > 0 => GRANULE_BYTES - from_offset,
         _ => REQUEST_BYTES,
     };
     copy_bytes(core, from, to, bytes.min(head))
 }
 
-/// Copies bytes, fewer at the original's end or when only some could be written. The next piece is read while one is written.
+/// Copies bytes; fewer if the original ends, or if only some could be written. The next piece is read while one is written.
 fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
     let read = |done: u64| {
         let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
@@ -494,7 +494,7 @@ fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: 
             Err(_) => break,
             Ok(()) => done = next_at,
         }
-        // What can't be read is told to the next request, which begins with it.
+        // An error of reading is reported to the next request, which begins at that piece.
         piece = next.unwrap_or_default();
     }
     Ok(done)
@@ -503,12 +503,15 @@ fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: 
 /// The largest write of one request, and the largest block.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
-/// Asks the kernel for its features when a session begins.
+/// Asks the kernel for features when a session begins.
 ///
-/// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
-/// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
-/// before each write. POSIX_ACL: the kernel obeys access lists. DONT_MASK: it leaves the mask of new nodes to
-/// us, since a default access list takes its place. EXPORT_SUPPORT: it looks up `.` of a node that it has forgotten.
+/// - FUSE_HANDLE_KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities before each write.
+/// - FUSE_POSIX_ACL: the kernel enforces access lists.
+/// - FUSE_DONT_MASK: the kernel leaves the umask to us, because a default access list takes its place.
+/// - FUSE_EXPORT_SUPPORT: the kernel looks up `.` of a node that it has forgotten.
+///
+/// Not FUSE_ATOMIC_O_TRUNC, because a running program would be truncated before ETXTBSY is found; and no write-back cache, because it gained
+/// nothing.
 pub fn negotiate(config: &mut KernelConfig) {
     let wanted = [
         InitFlags::FUSE_DO_READDIRPLUS,
@@ -523,13 +526,14 @@ pub fn negotiate(config: &mut KernelConfig) {
         InitFlags::FUSE_EXPORT_SUPPORT,
     ];
     for flag in wanted {
-        // An older kernel goes without.
+        // An older kernel lacks some.
         let _ = config.add_capabilities(flag);
     }
     let _ = config.set_max_write(WRITE_BYTES_MAX);
 }
 
-/// Does what may make a file longer; tells the bytes between the old and the new end that may lie in a mapped page.
+/// Does `work`, which may make a file longer. Returns the bytes from the old end to the new one, up to the end of the old end's page, if the file may
+/// be mapped.
 fn growing<T>(core: &FileSystem, id: NodeId, work: impl FnOnce() -> FsResult<T>) -> FsResult<(T, Range<u64>)> {
     let may_be_mapped = core.is_open_for_writing(id)?;
     let end = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
@@ -539,7 +543,7 @@ fn growing<T>(core: &FileSystem, id: NodeId, work: impl FnOnce() -> FsResult<T>)
     Ok((done, before..end()?.min(page_end)))
 }
 
-/// Puts zeros into the kernel's page of a file, where there are bytes of it in `range`, and answers then.
+/// Clears the bytes of `range` in the kernel's page, and then calls `answer`.
 fn clear_pages(notifier: Option<&Notifier>, ino: INodeNo, range: Range<u64>, answer: impl FnOnce() + Send + 'static) {
     let Some(notifier) = notifier.filter(|_| !range.is_empty()) else { return answer() };
     let zeros = vec![0; (range.end - range.start) as usize];
@@ -547,14 +551,14 @@ fn clear_pages(notifier: Option<&Notifier>, ino: INodeNo, range: Range<u64>, ans
     change(notifier, move |notifier| drop(notifier.store(ino, range.start, &zeros)), answer);
 }
 
-/// Has the kernel write what programs have changed in mapped pages of a file, and answers then.
+/// Has the kernel write back mapped pages of a file that programs have changed, and then calls `answer`.
 fn write_back_pages(notifier: Option<&Notifier>, ino: INodeNo, answer: impl FnOnce() + Send + 'static) {
     let Some(notifier) = notifier else { return answer() };
     change(notifier, move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
 }
 
-/// The kernel may have pages read or written first, by requests that the session's threads answer: this must be none of them. A
-/// reply that is dropped is an EIO.
+/// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the session's
+/// threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
 fn change(
     notifier: &Notifier,
     change: impl FnOnce(&Notifier) + Send + 'static,
@@ -567,29 +571,29 @@ fn change(
     }));
 }
 
-/// Makes a node. The mask counts only where the directory has no default access list, which takes its place.
+/// Creates a node. The umask applies only if the directory has no default access list.
 fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u32) -> FsResult<Attr> {
     let masked = new.mode & !umask;
-    // The list is asked for only where the mask would take something away.
+    // The list is read only if the mask would take something away.
     let takes_mask = masked != new.mode && core.attribute(parent, DEFAULT_ACCESS_LIST).is_err();
     let mode = if takes_mask { masked } else { new.mode };
     core.make(parent, name.as_bytes(), &NewNode { mode, ..*new })
 }
 
-/// True if the user who asks is of that group, or is root. The kernel sends one group: the others stand in /proc, as libfuse
-/// reads them.
+/// True if the user of a request is in the group, or is root. The kernel sends only one group of the user; the others are in /proc, where libfuse
+/// reads them too.
 fn is_in_group(req: &Request, gid: u32) -> bool {
     req.uid() == 0 || req.gid() == gid || further_groups(req.pid()).contains(&gid)
 }
 
-/// The further groups of a process; none if it is gone, or of another namespace.
+/// The supplementary groups of a process; empty if it is gone, or in another namespace.
 fn further_groups(process: u32) -> Vec<u32> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
     groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 
-/// Clears the set-group-id bit, where a user who is not of the group sets an access list.
+/// Clears the set-group-id bit when a user who is not in the group sets an access list.
 fn clear_set_group(core: &FileSystem, req: &Request, id: NodeId) -> FsResult {
     let Attr { mode, gid, .. } = core.attributes(id)?;
     if mode & 0o2000 == 0 || is_in_group(req, gid) {
@@ -598,12 +602,12 @@ fn clear_set_group(core: &FileSystem, req: &Request, id: NodeId) -> FsResult {
     core.set_attributes(id, &SetAttr { mode: Some(mode & !0o2000), ..SetAttr::default() }).map(drop)
 }
 
-/// The mode that a change by this user leaves; none if it stays.
+/// The mode after a change by this user; `None` if it stays.
 fn cleared(req: &Request, attr: &Attr) -> Option<u32> {
     convert::without_set_id(attr, || is_in_group(req, attr.gid))
 }
 
-/// Clears set-id bits, as a change of contents by an ordinary user does; true if there were any.
+/// Clears set-id bits, as a change of contents by an ordinary user does. Returns true if there were any.
 fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> {
     let mode = cleared(req, &core.attributes(id)?);
     if mode.is_some() {
@@ -612,13 +616,12 @@ fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> 
     Ok(mode.is_some())
 }
 
-/// Change `set` with all that it entails: a new owner always costs a file its set-id bits, a new size only if an ordinary user
-/// sets it.
+/// Adds to `set` the loss of set-id bits that it entails: a new owner always clears them, a new size only if an ordinary user sets it.
 fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAttr) -> FsResult<SetAttr> {
-    // From chown(2) with -1 for both, by anyone, or from a write, which clears the bits itself.
+    // An empty change comes from chown(2) with -1 for both owners, or from a write, which clears the bits itself.
     let is_empty = SetAttr { ctime: None, ..set } == SetAttr::default();
-    let owner = set.uid.is_some() || set.gid.is_some() || is_empty;
-    if set.mode.is_some() || !owner && (set.size.is_none() || req.uid() == 0) {
+    let changes_owner = set.uid.is_some() || set.gid.is_some() || is_empty;
+    if set.mode.is_some() || !changes_owner && (set.size.is_none() || req.uid() == 0) {
         return Ok(set);
     }
     let attr = core.attributes(id)?;

@@ -1,6 +1,6 @@
-//! Between the kernel's numbers and the core's types: nodes, attributes, times, errors, flags.
+//! Converts between the kernel's numbers and the core's types: nodes, attributes, times, errors, flags.
 //!
-//! Nothing here asks the file system anything.
+//! Nothing here calls the file system.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,13 +14,13 @@ use smrfs::fs::Allocate;
 use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
-/// Time for which the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
+/// Time for which the kernel may cache names and attributes: as good as for ever, because only its own requests change them.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// The bits of a mode that tell the kind.
+/// The bits of a mode that hold the kind.
 const KIND_BITS: u32 = 0o170000;
 
-/// The kernel calls the root 1, the store calls it what it likes: the two numbers change places.
+/// Converts node numbers. The kernel's root is 1, the store's has any number, so the two numbers are swapped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     root: u64,
@@ -67,23 +67,23 @@ impl Numbers {
         }
     }
 
-    /// Answers with the attributes of a node that has been asked for, or changed.
+    /// Replies with the attributes of a node.
     pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
         answer!(reply, found, attr => reply.attr(&KEPT, &self.attributes(&attr)));
     }
 
-    /// Attributes that the kernel takes for "there is no such name", to be remembered.
+    /// Attributes that mean "there is no such name", which the kernel then caches.
     pub(super) fn nothing(self) -> FileAttr {
         FileAttr { ino: INodeNo(0), ..self.attributes(&Attr::default()) }
     }
 }
 
-/// Answers that it is done, or why not.
+/// Replies without data, or with an error.
 pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Errno>) {
     answer!(reply, done, () => reply.ok());
 }
 
-/// Answers with bytes, or with their number where the caller only asks for that.
+/// Replies with bytes, or with their number if `room` is 0.
 pub(super) fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
     match answer {
         Ok(value) if room == 0 => reply.size(value.len() as u32),
@@ -93,7 +93,7 @@ pub(super) fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32
     }
 }
 
-/// Generation, which tells a node from earlier ones of its number, for the kernel's handles.
+/// The generation, which distinguishes a node from earlier ones with its number, for the kernel's file handles.
 pub(super) fn generation(attr: &Attr) -> Generation {
     Generation(attr.generation.into())
 }
@@ -114,7 +114,7 @@ pub(super) fn file_type(kind: Kind) -> FileType {
     }
 }
 
-/// Kind of node that mknod(2) is to make; none for what it can't.
+/// The kind of node that mknod(2) is to make; `None` if it can't make such nodes.
 pub(super) fn kind_of_mode(mode: u32) -> Option<Kind> {
     match mode & KIND_BITS {
         0 | 0o100000 => Some(Kind::File),
@@ -143,8 +143,8 @@ pub(super) fn time_to_set(time: TimeOrNow) -> SetTime {
     }
 }
 
-/// A time that the kernel sent. Before 1970, `fuser` takes the nanoseconds from the seconds instead of adding them: the
-/// distance to 1970 is then the pair of numbers that the kernel sent.
+/// Converts a time that the kernel sent. For times before 1970, `fuser` subtracts the nanoseconds instead of adding them, so the distance to 1970
+/// has the two numbers that the kernel sent.
 pub(super) fn sent_time(sent: SystemTime) -> Time {
     match sent.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Time { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
@@ -155,7 +155,7 @@ pub(super) fn sent_time(sent: SystemTime) -> Time {
     }
 }
 
-/// Treatment by rename(2) of a name that exists; none for flags that are not supported.
+/// How rename(2) treats a name that exists; `None` for flags that are not supported.
 pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     if flags.is_empty() {
         Some(RenameMode::Replace)
@@ -168,7 +168,7 @@ pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     }
 }
 
-/// Mode of fallocate(2); none for modes that are not supported.
+/// The mode of fallocate(2); `None` for modes that are not supported.
 pub(super) fn allocation(mode: i32) -> Option<Allocate> {
     let mode = FallocateFlags::from_bits_retain(mode as u32);
     let keep = mode.contains(FallocateFlags::KEEP_SIZE);
@@ -181,8 +181,8 @@ pub(super) fn allocation(mode: i32) -> Option<Allocate> {
     }
 }
 
-/// A mode without its set-id bits, as a write or a change of owner leaves it: a user who is in the file's group keeps
-/// set-group-id on what the group can't run. None if nothing changes.
+/// The mode after a write or a change of owner has cleared set-id bits; `None` if nothing changes. Set-group-id stays if the user is in the file's
+/// group and the group can't execute the file.
 pub(super) fn without_set_id(attr: &Attr, in_group: impl FnOnce() -> bool) -> Option<u32> {
     if attr.kind != Kind::File || attr.mode & 0o6000 == 0 {
         return None;
@@ -193,12 +193,12 @@ pub(super) fn without_set_id(attr: &Attr, in_group: impl FnOnce() -> bool) -> Op
     (cleared != attr.mode).then_some(cleared)
 }
 
-/// True if each write is to be durable before it is answered.
+/// True if each write must be durable before it is acknowledged.
 pub fn synchronous(flags: OpenFlags) -> bool {
     OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
 }
 
-/// Handle of an open file: 1 where each write is to be durable, for requests that don't tell the flags.
+/// The handle of an open file: 1 if each write must be durable, for requests that don't have the flags.
 pub fn handle(flags: OpenFlags) -> FileHandle {
     FileHandle(synchronous(flags).into())
 }

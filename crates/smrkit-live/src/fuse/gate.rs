@@ -1,4 +1,4 @@
-//! Gate that every request passes: it counts them, turns a panic into EIO, and lets none in once the file system is shut.
+//! The gate that every request passes: it counts requests, turns a panic into EIO, and refuses requests once the file system is shut.
 //!
 //! Nothing else in this crate catches panics.
 
@@ -11,25 +11,25 @@ use smrfs::fs::FileSystem;
 
 use crate::log::log;
 
-/// The way to the core.
+/// Guards the core.
 pub struct Gate {
     core: RwLock<Option<FileSystem>>,
     requests: AtomicU64,
 }
 
 impl Gate {
-    /// The way to `core`.
+    /// Guards `core`.
     pub fn new(core: FileSystem) -> Gate {
         Gate { core: RwLock::new(Some(core)), requests: AtomicU64::new(0) }
     }
 
-    /// Lets a request of the kernel through, and counts it.
+    /// Calls the core for a request of the kernel, and counts it.
     pub fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> FsResult<T> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.quietly(what, work)
     }
 
-    /// Lets work of our own through: it does not count as a request.
+    /// Calls the core for work of our own, which does not count as a request.
     pub fn quietly<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> FsResult<T> {
         let core = self.core.read();
         let core = core.as_ref().ok_or(FsError::Errno(Errno::ENODEV))?;
@@ -43,8 +43,8 @@ impl Gate {
         answer
     }
 
-    /// Makes everything durable and keeps it ([`FileSystem::keep`]) while nobody is let in. `copied` looks at how that went; programs
-    /// go on then, but nothing that they change reaches the store before `copied` returns.
+    /// Makes everything durable and keeps it ([`FileSystem::keep`]) while no request is let in, and passes the result to `copied`. Requests then
+    /// continue, but no change reaches the store before `copied` returns.
     pub fn keep(&self, copied: impl FnOnce(FsResult)) {
         let core = self.core.write();
         let kept = match &*core {
@@ -70,7 +70,7 @@ impl Gate {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Waits for the requests under way, makes everything durable and lets no more in; `ended` says how that went.
+    /// Waits for requests in flight, makes everything durable, and lets no more requests in. `ended` gets the result.
     pub fn shut<E>(&self, ended: impl FnOnce(&FileSystem, FsResult) -> Result<(), E>) -> Result<(), E> {
         let core = {
             let mut core = self.core.write();

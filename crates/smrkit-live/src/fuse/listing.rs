@@ -1,6 +1,6 @@
-//! Reading directories: `.` and `..`, then what the core lists, until the kernel's page is full.
+//! Reads directories: `.` and `..`, then the core's entries, until the kernel's page is full.
 //!
-//! The core's places are shifted by two, for the two entries that it does not list.
+//! The core's positions are shifted by two, for the two entries that it does not list.
 
 use fuser::{FileType, Generation, ReplyDirectory, ReplyDirectoryPlus};
 use smrfs::error::{Errno, FsError, FsResult};
@@ -10,10 +10,10 @@ use smrfs::units::NodeId;
 
 use super::convert::{self, KEPT, Numbers};
 
-/// Places of `.` and `..`, as the kernel gets them.
+/// `.` and `..`, and the positions after them.
 const DOTS: [(&[u8], u64); 2] = [(b".", 1), (b"..", 2)];
 
-/// Names only. `..` shows the directory's own number: the kernel knows the parent and never asks for it.
+/// Lists names only. `..` has the directory's own number, which does no harm because the kernel knows the parent.
 pub(super) fn names(
     core: &FileSystem,
     numbers: Numbers,
@@ -32,8 +32,8 @@ pub(super) fn names(
     })
 }
 
-/// Names with attributes: each entry that the kernel gets is a lookup that it will give back. It does not look at the
-/// attributes of `.` and `..`.
+/// Lists names with attributes. Each entry that the kernel gets counts as a lookup, which it gives back later. The kernel ignores the attributes
+/// of `.` and `..`.
 pub(super) fn names_and_attributes(
     core: &FileSystem,
     numbers: Numbers,
@@ -66,8 +66,8 @@ pub(super) fn names_and_attributes(
     })
 }
 
-/// Gives the entries from the kernel's place `from` on to `add`, until it says that there is no more room. An error behind
-/// an entry is left to the next request: what the kernel did not get it would not give back.
+/// Passes the entries from the kernel's position `from` on to `add`, until that returns true because the page is full. An error after an entry is
+/// left to the next request, because the lookups of the entries so far would be lost with this one.
 fn each(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
     let mut place = core_place(from);
     let mut added = false;
@@ -89,7 +89,7 @@ fn each(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) ->
     }
 }
 
-/// The end of a directory, as ext4 numbers it, and the largest place that lseek(2) takes: it is not shifted.
+/// The end of a directory on ext4, and the largest position that lseek(2) takes. It is not shifted.
 const END: u64 = i64::MAX as u64;
 
 fn kernel_place(place: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! The FUSE side of a mount: the kernel's requests become calls of the file system's core, and its answers replies.
 //!
-//! No file system is in here: the core decides, this translates. Left out, so that the kernel answers by itself: locks
-//! (local), ioctl, poll, access (`default_permissions`).
+//! This module only translates; the core decides. Requests for locks (which are then local), ioctl, poll and access (`default_permissions`) are
+//! not handled, so that the kernel answers them itself.
 
 /// Replies with a result: by a call that takes what it holds, or with its error.
 #[macro_export]

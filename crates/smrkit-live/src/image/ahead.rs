@@ -1,37 +1,37 @@
-//! Small writes in order, each of them flushed: the holes of the image behind them are filled with zeros before they come.
+//! Allocates ahead of small sequential writes that are each flushed, such as a log's: fills the holes of the image behind them with zeros.
 //!
-//! To write where a file has a hole, the host's file system must note the new block, and a flush has to make that durable as
-//! well: it takes two or three times as long as one that merely writes. What is filled at once is noted at once.
+//! A write to a hole makes the host's file system allocate a block, and the next flush has to make the allocation durable too, which takes two
+//! or three times as long as a flush of data alone. Filling many blocks at once needs one allocation.
 
 use std::ops::Range;
 
-/// Larger writes are worth a note of their own (assumption).
+/// The longest write that counts as small; for longer ones an allocation of their own matters less (assumption).
 const SMALL_BYTES: u64 = 64 << 10;
-/// The most that is filled at a time: little compared with what a host can write while it notes a block (assumption).
+/// The most that is filled at a time: little compared with what a host can write in the time of an allocation (assumption).
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The small writes that follow each other, in bytes of the file.
+/// A run of small flushed writes, each of which begins where the one before ended. Positions are bytes of the file.
 #[derive(Debug, Default)]
-pub struct Ahead {
-    /// End of the last one.
+pub struct AppendRun {
+    /// End of the last write.
     end: u64,
-    /// Bytes that were written in order up to there.
+    /// Length of the run.
     in_order: u64,
-    /// Up to where the file has been filled, or need not be.
+    /// The file has been filled up to here.
     filled: u64,
-    /// True if all has been flushed since.
+    /// True if the last write was flushed.
     is_flushed: bool,
 }
 
-impl Ahead {
-    /// Notes a write of `bytes` at `at`; tells what is to be filled now: as much as was written in order, so that whoever
-    /// stops has cost little.
-    pub fn wrote(&mut self, at: u64, bytes: u64) -> Option<Range<u64>> {
+impl AppendRun {
+    /// Notes a write of `bytes` at `at`. Returns the range to be filled now. It is as long as the run so far, so that a run that ends soon has cost
+    /// little.
+    pub fn note_write(&mut self, at: u64, bytes: u64) -> Option<Range<u64>> {
         let end = at + bytes;
         let follows = self.is_flushed && at == self.end && bytes <= SMALL_BYTES;
         self.is_flushed = false;
         if !follows {
-            *self = Ahead { end, in_order: bytes, filled: end, is_flushed: false };
+            *self = AppendRun { end, in_order: bytes, filled: end, is_flushed: false };
             return None;
         }
         self.end = end;
@@ -44,7 +44,7 @@ impl Ahead {
     }
 
     /// Notes a flush.
-    pub fn flushed(&mut self) {
+    pub fn note_flush(&mut self) {
         self.is_flushed = true;
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     /// Bytes that are filled for `writes` of 4 KiB in order.
-    fn filled(ahead: &mut Ahead, from: u64, writes: u64) -> Vec<Range<u64>> {
+    fn filled(ahead: &mut AppendRun, from: u64, writes: u64) -> Vec<Range<u64>> {
         let write = |i| {
             let fill = ahead.wrote(from + i * 4096, 4096);
             ahead.flushed();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn as_much_is_filled_as_was_written_in_order() {
-        let mut ahead = Ahead::default();
+        let mut ahead = AppendRun::default();
         let fills = filled(&mut ahead, 1 << 20, 4096);
         assert!(fills.len() < 30, "{}", fills.len());
         for fill in &fills {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn nothing_is_filled_for_other_writes() {
-        let mut ahead = Ahead::default();
+        let mut ahead = AppendRun::default();
         assert!((0..100).all(|i| ahead.wrote(i * 4096, 4096).is_none()), "they are not flushed");
         ahead.flushed();
         let scattered = |i: u64| {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_write_follows_if_it_is_small_flushed_and_next() {
         let after = |flushed: bool, at: u64, bytes: u64| {
-            let mut ahead = Ahead::default();
+            let mut ahead = AppendRun::default();
             assert_eq!(ahead.wrote(1000, 4096), None);
             if flushed {
                 ahead.flushed();
@@ -112,7 +112,7 @@ mod tests {
         );
         assert_eq!(after(false, 5096, 4096), None);
         // What is filled is not filled again, up to its last byte.
-        let mut ahead = Ahead::default();
+        let mut ahead = AppendRun::default();
         let mut wrote = |at, bytes| {
             let fill = ahead.wrote(at, bytes);
             ahead.flushed();

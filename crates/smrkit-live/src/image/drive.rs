@@ -1,4 +1,4 @@
-//! Making and opening images as host-managed disks.
+//! Creates and opens images as host-managed disks.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -18,26 +18,26 @@ use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
 use crate::contents::is_zero;
 use crate::error::LiveError;
 
-/// The permissions of an image file: all files' data is in it, and the key of their maps.
+/// The permissions of an image file. Only its owner may read it, because the data of all users' files is in it, and the key of their maps.
 const PRIVATE: u32 = 0o600;
 
-/// Remedy where the bytes of a zoned device are found elsewhere.
+/// Remedy for a copy of a zoned device.
 const COPY: &str =
     "a copy of a zoned device, which has no zones itself: use that device, or copy its files to a new volume";
 
-/// An image about to be made: its file is locked, and nothing in it has been changed yet.
+/// An image that is about to be created: its file is locked, and nothing in it has been changed yet.
 pub struct Blank {
     path: PathBuf,
     file: File,
     shape: Shape,
     bytes: u64,
-    /// True if the file was made for this, and is to go if nothing comes of it.
+    /// True if the file was created for this, and must be removed if `mkfs` fails.
     is_new: bool,
 }
 
 impl Blank {
-    /// Tries whether `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or
-    /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
+    /// Checks that `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or anything with `force`. The
+    /// image is `bytes` long; a rest that is shorter than a granule is not used.
     pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
         let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
         let target = ImageTarget::for_path(path)?;
@@ -67,7 +67,7 @@ impl Blank {
         Ok(Blank { path: path.into(), file, shape: *shape, bytes, is_new })
     }
 
-    /// Makes it the blank disk.
+    /// Writes the blank disk.
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
         self.write().map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => LiveError::impossible(format!(
@@ -82,9 +82,9 @@ impl Blank {
     fn write(&self) -> io::Result<()> {
         let is_file = self.file.metadata()?.is_file();
         if is_file {
-            // Whatever the mask left, and whoever could read an older image: it is its owner's alone.
+            // Whatever the umask is, and whoever could read an older image.
             self.file.set_permissions(Permissions::from_mode(PRIVATE))?;
-            // An old image's bytes go, and the new one's are made when they are written.
+            // Frees an old image's bytes; the new one's are allocated when they are written.
             self.file.set_len(0)?;
             self.file.set_len(self.bytes)?;
         }
@@ -95,13 +95,13 @@ impl Blank {
         if is_file { sync_parent(&self.path) } else { Ok(()) }
     }
 
-    /// File that was made for it, and must go if nothing comes of it.
-    pub fn made(&self) -> Option<PathBuf> {
+    /// The file, if it was created for this and must be removed if `mkfs` fails.
+    pub fn created(&self) -> Option<PathBuf> {
         self.is_new.then(|| self.path.clone())
     }
 }
 
-/// True if the first bytes are zeros, where every file system and table of partitions has something.
+/// True if the first bytes are zeros. All file systems and partition tables have something there.
 fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = vec![0; 1 << 20];
     let mut filled = 0;
@@ -125,7 +125,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent(path))?.sync_all()
 }
 
-/// Opens an image as the disk that it is; `writable` or only to be looked at.
+/// Opens an image as a disk, read-only unless `writable`.
 pub fn open(path: &Path, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
     let file = open_alone(path, writable)?;
     let failed = |error| LiveError::io(path, error);

@@ -1,4 +1,4 @@
-//! The head of an image: what the emulated disk itself remembers, in 4 KiB and a list of cursors.
+//! The head of an image: the emulated disk's own persistent state, in 4 KiB and a list of the bands' cursors.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ const MAGIC: &[u8; 8] = b"SMRdisk\0";
 const VERSION: u32 = 1;
 /// Bytes of the fixed part; the cursors follow.
 const FIXED_BYTES: usize = 4096;
-/// Heads are whole multiples of this, so that granules keep the alignment of the device below.
+/// Heads are multiples of this, so that granules keep the alignment of the device below.
 const ALIGN_BYTES: u64 = 1 << 16;
 
 /// Bytes of an image before the disk's first granule.
@@ -20,12 +20,12 @@ pub fn head_bytes(shape: &Shape) -> u64 {
     (FIXED_BYTES as u64 + 8 * shape.bands.count).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Bytes of a whole image; none if they can't be counted.
+/// Bytes of a whole image; `None` if the number overflows.
 pub fn bytes_for(shape: &Shape) -> Option<u64> {
     shape.granules.checked_mul(shape.granule_bytes)?.checked_add(head_bytes(shape))
 }
 
-/// Why a head can't be used.
+/// The reason why a head can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoHead {
     /// The file is something else.
@@ -36,7 +36,7 @@ pub enum NoHead {
     Damaged,
 }
 
-/// The fixed part of the head of a disk of that shape.
+/// Encodes the fixed part of the head of a disk with this shape.
 pub fn encode(shape: &Shape) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED_BYTES);
     out.extend_from_slice(MAGIC);
@@ -47,7 +47,7 @@ pub fn encode(shape: &Shape) -> Vec<u8> {
     sealed(out)
 }
 
-/// The shape of the disk whose head these bytes begin with.
+/// Decodes the shape of a disk from the fixed part of its head.
 pub fn decode(bytes: &[u8]) -> Result<Shape, NoHead> {
     if !bytes.starts_with(MAGIC) {
         return Err(NoHead::Foreign);
@@ -84,7 +84,7 @@ pub fn read(file: &File) -> io::Result<Result<Shape, NoHead>> {
     }
 }
 
-/// Reads the cursors of all bands. One that is outside its band is taken for the band's end: nothing is written there then.
+/// Reads the cursors of all bands. A cursor outside its band counts as the band's end, so that nothing is written there.
 pub fn read_cursors(file: &File, shape: &Shape) -> io::Result<Vec<Granule>> {
     let mut bytes = vec![0; 8 * shape.bands.count as usize];
     file.read_exact_at(&mut bytes, FIXED_BYTES as u64)?;
@@ -92,7 +92,7 @@ pub fn read_cursors(file: &File, shape: &Shape) -> io::Result<Vec<Granule>> {
     Ok((0..).zip(filled).map(|(band, filled)| shape.bands.span(band).at + filled.min(shape.bands.granules)).collect())
 }
 
-/// Writes the cursor of one band: 8 bytes within a sector, which are written whole or not at all.
+/// Writes the cursor of one band. Its 8 bytes are within a sector, so a crash can't tear them.
 pub fn write_cursor(file: &File, band: u64, filled: u64) -> io::Result<()> {
     file.write_all_at(&filled.to_le_bytes(), FIXED_BYTES as u64 + 8 * band)
 }

@@ -1,7 +1,7 @@
-//! A host-managed disk in an image file or on a block device: its bytes, and before them what the disk itself remembers.
+//! A host-managed disk in an image file or on a block device: a head with the disk's own persistent state, then the disk's bytes.
 //!
-//! The head of an image holds the disk's shape and, on strict-append, each band's cursor: as the electronics of a real disk
-//! would. The file system's own superblock lies behind it, on the disk.
+//! The head holds what the electronics of a real disk would keep: the disk's shape and, on strict-append, each band's cursor. The file system's
+//! superblock is on the disk, after the head.
 
 mod ahead;
 mod drive;
@@ -28,7 +28,7 @@ use smrfs::units::{Granule, HostJournal, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use ahead::Ahead;
+use ahead::AppendRun;
 pub use drive::{Blank, open};
 pub use head::{bytes_for, head_bytes};
 
@@ -37,9 +37,9 @@ use crate::exclusive;
 use crate::journal;
 use crate::reserve::{Full, Reserve, Use};
 
-/// Holes are made of so much at least, unless the host is short of room (assumption).
+/// The shortest hole that is punched, unless the host is short of room (assumption).
 const HOLE_BYTES: u64 = 1 << 20;
-/// The most that one call says will be read soon: of more, Linux takes a part alone, as its read-ahead is set.
+/// The longest range of one call of fadvise. Of a longer range Linux reads only a part ahead.
 const EXPECTED_BYTES: u64 = 128 << 10;
 
 /// An image file or a block device, locked against a second user.
@@ -47,7 +47,7 @@ pub struct Image {
     /// The path that it was opened by.
     pub path: PathBuf,
     file: File,
-    /// No block device.
+    /// False for a block device.
     is_file: bool,
     shape: Shape,
     /// Place of the disk's first granule in the file.
@@ -55,17 +55,18 @@ pub struct Image {
     opened: Instant,
     /// Cursors that have moved since the last flush, or since one started, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
-    /// Granules that nobody will read again and that are no holes yet; held while they are made, so that nothing is written there
-    /// meanwhile. A hole takes the host a moment, so they are made of a block or more, and of less only where the host is short
-    /// of room.
-    dead: Mutex<Ranges>,
-    /// The small writes of late.
-    ahead: Mutex<Ahead>,
-    /// The journal of the file system that the image lies on, if its commits flush the image's data.
+    /// Granules that will not be read again and are not yet punched out of the file. Punching takes the host a moment, so it waits until
+    /// [`HOLE_BYTES`] are together, or until the host is short of room. The lock is held while a hole is punched, so that nothing is written
+    /// there meanwhile.
+    holes_due: Mutex<Ranges>,
+    /// The last small writes, for allocating ahead of them.
+    append_run: Mutex<AppendRun>,
+    /// The journal of the host's file system, if its commits flush the image's data.
     journal: Option<HostJournal>,
-    /// The error with which the start of a flush failed: the kernel may tell it once only, and what it could not write is lost.
+    /// The error of the start of a flush, for the flush itself to report: the kernel may report an error only once, and data that it could not write
+    /// is lost.
     failed_start: Mutex<Option<io::Error>>,
-    /// Room on the host for what was accepted.
+    /// Room on the host that is reserved for accepted data.
     reserve: Reserve,
     /// True if the host was short of room when it was last asked.
     is_short: AtomicBool,
@@ -106,7 +107,7 @@ impl ImageTarget {
     }
 }
 
-/// True if a file there would lie among the nodes of devices, in memory: nobody means to make an image there.
+/// True if the path is in /dev. A missing device must not be created as an image in memory.
 fn is_among_devices(path: &Path) -> bool {
     let devices = Path::new("/dev");
     let node = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
@@ -114,7 +115,7 @@ fn is_among_devices(path: &Path) -> bool {
     folder.starts_with(devices) && node(&folder) == node(devices)
 }
 
-/// Opens a file or a device for itself alone.
+/// Opens a file or a device, and locks it against a second user.
 pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
     let is_device = matches!(ImageTarget::for_path(path)?, ImageTarget::Device(_));
     let mut options = File::options();
@@ -141,8 +142,8 @@ impl Image {
     fn new(path: &Path, file: File, shape: &Shape) -> Image {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Image {
-            dead: Mutex::default(),
-            ahead: Mutex::default(),
+            holes_due: Mutex::default(),
+            append_run: Mutex::default(),
             reserve: Reserve::new(if is_file { File::open(parent(path)).ok().map(OwnedFd::from) } else { None }),
             is_short: AtomicBool::new(false),
             journal: if is_file { journal::of(&file) } else { None },
@@ -165,11 +166,11 @@ impl Image {
         write_zeros(range, |at, zeros| self.file.write_all_at(zeros, at))
     }
 
-    /// Makes holes of what is dead of `range`.
-    fn punch(&self, dead: &mut Ranges, range: Range<u64>) {
+    /// Punches the due holes in `range`.
+    fn punch(&self, holes_due: &mut Ranges, range: Range<u64>) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        for (run, ()) in dead.uncover(range) {
-            // A host that can't leaves the file as large as it is.
+        for (run, ()) in holes_due.uncover(range) {
+            // Errors are ignored: on a host that can't punch holes the file stays as large as it is.
             let _ = rustix::fs::fallocate(
                 &self.file,
                 flags,
@@ -179,20 +180,21 @@ impl Image {
         }
     }
 
-    /// Fills what of `wanted` is a hole up to the next data, which is left alone. Whoever writes to the disk waits meanwhile.
+    /// Fills the hole at the start of `wanted` with zeros, up to the next data. The device's writers wait meanwhile.
     fn fill(&self, wanted: Range<u64>) {
         let is_hole = rustix::fs::seek(&self.file, SeekFrom::Hole(wanted.start)) == Ok(wanted.start);
         if !is_hole || self.is_short.load(Relaxed) {
             return;
         }
-        // Without an answer there is no data behind.
+        // An error means that no data follows.
         let data = rustix::fs::seek(&self.file, SeekFrom::Data(wanted.start)).unwrap_or(u64::MAX);
         let end = wanted.end.min(data).min(self.byte(Granule(self.shape.granules)));
         let first = (wanted.start - self.first_byte) / self.shape.granule_bytes;
         let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
-        // What does not succeed is left to the writes to come.
+        // If it fails, the writes to come allocate their blocks themselves.
         let _ = self.write_zeros(wanted.start..wanted.start + granules * self.shape.granule_bytes);
-        self.dead.lock().cover(first..first + granules, ());
+        // If nothing is written there, the zeros are punched out again.
+        self.holes_due.lock().cover(first..first + granules, ());
     }
 
     /// Bytes that the image takes up on the host.
@@ -200,14 +202,14 @@ impl Image {
         Ok(self.file.metadata()?.blocks() * 512)
     }
 
-    /// The bytes of the disk that take up no room on the host yet.
+    /// Bytes of the disk that take up no room on the host yet.
     fn hole_bytes(&self) -> io::Result<u64> {
         Ok(self.byte(Granule(self.shape.granules)).saturating_sub(self.taken_bytes()?))
     }
 
     fn keep(&self, bytes: u64) -> io::Result<()> {
         match self.reserve.keep(bytes) {
-            // More than the holes is never needed.
+            // No more than the holes' room is ever needed.
             Err(error) if error.is_full() => self.reserve.keep(bytes.min(self.hole_bytes()?)),
             done => done,
         }
@@ -215,7 +217,7 @@ impl Image {
 
     /// Writes the cursors that have moved.
     fn write_cursors(&self) -> io::Result<()> {
-        // Held until they are: a flush by another thread must not find that none has moved.
+        // The lock is held until they are written, because a flush by another thread must not find an empty list before.
         let mut moved = self.moved.lock();
         moved.iter().try_for_each(|(&band, &filled)| head::write_cursor(&self.file, band, filled))?;
         moved.clear();
@@ -228,10 +230,10 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Says that these bytes of a file or a device will be read soon.
+/// Tells the kernel that these bytes of a file or a device will be read soon.
 pub(crate) fn expect(file: &File, bytes: Range<u64>) {
     for at in bytes.clone().step_by(EXPECTED_BYTES as usize) {
-        // Only a hint: where it is refused, reading takes longer.
+        // Errors are ignored, because this is only a hint.
         let length = NonZeroU64::new(EXPECTED_BYTES.min(bytes.end - at));
         let _ = rustix::fs::fadvise(file, at, length, Advice::WillNeed);
     }
@@ -250,7 +252,7 @@ impl Platters for Image {
     }
 
     fn start_flush(&self) {
-        // Held meanwhile: a flush by another thread waits for an error that only this call is told.
+        // The lock is held meanwhile, so that a flush by another thread waits for an error that the kernel reports only to this call.
         let mut failed = self.failed_start.lock();
         if let Err(error) = self.write_cursors().and_then(|()| journal::start_write_back(&self.file)) {
             *failed = Some(error);
@@ -258,16 +260,18 @@ impl Platters for Image {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.dead.lock().uncover(at.0..at.0 + data.bytes() / self.shape.granule_bytes);
-        let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
-        let written = self.reserve.with(data.bytes(), whose, || match data {
+        // These granules must not be punched out any more. Waits if a hole is being punched.
+        self.holes_due.lock().uncover(at.0..at.0 + data.bytes() / self.shape.granule_bytes);
+        // The reserve is for data that programs were told is accepted; the cleaner's copies must not use it up.
+        let room_use = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
+        let written = self.reserve.with(data.bytes(), room_use, || match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
             Data::Blank(bytes) => self.write_zeros(self.byte(at)..self.byte(at) + bytes),
         });
         written.map_err(DeviceError::Io)?;
         if self.is_file && cause != Cause::Clean {
-            let fill = self.ahead.lock().wrote(self.byte(at), data.bytes());
-            fill.into_iter().for_each(|fill| self.fill(fill));
+            let range = self.append_run.lock().note_write(self.byte(at), data.bytes());
+            range.into_iter().for_each(|range| self.fill(range));
         }
         Ok(())
     }
@@ -276,20 +280,20 @@ impl Platters for Image {
         if !self.is_file {
             return;
         }
-        let mut dead = self.dead.lock();
-        dead.cover(span.range(), ());
-        let run = dead.overlapping(span.range()).next().map_or(0..0, |(run, ())| run);
+        let mut holes_due = self.holes_due.lock();
+        holes_due.cover(span.range(), ());
+        let run = holes_due.overlapping(span.range()).next().map_or(0..0, |(run, ())| run);
         if (run.end - run.start) * self.shape.granule_bytes >= HOLE_BYTES {
-            self.punch(&mut dead, run);
+            self.punch(&mut holes_due, run);
         } else if self.is_short.load(Relaxed) {
-            self.punch(&mut dead, 0..u64::MAX);
+            self.punch(&mut holes_due, 0..u64::MAX);
         }
     }
 
     fn reserve(&self, bytes: u64) -> DeviceResult {
         let mut kept = self.keep(bytes);
         if kept.as_ref().is_err_and(Full::is_full) {
-            self.punch(&mut self.dead.lock(), 0..u64::MAX);
+            self.punch(&mut self.holes_due.lock(), 0..u64::MAX);
             kept = self.keep(bytes);
         }
         self.is_short.store(kept.is_err(), Relaxed);
@@ -309,10 +313,9 @@ impl Platters for Image {
         Ok(())
     }
 
-    /// As the trait says. Cursors are written now or as it starts: after a crash a cursor is where it was at the last flush, or
-    /// further.
+    /// Cursors are written by a flush, or when one is started. So after a crash a cursor is where it was at the last flush, or further on.
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        self.ahead.lock().flushed();
+        self.append_run.lock().note_flush();
         let done = self.write_cursors().and_then(|()| match journal::flushes(self.journal, journal) {
             true => journal::write_back(&self.file),
             false => self.file.sync_data(),
@@ -326,7 +329,7 @@ impl Platters for Image {
     }
 }
 
-/// Makes the image of a disk that was like `before` one of a disk like `after`, durably. Whoever calls has locked it.
+/// Changes the shape of an image from `before` to `after`, durably. The caller has locked it.
 pub fn resize(path: &Path, before: &Shape, after: &Shape) -> Result<(), LiveError> {
     let bytes = bytes_for(after).unwrap_or(u64::MAX);
     if let ImageTarget::Device(size) = ImageTarget::for_path(path)?
@@ -344,7 +347,7 @@ fn write_size(file: &File, bytes: u64, before: &Shape, after: &Shape) -> io::Res
     if is_file && file.metadata()?.len() < bytes {
         file.set_len(bytes)?;
     }
-    // What an earlier size left there: new bands are empty.
+    // New bands are empty, whatever cursors an earlier size of the image left there.
     (before.bands.count..after.bands.count).try_for_each(|band| head::write_cursor(file, band, 0))?;
     file.sync_all()?;
     file.write_all_at(&head::encode(after), 0)?;

@@ -1,4 +1,4 @@
-//! The control socket: one line of JSON in, one line out, as often as the caller likes.
+//! The control socket: a line of JSON for each command, and a line for each reply.
 //!
 //! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`,
 //! `scrub` and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
@@ -33,16 +33,16 @@ pub enum ControlCommand {
     },
     /// Unmounts, and answers when all is durable and the image is free.
     Unmount {
-        /// True if what can't be saved is given up.
+        /// True to unmount even if some data can't be saved.
         #[serde(default)]
         give_up: bool,
     },
     /// Makes everything durable.
     Sync,
-    /// Makes everything durable and keeps it on the disk until the client hangs up, so that it can be copied: the directory until
-    /// the client's next line, the image afterwards.
+    /// Makes everything durable and keeps it unchanged, so that it can be copied: the directory until the client's next line, the image's data until
+    /// the client hangs up.
     Keep,
-    /// Tells whether all is still kept.
+    /// Fails if some of the data is no longer kept.
     Kept,
     /// Reads all live data, and answers with what can't be read.
     Scrub,
@@ -60,10 +60,10 @@ pub enum ControlCommand {
 
 /// Longest line that a client may send.
 const LINE_BYTES_MAX: u64 = 4096;
-/// Time that a client has to take its reply, before the daemon ends (assumption).
-const LISTENS: Duration = Duration::from_secs(5);
-/// A pause after a connection that could not be taken (assumption).
-const AFTER_REFUSAL: Duration = Duration::from_millis(100);
+/// Time for which an ending daemon waits until a client has read its reply (assumption).
+const REPLY_LIMIT: Duration = Duration::from_secs(5);
+/// The pause after a connection that could not be accepted (assumption).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection to the daemon of a mount.
 pub struct ControlClient {
@@ -78,7 +78,7 @@ impl ControlClient {
         client.ok_or_else(|| MountError::NotMounted(mount_point.to_path_buf()))
     }
 
-    /// Connects to the socket at `path`; none if nobody listens there.
+    /// Connects to the socket at `path`; `None` if no process listens there.
     fn reach(path: PathBuf) -> Result<Option<ControlClient>, MountError> {
         match UnixStream::connect(&path) {
             Ok(stream) => Ok(Some(ControlClient { path, stream: BufReader::new(stream) })),
@@ -123,8 +123,8 @@ impl ControlClient {
     }
 }
 
-/// Reports of the mounts of this user, by mount point. One that ends in the meantime is left out, and so is who has no report, as a
-/// served drive that is busy.
+/// Reports of this user's mounts, in the order of their mount points. Left out are mounts that end in the meantime, and processes that send no
+/// report, such as a served drive that is busy.
 pub fn mounts() -> Result<Vec<Value>, MountError> {
     let mut reports = Vec::new();
     for path in run_directory::sockets()? {
@@ -145,7 +145,7 @@ pub fn is_alive(mount_point: &Path) -> bool {
     ControlClient::connect(mount_point).is_ok()
 }
 
-/// An answer, and what ends with it.
+/// A reply, and senders that are dropped to signal what the client has done since.
 pub(crate) struct ControlReply {
     pub value: Value,
     /// Dropped once the answer has been sent.
@@ -163,11 +163,11 @@ impl From<Value> for ControlReply {
 }
 
 impl ControlReply {
-    /// Reply to a client that waits for the daemon's end, which `pass_on` gives to whoever ends it.
+    /// Makes the reply to a client that waits for the daemon's end. `pass_on` hands the client to the thread that ends the daemon.
     pub(crate) fn of_end(pass_on: impl FnOnce(EndClient)) -> ControlReply {
         let (outcome, result) = mpsc::channel();
-        let (until_sent, told) = mpsc::channel();
-        pass_on(EndClient { outcome, told });
+        let (until_sent, reply_sent) = mpsc::channel();
+        pass_on(EndClient { outcome, reply_sent });
         let value = match result.recv() {
             Ok(EndOutcome::Ended(Ok(()))) => done(),
             Ok(EndOutcome::Ended(Err(error))) => json!({"error": error, "ended": true}),
@@ -183,44 +183,44 @@ impl ControlReply {
 pub struct EndClient {
     /// Receiver of the outcome.
     outcome: Sender<EndOutcome>,
-    /// Ends when the client has been told.
-    told: Receiver<()>,
+    /// Disconnected once the reply was sent.
+    reply_sent: Receiver<()>,
 }
 
 impl EndClient {
-    /// Tells how that went, and lets the reply be sent.
+    /// Reports the outcome to the client, and waits until the reply was sent.
     pub fn tell<E: ToString>(self, ended: &Result<(), E>) {
         // A client that has gone does not matter; one that does not listen is not waited for.
         let _ = self.outcome.send(EndOutcome::Ended(ended.as_ref().map_err(ToString::to_string).copied()));
-        let _ = self.told.recv_timeout(LISTENS);
+        let _ = self.told.recv_timeout(REPLY_LIMIT);
     }
 
-    /// Tells that it does not end.
+    /// Reports that the daemon does not end.
     pub(super) fn refuse(self, error: &MountError) {
         let _ = self.outcome.send(EndOutcome::Refused(error.to_string()));
     }
 }
 
-/// An attempt to end a daemon: it has ended, well or not, or goes on.
+/// The outcome of an attempt to end a daemon: it has ended, well or not, or continues.
 enum EndOutcome {
     Ended(Result<(), String>),
     Refused(String),
 }
 
-/// The daemon's end of the socket. Once it is dropped, nobody finds the socket any more; clients that are connected stay so.
+/// The daemon's side of the socket. Dropping it removes the socket; clients that are connected stay connected.
 pub struct ControlServer {
     path: PathBuf,
 }
 
 impl ControlServer {
-    /// Listens for clients of `mount_point`; `answer` is called on a thread a client.
+    /// Listens for clients of `mount_point`, and calls `answer` with their commands, on a thread for each client.
     pub(crate) fn start(
         mount_point: &Path,
         answer: impl Fn(ControlCommand) -> ControlReply + Clone + Send + 'static,
     ) -> Result<ControlServer, MountError> {
         let path = run_directory::socket(mount_point)?;
         let failed = |error| MountError::Control { path: path.clone(), error };
-        // Left by a daemon that was killed: whoever called has found that none is alive.
+        // A daemon that was killed may have left it. The caller has checked that none is alive.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path).map_err(failed)?;
         // The directory keeps others out already.
@@ -230,8 +230,8 @@ impl ControlServer {
             .spawn(move || {
                 for stream in listener.incoming() {
                     let Ok(stream) = stream else {
-                        // Too many files are open, most likely: asking again at once would not help.
-                        thread::sleep(AFTER_REFUSAL);
+                        // Most likely too many files are open, so that trying again at once would not help.
+                        thread::sleep(ACCEPT_PAUSE);
                         continue;
                     };
                     let answer = answer.clone();
@@ -250,23 +250,24 @@ impl Drop for ControlServer {
     }
 }
 
+/// Serves one client.
 fn serve(stream: UnixStream, answer: impl Fn(ControlCommand) -> ControlReply) {
     let mut reader = BufReader::new(stream);
-    let (mut held, mut kept) = (None, Vec::new());
+    let (mut until_next, mut until_end) = (None, Vec::new());
     loop {
         let mut line = Vec::new();
         match io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        drop(held.take());
+        drop(until_next.take());
         let reply = match serde_json::from_slice(&line) {
             Ok(command) => answer(command),
             Err(error) => failure(format!("not understood: {error}")).into(),
         };
-        held = reply.until_next;
-        kept.extend(reply.until_end);
-        // What follows a line that is too long or has no end would be taken for another one.
+        until_next = reply.until_next;
+        until_end.extend(reply.until_end);
+        // The rest of a line that is too long would be taken for another command.
         let is_sent = send(reader.get_mut(), &reply.value).is_ok();
         drop(reply.until_sent);
         if !is_sent || !line.ends_with(b"\n") {
@@ -279,12 +280,12 @@ fn send(stream: &mut UnixStream, value: &Value) -> io::Result<()> {
     stream.write_all((value.to_string() + "\n").as_bytes())
 }
 
-/// A path in JSON: text, or an array of its bytes where they are none.
+/// A path in JSON: text, or an array of its bytes if they are not UTF-8.
 pub fn path_value(path: &Path) -> Value {
     path.to_str().map_or_else(|| json!(path.as_os_str().as_bytes()), |text| json!(text))
 }
 
-/// The path that `path_value` has put there.
+/// The path of a value that [`path_value`] made.
 pub fn value_path(value: &Value) -> Option<PathBuf> {
     match value {
         Value::String(text) => Some(PathBuf::from(text)),
@@ -296,7 +297,7 @@ pub fn value_path(value: &Value) -> Option<PathBuf> {
     }
 }
 
-/// The fields of a record, and behind them those of another.
+/// Appends the fields of another record.
 pub fn joined(mut record: Value, more: Value) -> Value {
     if let (Value::Object(record), Value::Object(more)) = (&mut record, more) {
         record.extend(more);
@@ -309,7 +310,7 @@ pub(crate) fn failure(what: impl ToString) -> Value {
     json!({"error": what.to_string()})
 }
 
-/// The answer of a mount that has as good as ended.
+/// The reply of a mount that is about to end.
 pub(crate) fn ending() -> Value {
     json!({"error": MountError::Ending.to_string(), "ending": true})
 }

@@ -39,7 +39,7 @@ impl Helper {
     }
 }
 
-/// Options that are always in force here, that SMRfs has no choice in, or that are not for the file system.
+/// Options that are ignored: they are always in force here, SMRfs has no choice in them, or they are not for the file system.
 const WITHOUT_EFFECT: &[&str] = &[
     "defaults",
     "auto",
@@ -86,7 +86,7 @@ pub enum HelperRequest {
         /// True if nothing may be changed from now on.
         read_only: bool,
     },
-    /// A try without effect (`-f`).
+    /// Nothing, because of the option `-f` (fake).
     Nothing,
 }
 
@@ -95,9 +95,9 @@ pub enum HelperRequest {
 pub struct HelperUmount {
     /// The mount point.
     pub point: PathBuf,
-    /// True if what can't be saved is given up (`-f`).
+    /// True to unmount even if some data can't be saved (`-f`).
     pub give_up: bool,
-    /// True if it is to go out of sight at once (`-l`).
+    /// True to detach it at once, and end it when it is no longer used (`-l`).
     pub lazy: bool,
 }
 
@@ -175,7 +175,7 @@ impl HelperRequest {
 struct AskedMount {
     arguments: Vec<OsString>,
     read_only: bool,
-    /// True if they change one that exists.
+    /// True to change an existing mount.
     remount: bool,
 }
 
@@ -185,7 +185,7 @@ fn with_options(options: &[String], lenient: bool) -> Result<AskedMount, String>
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match (name, value) {
             ("ro", "") => asked.read_only = true,
-            // The last one counts: mount(8) puts those of a remount behind those of the mount.
+            // The last option counts: mount(8) puts the options of a remount after those of the mount.
             ("rw", "") => asked.read_only = false,
             ("remount", "") => asked.remount = true,
             ("allow_other" | "trust_open_metadata", "") => asked.set(name, None),

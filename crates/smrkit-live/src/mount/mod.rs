@@ -1,6 +1,6 @@
-//! A mount's life: checks, the session with the kernel, work in the background, the control socket, a clean end.
+//! Mounts a volume and serves it until it is unmounted: checks, the kernel's session, background work, the control socket, a clean end.
 //!
-//! Whoever calls has opened the volume; the command line makes a daemon of it.
+//! The caller has opened the volume; the command line runs this as a daemon.
 
 pub mod control;
 pub mod helper;
@@ -22,7 +22,7 @@ pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remoun
 pub(crate) use session::scrub_pieces;
 pub use session::{Damaged, Handle, ScrubReport as Scrubbed, Session, Unsaved};
 
-/// Time for which data that nobody syncs stays volatile at most, unless a mount is told otherwise.
+/// The default of the longest time for which data that is not synced stays volatile.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reads a commit interval: a duration above zero; without one it is [`COMMIT_INTERVAL`].
@@ -52,7 +52,7 @@ pub struct MountOptions {
     pub commit_interval: Duration,
 }
 
-/// Why a mount did not come about, or did not end well.
+/// An error of mounting, unmounting, or a mount's control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The kernel has no FUSE, or a container hides it.
@@ -168,7 +168,7 @@ pub enum MountError {
 }
 
 impl MountError {
-    /// The error's text, with its fields for a front to word.
+    /// The error's text, with fields in braces for the front end to replace by its options.
     pub fn message(&self) -> String {
         match self {
             MountError::Volume(error) => error.message(),

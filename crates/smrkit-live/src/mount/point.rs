@@ -20,23 +20,23 @@ use crate::fuse::Adapter;
 /// The helper that mounts for those who are not root.
 const HELPER: &str = "fusermount3";
 
-/// Tries at a mount in use, after growing pauses (assumption).
-const TRIES: u32 = 8;
-const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// Retries of the unmounting of a mount that is in use, and the pause before each (assumption).
+const RETRIES: u32 = 8;
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time that a mount waits for the process of the one before (assumption).
+/// Time for which a mount waits for the end of the process that served the mount point before (assumption).
 const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// Modes of unmounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmount {
-    /// Only if nobody uses it.
+    /// Only if it is not in use.
     Clean,
-    /// Out of sight at once; it ends when the last file is closed.
+    /// Removes it from the tree at once; it ends when the last file is closed.
     Detach,
 }
 
-/// The mount point's absolute path, also when the mount on it is dead and can't be looked at.
+/// The mount point's absolute path, even if the mount on it is dead, so that its own path can't be resolved.
 pub fn canonical(path: &Path) -> Result<PathBuf, MountError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => MountError::PointMissing(path.to_path_buf()),
@@ -68,7 +68,7 @@ pub fn check(path: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Waits until nobody serves `path` any more, where that is ending: it is unmounted, and its process still commits.
+/// Waits until no process serves `path` any more. A process may still commit after the unmount.
 fn wait_for_end(path: &Path) -> Result<(), MountError> {
     let began = Instant::now();
     while control::is_alive(path) {
@@ -79,18 +79,18 @@ fn wait_for_end(path: &Path) -> Result<(), MountError> {
             let report =
                 ControlClient::connect(path).and_then(|mut client| client.ask(control::ControlCommand::Report));
             let path = path.to_path_buf();
-            // One that still tells of itself is not committing for the last time: it has requests to serve.
+            // A process that still replies is not in its last commit; it serves programs that have files open.
             return Err(match report.ok().and_then(|report| report["process"].as_u64()) {
                 Some(process) => MountError::PointPinned { path, process },
                 None => MountError::PointEnding(path),
             });
         }
-        thread::sleep(BETWEEN_TRIES);
+        thread::sleep(RETRY_PAUSE);
     }
     Ok(())
 }
 
-/// True if another file system begins at `path`, as far as can be told.
+/// True if another file system begins at `path`, or if that can't be found out.
 fn is_mounted(path: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     match (device(path), path.parent().map(device)) {
@@ -99,7 +99,7 @@ fn is_mounted(path: &Path) -> bool {
     }
 }
 
-/// Refuses a mount point in the metadata directory: the mount would hide what it is made of.
+/// Errors: the mount point is in the metadata directory, which the mount would hide from itself.
 pub fn keep_apart(point: &Path, meta: &Path) -> Result<(), MountError> {
     match point.starts_with(meta) {
         true => Err(MountError::PointInMetadata { path: point.to_path_buf(), meta: meta.to_path_buf() }),
@@ -130,15 +130,15 @@ fn point_error(path: &Path, error: io::Error) -> MountError {
     }
 }
 
-/// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free; what a killed process left is removed.
-/// If something can't be saved, it does not end, unless that is given up.
+/// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free. Removes the dead mount of a killed process. If some data
+/// can't be saved, the mount does not end, unless `give_up` is set.
 pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
     let command = control::ControlCommand::Unmount { give_up };
     let asked = ControlClient::connect(path).and_then(|mut client| client.ask(command).map(drop));
     match asked {
-        // The process is gone, or about to go.
+        // The process is gone, or is ending.
         Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),
-        // It ended between the connection and the question, which nobody has read.
+        // The process ended after the connection, and has not read the command.
         Err(MountError::Control { error, .. })
             if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
                 && !control::is_alive(path) =>
@@ -149,7 +149,7 @@ pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
     }
 }
 
-/// Makes a mount of ours read-only or writable again. What was written before is durable when it is read-only.
+/// Makes a mount of ours read-only, or writable again. When it is read-only, everything that was written before is durable.
 pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
     let mut client = ControlClient::connect(path)?;
     if !read_only && client.ask(control::ControlCommand::Report)?["read_only"] == true {
@@ -161,7 +161,7 @@ pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
         Errno::BUSY => MountError::Busy(path.to_path_buf()),
         error => MountError::Refused(error.into()),
     })?;
-    // The kernel takes no more writes: what it has handed over is all there is.
+    // The kernel accepts no more writes and has sent all earlier ones, so a sync makes everything durable.
     if read_only { client.ask(control::ControlCommand::Sync).map(drop) } else { Ok(()) }
 }
 
@@ -181,24 +181,24 @@ pub(super) fn write_back(path: &Path) -> Result<(), MountError> {
     rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))
 }
 
-/// True if the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
+/// True if the mount at `path` has lost its process. Asks for its free room, because the kernel never caches that, unlike attributes.
 pub(crate) fn is_dead(path: &Path) -> bool {
     // Who asks while the process ends is told that the connection was aborted.
     rustix::fs::statvfs(path).is_err_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
-/// Unmounts as soon as nobody uses it: a program that ends may hold its files for a moment longer.
+/// Unmounts, with retries for some 0.4 s while the mount is busy, because a program that ends may hold its files for a moment longer.
 pub(super) fn unmount_patiently(path: &Path) -> Result<(), MountError> {
-    for _ in 0..TRIES {
+    for _ in 0..RETRIES {
         match unmount(path, Unmount::Clean) {
-            Err(MountError::Busy(_)) => thread::sleep(BETWEEN_TRIES),
+            Err(MountError::Busy(_)) => thread::sleep(RETRY_PAUSE),
             done => return done,
         }
     }
     unmount(path, Unmount::Clean)
 }
 
-/// Unmounts; those who are not root need the helper.
+/// Unmounts, by the helper if the user is not root.
 pub fn unmount(path: &Path, how: Unmount) -> Result<(), MountError> {
     let detach = if how == Unmount::Detach { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(path, detach | UnmountFlags::NOFOLLOW) {
@@ -217,26 +217,26 @@ fn unmount_with_helper(path: &Path, how: Unmount) -> Result<(), MountError> {
         io::ErrorKind::NotFound => MountError::NoHelper,
         _ => failed(error),
     })?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {
         true => Ok(()),
-        false if said.contains("busy") => Err(MountError::Busy(path.to_path_buf())),
-        false => Err(failed(io::Error::other(said.trim().to_string()))),
+        false if message.contains("busy") => Err(MountError::Busy(path.to_path_buf())),
+        false => Err(failed(io::Error::other(message.trim().to_string()))),
     }
 }
 
-/// Threads that take requests beside one for each core, because an fsync keeps its thread until the disk has done it. With eight programs
-/// that write and fsync on two cores, `stat` took 11 ms at the median with two threads, 0.05 ms with these.
+/// Threads for requests in addition to one for each core, because an fsync occupies its thread until the disk has done it. With eight programs
+/// that write and fsync on two cores, `stat` took 11 ms at the median with two threads, and 0.05 ms with these 18.
 const WAITING_THREADS: usize = 16;
 /// Type in `/proc/mounts`.
 const TYPE: &str = "fuse.smrfs";
 
-/// Mounts, and agrees with the kernel on how to talk.
+/// Mounts, and begins a session with the kernel.
 pub(super) fn session(adapter: Adapter, options: &MountOptions) -> Result<Session<Adapter>, MountError> {
     let config = config(options);
     let device = match mount(options) {
         Ok(device) => device,
-        // Not root, or a root that may not mount: the helper may.
+        // A user who may not mount, which root may be too; the helper may.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Session::new(adapter, &options.mount_point, &config).map_err(MountError::Refused);
         }
@@ -260,7 +260,7 @@ fn mount(options: &MountOptions) -> io::Result<File> {
     Ok(device)
 }
 
-/// The source as mount(8) shows it, and as an fstab has it. A comma would end a name in options.
+/// The source, as mount(8) shows it and an fstab has it. A comma, which would end it among options, is replaced.
 fn name(options: &MountOptions) -> String {
     options.image.display().to_string().replace([',', '\n', '\\'], "_")
 }

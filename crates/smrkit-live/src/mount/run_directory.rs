@@ -1,6 +1,6 @@
 //! The directory that holds control sockets and logs, and the names in it.
 //!
-//! It belongs to one user alone, who made it: one that another made first is not used. A name is a hash of the mount point, so that a long path fits into a socket's address.
+//! It belongs to one user, and is not used if another user created it first. A name is a hash of the mount point, so that a long path fits into a socket's address.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -19,14 +19,16 @@ pub const RUN_DIRECTORY: &str = "SMRKIT_RUN_DIR";
 /// `$XDG_RUNTIME_DIR/smrkit` for others, or one in the directory for temporary files.
 pub fn run_directory() -> Result<PathBuf, MountError> {
     if let Some(path) = env::var_os(RUN_DIRECTORY) {
-        return own(PathBuf::from(path));
+        return private_directory(PathBuf::from(path));
     }
     let system = match geteuid().is_root() {
         true => Some(PathBuf::from("/run")),
         false => env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
     };
     let fallback = env::temp_dir().join(format!("smrkit-{}", geteuid().as_raw()));
-    system.and_then(|system| own(system.join("smrkit")).ok()).map_or_else(|| own(fallback), Ok)
+    system
+        .and_then(|system| private_directory(system.join("smrkit")).ok())
+        .map_or_else(|| private_directory(fallback), Ok)
 }
 
 /// The control socket of the mount at `mount_point`.
@@ -47,7 +49,8 @@ pub fn log(mount_point: &Path) -> Result<PathBuf, MountError> {
     Ok(run_directory()?.join(format!("{:016x}.log", hash(mount_point))))
 }
 
-fn own(path: PathBuf) -> Result<PathBuf, MountError> {
+/// Creates a directory that only this user can enter. Errors: it exists, and is not of this kind.
+fn private_directory(path: PathBuf) -> Result<PathBuf, MountError> {
     let wrong = |reason: String| MountError::RunDirectory { path: path.clone(), reason };
     if path.is_relative() {
         // Each process would look for it in another place.

@@ -1,5 +1,5 @@
-//! A mount under way: the kernel's session, work in the background (commits, cleaning, scrubs), the answers to clients, and how it all
-//! ends: with everything durable, or with the names of what is not.
+//! A running mount: the kernel's session, background work (commits, cleaning, scrubs), replies to clients, and its end, at which everything is
+//! durable, or the files that are not are named.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -24,28 +24,28 @@ use crate::log::log;
 use crate::survey::survey_of_mount;
 use crate::volume;
 
-/// Time that a signal leaves programs that still use the mount (assumption).
+/// Time for which programs can still use the mount after a signal (assumption).
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The most parts of the surface that a client gets (assumption).
+/// The most cells of a survey that a client gets (assumption).
 const CELLS_MAX: usize = 1 << 20;
 
-/// Reason for which a mount ends.
+/// The reason why a mount ends.
 enum MountEnd {
-    /// The kernel's session has ended: somebody has unmounted.
+    /// The kernel's session has ended, because of an unmount.
     Ended(io::Result<()>),
     /// The process was asked to end.
     Signal,
-    /// A client asks, and waits for the outcome; true if what can't be saved is given up.
+    /// A client asks for it, and waits for the outcome; true to unmount even if some data can't be saved.
     Unmount(EndClient, bool),
 }
 
-/// Tells a mount that its process shall end.
+/// Ends a mount from another thread.
 #[derive(Clone)]
 pub struct Handle(Sender<MountEnd>);
 
 impl Handle {
-    /// Unmounts, as a signal does; the second time it does not wait for programs that still use the mount.
+    /// Unmounts after a signal. The second call does not wait for programs that still use the mount.
     pub fn signal(&self) {
         // A mount that has ended needs no telling.
         let _ = self.0.send(MountEnd::Signal);
@@ -63,7 +63,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Mounts `core`, which works on `device`: when this returns, the mount point shows it.
+    /// Mounts `core`, which uses `device`. When this returns, the file system is visible at the mount point.
     pub fn start(
         core: FileSystem,
         device: &Arc<dyn HostManaged>,
@@ -78,12 +78,12 @@ impl Session {
         let adapter = Adapter::new(gate.clone(), root);
         let notifier = adapter.notifier();
         let kernel = point::session(adapter, &options)?;
-        // A new session: nothing was put there before.
+        // It can't be set already, because the adapter is new.
         let _ = notifier.set(kernel.notifier());
         let (sender, events) = mpsc::channel();
         let ended = sender.clone();
         let spawned = thread::Builder::new().name("kernel".to_string()).spawn(move || {
-            // Nobody listens any more once the process ends.
+            // An error is ignored: once the process ends, there is no receiver any more.
             let _ = ended.send(MountEnd::Ended(kernel.run()));
         });
         spawned.map_err(MountError::Refused)?;
@@ -103,7 +103,8 @@ impl Session {
         self.handle.clone()
     }
 
-    /// Serves until the end: makes everything durable, lets `close` mark the volume as clean, and tells whoever asked.
+    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and reports the outcome to waiting
+    /// clients.
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
@@ -122,27 +123,28 @@ impl Session {
         ended
     }
 
-    /// Until the mount is gone, or is to be left behind; gives back those who wait for the outcome.
+    /// Handles events until the mount has ended, or is detached because programs still use it after a signal. Returns the clients that wait for the
+    /// outcome.
     fn serve(&self) -> Vec<EndClient> {
         let mut waiting = Vec::new();
-        let mut until: Option<Instant> = None;
+        let mut deadline: Option<Instant> = None;
         loop {
-            let patience = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-            match self.events.recv_timeout(patience) {
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.events.recv_timeout(left) {
                 Ok(MountEnd::Ended(result)) => {
                     if let Err(error) = result {
                         log(&format!("the session ended: {error}"));
-                        // It ended by itself: nobody else takes the dead mount away.
+                        // It ended by itself, so the dead mount has to be removed here.
                         let _ = point::unmount(&self.options.mount_point, Unmount::Detach);
                     }
                     return waiting;
                 }
-                Ok(MountEnd::Signal) if until.is_some() => return waiting,
+                Ok(MountEnd::Signal) if deadline.is_some() => return waiting,
                 Ok(MountEnd::Signal) => {
                     self.end_at_a_signal();
-                    until = Some(Instant::now() + GRACE);
+                    deadline = Some(Instant::now() + GRACE);
                 }
-                // Another client has already had it unmounted.
+                // It is unmounted already, for another client.
                 Ok(MountEnd::Unmount(client, _)) if !waiting.is_empty() => waiting.push(client),
                 Ok(MountEnd::Unmount(client, gives_up)) => match self.unmount(gives_up) {
                     Ok(()) => waiting.push(client),
@@ -157,7 +159,7 @@ impl Session {
         }
     }
 
-    /// Unmounts; unless `gives_up`, not if something would be lost by that.
+    /// Unmounts. Unless `gives_up` is set, fails if some data can't be saved.
     fn unmount(&self, gives_up: bool) -> Result<(), MountError> {
         let saved = Unsaved::after_sync(&self.gate, &self.options);
         if !gives_up {
@@ -185,7 +187,7 @@ impl Session {
     }
 }
 
-/// Reply to a client on an error. Behind a gate that is shut there is no mount any more.
+/// The reply to a client on an error. If the gate is shut, the mount has ended.
 fn refused(error: &FsError) -> Value {
     match error {
         FsError::Errno(Errno::ENODEV) => control::ending(),
@@ -198,7 +200,7 @@ fn refused(error: &FsError) -> Value {
 struct Clients {
     options: MountOptions,
     gate: Arc<Gate>,
-    /// Weak: at the end the image is to be free before the last client is.
+    /// Weak, so that the image is free at the end even if a client is still connected.
     device: Weak<dyn HostManaged>,
     started: Instant,
     /// Files whose maps can't be used, and why.
@@ -232,8 +234,8 @@ impl Clients {
     }
 
     fn report(&self) -> FsResult<Value> {
-        let asked = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
-        let (usage, statistics, flush_failed) = self.gate.quietly("report", asked)?;
+        let figures = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
+        let (usage, statistics, flush_failed) = self.gate.quietly("report", figures)?;
         Ok(json!({
             "ok": true,
             "image": path_value(&self.options.image),
@@ -264,24 +266,24 @@ impl Clients {
         }))
     }
 
-    /// Step by step: a mount that is to end need not wait for the last.
+    /// Moves a file's data step by step, so that a mount that is to end need not wait for the last step.
     fn defragment(&self, inode: u64) -> FsResult<Value> {
         let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
         while self.gate.quietly("defragment", step)? {}
         Ok(control::done())
     }
 
-    /// A thread keeps names and maps as they are until the client goes on.
+    /// Keeps everything as it is, for a backup. A thread keeps names and maps until the client's next line.
     fn keep(&self) -> ControlReply {
         let (outcome, result) = mpsc::channel();
-        let (until_next, went_on) = mpsc::channel::<()>();
+        let (until_next, next_line) = mpsc::channel::<()>();
         let gate = self.gate.clone();
         let copied = move |kept: FsResult| {
             let is_kept = kept.is_ok();
-            // Whoever waits for it is there: the sender below is kept until the client goes on.
             let _ = outcome.send(kept);
             if is_kept {
-                let _ = went_on.recv();
+                // Returns an error when `until_next` is dropped, at the client's next line or when it hangs up.
+                let _ = next_line.recv();
             }
         };
         let spawned = thread::Builder::new().name("keep".to_string()).spawn(move || gate.keep(copied));
@@ -301,7 +303,7 @@ impl Clients {
     }
 }
 
-/// What a mount keeps for a client.
+/// Data that a mount keeps for a client, until this is dropped.
 struct Kept(Arc<Gate>);
 
 impl Drop for Kept {
@@ -311,14 +313,14 @@ impl Drop for Kept {
     }
 }
 
-/// Time between the thread's looks whether something is due.
+/// Time between two checks for background work.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The host is idle after this many ticks in a row without a request: a busy machine lets programs wait that are in the midst
-/// of something (assumption).
+/// The host counts as idle after this many ticks in a row without a request. On a busy machine a program may pause for shorter times in the middle of
+/// its work (assumption).
 const IDLE_TICKS: u32 = 5;
 
-/// The thread, until it is stopped.
+/// The thread for background work.
 pub(super) struct Background {
     stop: Sender<()>,
     thread: JoinHandle<()>,
@@ -348,7 +350,7 @@ impl Background {
         Ok(Background { stop, thread })
     }
 
-    /// Stops it, and waits for the step under way.
+    /// Stops the thread, and waits for its current step.
     pub(super) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
@@ -398,7 +400,7 @@ impl BackgroundWork {
                 break;
             }
         }
-        // At the next tick it would be too late.
+        // Commits now if the next tick would be too late.
         if self.dirty && self.committed.elapsed() + self.tick > self.commit_interval {
             self.dirty = false;
             self.step("commit", |core| core.sync_all().map(|()| false));
@@ -406,7 +408,7 @@ impl BackgroundWork {
         }
     }
 
-    /// Does a piece of work; an error ends it, and is logged if it is news.
+    /// Does a piece of work. Returns true if there is more; false after an error, which is logged unless it is the same as the last.
     fn step(&mut self, what: &str, work: impl FnOnce(&smrfs::fs::FileSystem) -> smrfs::error::FsResult<bool>) -> bool {
         match self.gate.quietly(what, work) {
             Ok(more) => {
@@ -425,7 +427,7 @@ impl BackgroundWork {
     }
 }
 
-/// Granules that are read while the gate is held: 1 MiB (assumption).
+/// Granules that a scrub reads at a time, while the gate is held: 1 MiB (assumption).
 const PIECE: u64 = 256;
 
 /// Report of a scrub.
@@ -433,22 +435,22 @@ const PIECE: u64 = 256;
 pub struct ScrubReport {
     /// Bytes that were read.
     pub read_bytes: u64,
-    /// Bytes that the disk does not read, or that belong to files whose maps are damaged.
+    /// Bytes that can't be read, or that belong to files whose maps are damaged.
     pub damaged_bytes: u64,
-    /// The files that they belong to.
+    /// The files with damaged bytes.
     pub files: Vec<Damaged>,
 }
 
 /// A file with data that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damaged {
-    /// Its path on the mount; bytes that are no text are replaced. None if no name is known.
+    /// Its path on the mount, with replacements for bytes that are not UTF-8. `None` if no name is known.
     pub path: Option<String>,
     /// The bytes that can't be read.
     pub damaged_bytes: u64,
 }
 
-/// Reads what is live now.
+/// Reads all live data.
 fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
     let live = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
     let (read_bytes, damaged) =
@@ -461,7 +463,7 @@ fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
     Ok(ScrubReport { read_bytes, damaged_bytes, files })
 }
 
-/// Reads live data in pieces; what files share, for each of them. Tells the bytes that were read, and of each file those that can't be.
+/// Reads live data in pieces; shared data once for each file. Returns the bytes that were read, and the damaged bytes of each file.
 pub(crate) fn scrub_pieces<E>(
     live: Vec<(Span, Owner)>,
     mut scrub: impl FnMut(Span, Owner) -> Result<Scrubbed, E>,
@@ -480,10 +482,10 @@ pub(crate) fn scrub_pieces<E>(
     Ok((read_bytes, damaged))
 }
 
-/// Files that are named; of more only the number is told.
+/// The most files that a message names; of others it has the number.
 const NAMED: usize = 5;
 
-/// Data that is not durable, and why.
+/// Files with data that is not durable, and the reason.
 #[derive(Debug)]
 pub struct Unsaved {
     files: Vec<smrfs::fs::Unsaved>,
@@ -500,7 +502,7 @@ impl Unsaved {
         Box::new(Unsaved { files, error, flush_failed, is_lost, options: options.clone() })
     }
 
-    /// Makes everything durable, and tells what is left where that fails.
+    /// Makes everything durable. The error has the files for which that failed.
     pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Result<(), Box<Unsaved>> {
         let synced =
             gate.quietly("sync", |core| Ok(core.sync_all().map_err(|error| Unsaved::new(core, error, false, options))));

@@ -1,4 +1,4 @@
-//! Layout of a disk of a given size where the user does not say: DID, DPID, bands.
+//! The shape of a disk of a given size. If the user does not choose DID, DPID and bands, they have defaults.
 
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::units::GRANULE_BYTES;
@@ -12,16 +12,16 @@ const MI: u64 = 1 << 20;
 const BAND_BYTES: u64 = 32 * MI;
 /// About one track, the paper's DPID and the least of its DIDs.
 const DISTANCE_BYTES: u64 = MI;
-/// On small images, which stand for larger disks, both are this share of the size (assumption).
+/// On images under 1 GiB, which stand for larger disks, DID and DPID are the size divided by this (assumption).
 const SHARE: u64 = 1 << 10;
-/// Bands that a small image has at least (assumption).
+/// The least number of bands of an image, so that cleaning has a choice (assumption).
 const LEAST_BANDS: u64 = 64;
-/// The most bands: what is kept of each takes memory, about a gigabyte for this many (assumption).
+/// The most bands: the state of so many takes about a gigabyte of memory (assumption).
 const MOST_BANDS: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
 
-/// Wishes of a user.
+/// The layout that a user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The model.
@@ -37,11 +37,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The shape of the disk. Errors: what no disk can be.
+    /// The shape of the disk. Errors: no disk can have this layout.
     pub fn shape(&self) -> Result<Shape, LiveError> {
-        let small = (self.size_bytes / SHARE).next_multiple_of(GRANULE_BYTES).min(DISTANCE_BYTES);
-        let did = granules("did", self.did_bytes.unwrap_or(small))?;
-        let dpid = granules("dpid", self.dpid_bytes.unwrap_or(small))?;
+        let default_distance = (self.size_bytes / SHARE).next_multiple_of(GRANULE_BYTES).min(DISTANCE_BYTES);
+        let did = granules("did", self.did_bytes.unwrap_or(default_distance))?;
+        let dpid = granules("dpid", self.dpid_bytes.unwrap_or(default_distance))?;
         let mut shape = Shape {
             model: self.model,
             granule_bytes: GRANULE_BYTES,
@@ -64,11 +64,12 @@ impl Layout {
         Ok(shape)
     }
 
-    /// The shape of its part for data. Errors: what no disk can be.
+    /// The shape of its part for data. Errors: no disk can have this layout.
     pub fn data_shape(&self) -> Result<Shape, LiveError> {
         self.shape().map(|shape| smrfs::superblock::data_shape(&shape))
     }
 
+    /// Divides the size into as many bands as fit.
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
             return Err(LiveError::impossible("{band} 0: give at least 4KiB"));
@@ -83,7 +84,7 @@ impl Layout {
             }
         };
         let pitch_bytes = (band.saturating_add(gap)).saturating_mul(GRANULE_BYTES);
-        // The head grows with the number of bands: one band less makes room for it in any case.
+        // The image's head needs room too, and grows with the number of bands, so the loop below takes bands away until all fits.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
         if count > MOST_BANDS {
             let problem = format!("over {MOST_BANDS} bands: raise {{band}}, or lower {{size}}");
@@ -107,7 +108,7 @@ impl Layout {
     }
 }
 
-/// Bytes as granules; an error unless they are whole ones.
+/// Converts bytes to granules. Errors: they are no whole number of granules.
 fn granules(field: &str, bytes: u64) -> Result<u64, LiveError> {
     match bytes.is_multiple_of(GRANULE_BYTES) {
         true => Ok(bytes / GRANULE_BYTES),

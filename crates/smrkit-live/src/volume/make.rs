@@ -12,7 +12,7 @@ use smrfs::superblock::{Area, AreaError, data_shape};
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
 
 use super::{Layout, bands_of, of_area, space};
-use crate::directory::Site;
+use crate::directory::NewHome;
 use crate::directory::probe::Probe;
 use crate::error::LiveError;
 use crate::image::{Blank, ImageTarget};
@@ -66,8 +66,8 @@ pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     space(&data_shape(&shape))?;
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
-    let new = New { image: blank.made(), meta: None };
-    furnish(wanted, shape, new, || blank.fill())
+    let created = CreatedFiles { image: blank.created(), meta: None };
+    create_volume(wanted, shape, created, || blank.fill())
 }
 
 /// Makes a file system on a zoned device, whose zones are the bands.
@@ -80,18 +80,19 @@ fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
         )));
     }
     let size = Some(layout.size_bytes).filter(|&bytes| bytes > 0);
-    let told = [("size", size), ("band", layout.band_bytes), ("did", layout.did_bytes), ("dpid", layout.dpid_bytes)];
-    if let Some(&(field, _)) = told.iter().find(|(_, bytes)| bytes.is_some()) {
+    let given = [("size", size), ("band", layout.band_bytes), ("did", layout.did_bytes), ("dpid", layout.dpid_bytes)];
+    if let Some(&(field, _)) = given.iter().find(|(_, bytes)| bytes.is_some()) {
         return Err(LiveError::impossible(format!("the bands of {path} are its zones: leave {{{field}}} away")));
     }
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = blank_zones(&wanted.image, wanted.force)?;
     let zones = blank.layout;
-    let made = furnish(wanted, zones.shape, New { image: None, meta: None }, || blank.fill())?;
-    Ok(CreatedVolume { zones: Some(zones), ..made })
+    let created = CreatedFiles { image: None, meta: None };
+    let volume = create_volume(wanted, zones.shape, created, || blank.fill())?;
+    Ok(CreatedVolume { zones: Some(zones), ..volume })
 }
 
-/// A zoned device on which a volume can be made: its zones are enough, and empty without `force`.
+/// Checks that a volume can be made on a zoned device: its zones are enough and, without `force`, empty.
 pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveError> {
     let blank = BlankZones::choose(path, force)?;
     bands_of(&data_shape(&blank.layout.shape)).map_err(|error| {
@@ -101,27 +102,27 @@ pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveEr
     Ok(blank)
 }
 
-/// Makes the disk by `fill`, and the metadata directory.
-fn furnish(
+/// Creates the disk with `create_disk`, and the metadata directory. If either fails, removes `created` and what this call has created.
+fn create_volume(
     wanted: &MkfsOptions,
     shape: Shape,
-    mut new: New,
-    fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
+    mut created: CreatedFiles,
+    create_disk: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
 ) -> Result<CreatedVolume, LiveError> {
-    let made = Site::choose(&wanted.meta, wanted.force).and_then(|site| {
-        new.meta = site.made();
-        assemble(&wanted.image, shape, fill, site)
+    let volume = NewHome::choose(&wanted.meta, wanted.force).and_then(|new_home| {
+        created.meta = new_home.created();
+        assemble(&wanted.image, shape, create_disk, new_home)
     });
-    made.inspect_err(|_| new.remove())
+    volume.inspect_err(|_| created.remove())
 }
 
-/// Files that were not there before: they go if nothing comes of it.
-struct New {
+/// Files that did not exist before, to be removed if `mkfs` fails.
+struct CreatedFiles {
     image: Option<PathBuf>,
     meta: Option<PathBuf>,
 }
 
-impl New {
+impl CreatedFiles {
     fn remove(self) {
         // What can't be removed stays: the error that led here is what counts.
         let _ = self.image.map(std::fs::remove_file);
@@ -129,25 +130,25 @@ impl New {
     }
 }
 
-/// Makes both, the image first: it is what fails where the host's disk is full.
+/// Creates both. The disk comes first, because it fails if the host's disk is full.
 fn assemble(
     image: &Path,
     shape: Shape,
-    fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
-    site: Site,
+    create_disk: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
+    new_home: NewHome,
 ) -> Result<CreatedVolume, LiveError> {
     let failed = |error| of_area(image, error);
     let data = data_shape(&shape);
     let usable = space(&data)?.usable();
     let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
     let key = VolumeKey(random_bytes()?);
-    let path = site.path.as_os_str().as_bytes().to_vec();
+    let path = new_home.path.as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
     first.encode().map_err(|error| failed(AreaError::Superblock(error)))?;
-    let whole = fill()?;
-    let probe = site.probe;
-    let home = site.furnish(own, uuid, key)?;
-    let area = Area::format(whole, first).map_err(failed)?;
+    let disk = create_disk()?;
+    let probe = new_home.probe;
+    let home = new_home.format(own, uuid, key)?;
+    let area = Area::format(disk, first).map_err(failed)?;
     let host_free_bytes = area.device.room_bytes().map_err(|error| failed(AreaError::Device(error)))?;
     Ok(CreatedVolume {
         superblock: area.newest.clone(),
@@ -160,7 +161,7 @@ fn assemble(
     })
 }
 
-/// An image inside its own metadata directory would be erased with it.
+/// Errors: the image is inside its own metadata directory, which is erased.
 fn refuse_nesting(image: &Path, meta: &Path) -> Result<(), LiveError> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| LiveError::io(path, error));
     match absolute(image)?.starts_with(absolute(meta)?) {

@@ -1,7 +1,7 @@
 //! A volume: an image and its metadata directory, made together and opened together.
 //!
-//! Refused requests leave a volume as it was. One that is opened to be changed is marked as in use, durably, before anything
-//! else is written, and as clean again at the end: after a crash the marks say that nothing saved may be trusted.
+//! A request that is refused leaves the volume as it was. A volume that is opened to be changed is marked as in use, durably, before anything
+//! else is written, and as clean again at the end. After a crash the marks show that saved state can't be trusted.
 
 mod layout;
 mod make;
@@ -45,11 +45,11 @@ pub struct Open {
     pub meta: Option<PathBuf>,
     /// True if nothing is to be changed.
     pub read_only: bool,
-    /// True if an image and a directory of different moments will do: for checks.
+    /// True if image and directory may be of different moments, as for checks.
     pub out_of_step: bool,
-    /// True if an image or a directory that other users get at will do.
+    /// True if other users may have access to image and directory.
     pub trust_open_metadata: bool,
-    /// True if an image will do whose resizing was interrupted: to resize it again.
+    /// True if an earlier resize of the image may have been interrupted, as for another resize.
     pub any_size: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Volume {
     pub exposed: Vec<LiveError>,
 }
 
-/// An error of the place of the superblocks, as one of the image.
+/// Converts an error of the area of superblocks to an error of the image.
 pub(crate) fn of_area(path: &Path, error: AreaError) -> LiveError {
     match error {
         AreaError::Superblock(error) => LiveError::superblock(path, error),
@@ -80,7 +80,7 @@ pub(crate) fn of_area(path: &Path, error: AreaError) -> LiveError {
 }
 
 impl Volume {
-    /// Opens the volume in `image`. Unless it is opened to be looked at only, it counts as in use from now on.
+    /// Opens the volume in `image`. Unless it is opened read-only, it is marked as in use.
     pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
         let is_zoned = zoned::is_zoned(image)?;
         let load = |writable| {
@@ -91,7 +91,7 @@ impl Volume {
             let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
             area.map_err(|error| of_area(image, error))
         };
-        // Zones that are opened to be written have their torn granules filled up: not those of something else.
+        // Opening zones for writing fills up their torn granules. So they are first opened read-only, to find out that this is a volume.
         if is_zoned && !how.read_only {
             load(false)?;
         }
@@ -137,8 +137,8 @@ impl Volume {
             home.forget_states().map_err(failed)?;
         }
         let mut next = self.area.newest.clone();
-        // In step, a number that the directory has ahead is used again: however often the image's mark can't be set, the
-        // directory stays at most one ahead.
+        // The directory is one mount ahead of the image if the image's mark could not be set. If the two are in step, that number is used again, so
+        // that the directory never gets further ahead.
         let ahead = home.mark().filter(|_| self.misfit.is_some()).map_or(0, |mark| mark.mounts);
         next.mounts = 1 + next.mounts.max(ahead);
         next.is_clean = false;
@@ -149,7 +149,7 @@ impl Volume {
         self.set_mark(mounts, MountStep::InUse)
     }
 
-    /// Marks the volume as left in good order: everything in it is durable.
+    /// Marks the volume as clean: everything in it is durable.
     pub fn close(&mut self) -> Result<(), LiveError> {
         if self.read_only {
             return Ok(());
@@ -220,9 +220,9 @@ pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
 
 /// The files of a mount whose maps can't be used, and why.
 pub(crate) fn damaged_maps(core: &FileSystem) -> Vec<String> {
-    let told = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
+    let lines = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
         let path = core.path_to(*file).map(|path| String::from_utf8_lossy(&path).into_owned());
         format!("{}: {reason}", path.unwrap_or(format!("file {file}")))
     });
-    told.collect()
+    lines.collect()
 }

@@ -1,7 +1,8 @@
-//! Resizing a volume that is not mounted: more of the disk, or less of it where nothing lies behind the new end.
+//! Resizes a volume that is not mounted. It can only shrink to the end of its data.
 //!
-//! The image's head never tells less than the superblock, which counts: it is written after a head that grows, and before one
-//! that shrinks. Between the two a volume is refused until the resizing is done again.
+//! Both the image's head and the superblock hold the size, and the superblock's counts. The head's is never smaller: when the volume grows, the
+//! head is written first, and when it shrinks, the superblock. If the process ends between the two, the volume is refused until it is resized
+//! again.
 
 use std::path::Path;
 
@@ -29,13 +30,13 @@ pub struct Resized {
     pub usable: u64,
 }
 
-/// Gives the image `size_bytes`. What is refused is left as it was.
+/// Changes the size of the image to `size_bytes`. A request that is refused leaves the volume as it was.
 pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveError> {
     zoned::refuse(path, "has the size of its zones", "make a new volume on a larger one, and copy the files")?;
     let mut volume = Volume::open(path, &Open { any_size: true, ..how.clone() })?;
     let before = volume.superblock().shape;
     let resized = check(&volume, size_bytes).and_then(|(after, usable)| {
-        // The saved free map is one of the disk as it was.
+        // The saved free map is for the old size.
         let home = &volume.store.home;
         home.forget_states().map_err(|error| LiveError::file_system(&home.path, error))?;
         if after.granules < before.granules {
@@ -52,14 +53,14 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
 }
 
 impl Volume {
-    /// Marks the volume as one of that shape.
+    /// Writes the shape to the superblock.
     fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
         let next = Superblock { shape, ..self.area.newest.clone() };
         self.area.store(next).map_err(|error| of_area(&self.image, error))
     }
 }
 
-/// The shape that the volume is to have, and what files can fill then.
+/// Returns the new shape, and the granules that files can then fill. Errors: the data does not fit.
 fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
     let before = volume.superblock().shape;
     let after = shape(&before, size_bytes)?;
@@ -97,7 +98,7 @@ impl Needs {
     }
 }
 
-/// Bytes that hold the data where it lies: the fewest of those that are tried.
+/// The smallest size, of those that are tried, that holds the data in its places.
 fn least(before: &Shape, needs: &Needs) -> u64 {
     let first = before.granules - data_shape(before).granules;
     let pitch = before.bands.granules + before.bands.gap_granules;
@@ -117,7 +118,7 @@ fn least(before: &Shape, needs: &Needs) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The disk with as much of it as `size_bytes` hold.
+/// The shape of the disk with `size_bytes`.
 fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
     let mut after = *before;
     let granules = size_bytes.saturating_sub(head_bytes(before)) / before.granule_bytes;
@@ -133,7 +134,7 @@ fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
         return Err(LiveError::impossible(format!("{} are too few for a disk: give more", Bytes(size_bytes))));
     }
     if head_bytes(&after) != head_bytes(before) {
-        // Cursors fill the head in steps of 64 KiB: data would have to move.
+        // The head, which holds the bands' cursors, grows in steps of 64 KiB, and the data after it would have to move.
         let what = format!(
             "{} bands do not fit into the head of this image: give less, or make a new volume",
             after.bands.count

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 /// Sectors in a piece.
 const PIECE: u64 = 2048;
-/// Pieces kept together.
-const TOGETHER: u64 = 64;
+/// Pieces in a block of the hash table.
+const BLOCK_PIECES: u64 = 64;
 /// Parts of the histogram, at most.
 const PARTS: u64 = 256;
 
@@ -17,7 +17,7 @@ const PARTS: u64 = 256;
 #[derive(Default)]
 pub(super) struct Heat {
     /// A hash table: with requests all over a large disk, a search tree would take most of the time of reading a trace.
-    blocks: HashMap<(u16, u64), Box<[Count; TOGETHER as usize]>>,
+    blocks: HashMap<(u16, u64), Box<[Count; BLOCK_PIECES as usize]>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -54,9 +54,9 @@ impl Heat {
     /// Counts a request.
     pub(super) fn count(&mut self, volume: u16, lba: u64, is_write: bool) {
         let piece = lba / PIECE;
-        let block = self.blocks.entry((volume, piece / TOGETHER));
-        let block = block.or_insert_with(|| Box::new([Count::default(); TOGETHER as usize]));
-        let count = &mut block[(piece % TOGETHER) as usize];
+        let block = self.blocks.entry((volume, piece / BLOCK_PIECES));
+        let block = block.or_insert_with(|| Box::new([Count::default(); BLOCK_PIECES as usize]));
+        let count = &mut block[(piece % BLOCK_PIECES) as usize];
         let counter = if is_write { &mut count.writes } else { &mut count.reads };
         *counter = counter.saturating_add(1);
     }
@@ -64,7 +64,7 @@ impl Heat {
     /// The pieces that were accessed, in no order.
     fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
         let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
-            (0..TOGETHER).zip(counts.iter()).map(move |(at, &count)| (volume, block * TOGETHER + at, count))
+            (0..BLOCK_PIECES).zip(counts.iter()).map(move |(at, &count)| (volume, block * BLOCK_PIECES + at, count))
         });
         numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
     }
@@ -94,13 +94,13 @@ impl Heat {
             pieces_before.push(pieces_before.last().unwrap_or(&0).saturating_add(end.div_ceil(PIECE)));
         }
         let pieces = *pieces_before.last().unwrap_or(&0);
-        let part = pieces.div_ceil(PARTS).max(1);
-        let parts = pieces.div_ceil(part) as usize;
+        let part_pieces = pieces.div_ceil(PARTS).max(1);
+        let parts = pieces.div_ceil(part_pieces) as usize;
         let mut surface =
-            Surface { part_sectors: part.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
+            Surface { part_sectors: part_pieces.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
         for (volume, piece, count) in self.pieces() {
-            let place = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
-            let at = ((place / part) as usize).min(parts.saturating_sub(1));
+            let piece = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
+            let at = ((piece / part_pieces) as usize).min(parts.saturating_sub(1));
             if let (Some(reads), Some(writes)) = (surface.reads.get_mut(at), surface.writes.get_mut(at)) {
                 *reads += u64::from(count.reads);
                 *writes += u64::from(count.writes);

@@ -8,12 +8,12 @@ use super::fit::{
 };
 use super::{KIB, MIB};
 
-/// Recording zones between the two edges.
+/// Recording zones of the drive file (assumption).
 const ZONES: usize = 16;
-/// Time to go to the next track.
+/// Time to switch to the next track (assumption).
 const SWITCH_S: f64 = 0.5e-3;
 
-/// What the interference of a shingled disk is taken to be.
+/// Interference of a shingled disk, which is assumed.
 const INTERFERENCE: &str = "\
 [interference]
 inner_tracks = { value = 2, source = \"assumption: as the disk of Vguard 2017\" }
@@ -21,7 +21,7 @@ outer_tracks = { value = 1, source = \"assumption: as the disk of Vguard 2017\" 
 
 ";
 
-/// What no measurement of the job shows.
+/// Values that the job does not measure.
 const ELECTRONICS: &str = "\
 switch_ms = { value = 0.5, source = \"assumption\" }
 overhead_ms = { value = 0.1, source = \"assumption\" }
@@ -76,6 +76,7 @@ impl Fit {
         let (what, capacity, rpm) = (self.kind.in_words(), self.value(CAPACITY) * 1e9, self.value(RPM));
         let surfaces = surfaces(capacity);
         let [outer, inner] = [OUTER, INNER].map(|name| self.value(name) * 1e6);
+        // The inner rate was measured from 95 % of the disk on.
         let track = |zone: usize| {
             let rate = outer + (inner - outer) / 0.95 * zone as f64 / (ZONES - 1) as f64;
             (rate * (60.0 / rpm + SWITCH_S) / SECTOR_BYTES as f64).round().max(1.0)
@@ -144,6 +145,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
             let percent = Fitted::within(bytes * cache_percent, 0.05);
             lines.add("cache_percent", percent, "", "measured: falls of durable chunks");
             let by_room = self.small_writes_by_room().unwrap_or(f64::INFINITY);
+            // Only a fall well before the room ends shows a limit of entries: the room's own error is 5 %.
             if let Some(until) = until_fall.filter(|until| until.value < 0.93 * by_room) {
                 let source = "measured: small random writes fall before the cache is full";
                 lines.add("beta", until.scaled(1.0 / shared).whole(), "", source);
@@ -155,6 +157,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
             lines.add("cache_percent", range, "", "assumption: 1 MiB an entry; their number is measured");
         }
         if let Some(band) = self.get(BAND) {
+            // The mean track is three quarters of the outermost (assumption).
             let tracks = band.scaled(1e6 / (outer_track * 0.75)).whole();
             let source = "measured: the time of cleaning a band, of which half is rewritten on average";
             lines.add("band_tracks", tracks, "", source);

@@ -109,10 +109,24 @@ pub(super) const BAND: &str = "a band, MB";
 pub(super) const BYPASS: &str = "runs that bypass the cache from, MiB";
 
 /// The last entry of a chunk is half full on average.
-const LAST: f64 = 0.5;
+const LAST_ENTRY: f64 = 0.5;
 
-/// Chunks that one entry surely holds.
+/// One entry certainly holds a chunk of this size.
 const SHORT: f64 = MIB as f64;
+
+/// Relative errors of fitted values (assumptions): of a count of commands, of a time, and of a band, which depends on several values.
+const COUNT_ERROR: f64 = 0.05;
+const TIME_ERROR: f64 = 0.1;
+const BAND_ERROR: f64 = 0.2;
+
+/// After the fall a small random write takes at least this many times as long (assumption).
+const RANDOM_FALL: f64 = 2.0;
+
+/// After the fall a durable chunk takes at least this many times as long (assumption). Transfer is a larger part of its time.
+const CHUNK_FALL: f64 = 1.25;
+
+/// Runs with at least this share of the stream's rate are streams themselves (assumption).
+const STREAMING: f64 = 0.6;
 
 /// Costs of a log's entries.
 #[derive(Clone, Debug)]
@@ -124,14 +138,15 @@ pub(super) struct LogCosts {
 }
 
 impl LogCosts {
-    /// The costs from `chunks`: bytes, and seconds that they take. Without `bytes_per_s`, the rate of transfer is that of the short chunks.
+    /// Computes the costs from `chunks` (bytes, and seconds that they take). Without `bytes_per_s`, the rate of transfer is taken from the short
+    /// chunks.
     pub fn of(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
         let short: Vec<(f64, f64)> = chunks.iter().copied().filter(|(bytes, _)| *bytes <= SHORT).collect();
         let bytes_per_s = bytes_per_s.unwrap_or_else(|| 1.0 / slope(&short).max(1e-12));
         let entry_s = mean(short.iter().map(|(bytes, seconds)| seconds - bytes / bytes_per_s)).max(1e-6);
-        let long = chunks.iter().filter(|(bytes, _)| *bytes > MIB as f64);
+        let long = chunks.iter().filter(|(bytes, _)| *bytes > SHORT);
         let (bytes, entries) = long.fold((0.0, 0.0), |(sum, entries), (bytes, seconds)| {
-            (sum + bytes, entries + (seconds - bytes / bytes_per_s) / entry_s - LAST)
+            (sum + bytes, entries + (seconds - bytes / bytes_per_s) / entry_s - LAST_ENTRY)
         });
         // An entry that holds half of the longest chunk would show as two.
         let longest = chunks.iter().map(|chunk| chunk.0).fold(0.0, f64::max);
@@ -141,11 +156,12 @@ impl LogCosts {
 
     /// Seconds of a chunk.
     pub fn seconds(&self, bytes: f64) -> f64 {
-        self.entry_s.value * self.entry.map_or(1.0, |most| (bytes / most + LAST).max(1.0)) + bytes / self.bytes_per_s
+        self.entry_s.value * self.entry.map_or(1.0, |most| (bytes / most + LAST_ENTRY).max(1.0))
+            + bytes / self.bytes_per_s
     }
 }
 
-/// Room of a log, and the loss between two writes, in bytes.
+/// Room of a log, and the gap that is lost between two writes, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     pub bytes: f64,
@@ -177,13 +193,14 @@ pub(super) struct Fall {
 const WINDOWS: usize = 200;
 
 impl Fall {
-    /// Finds the place that divides the commands best, by the logarithm of their time, if commands after it take at least `times` as long.
-    fn of(rows: &[Row], times: f64) -> Option<Fall> {
+    /// Finds the fall of the rate. It is where splitting the commands leaves the least variance of the logarithms of their times within both
+    /// parts. `None` if commands after it do not take at least `factor` times as long.
+    fn of(rows: &[Row], factor: f64) -> Option<Fall> {
         let size = rows.len().div_ceil(WINDOWS).max(1);
         let windows: Vec<f64> = rows.chunks_exact(size).map(|rows| mean(seconds(rows)).ln()).collect();
         let (count, sum) = (windows.len(), windows.iter().sum::<f64>());
         let mut before = 0.0;
-        // The best place is where the variance between the two parts is greatest.
+        // The variance within the parts is least where the variance between them is greatest.
         let parts = windows.iter().enumerate().take(count.saturating_sub(3)).map(|(at, window)| {
             before += window;
             let (first, rest) = ((at + 1) as f64, (count - at - 1) as f64);
@@ -191,9 +208,9 @@ impl Fall {
         });
         let (at, _) = parts.skip(2).max_by(|a, b| a.1.total_cmp(&b.1))?;
         let (first, rest) = rows.split_at(at * size);
-        // The second half only: at first a drive may clean data of an earlier phase, which takes another time.
+        // Only the second half after the fall, because at first a drive may clean data of an earlier phase, which takes another time.
         let (before_s, after_s) = (mean(seconds(first)), mean(seconds(&rest[rest.len() / 2..])));
-        (after_s >= times * before_s).then_some(Fall { commands: at * size, before_s, after_s })
+        (after_s >= factor * before_s).then_some(Fall { commands: at * size, before_s, after_s })
     }
 }
 
@@ -206,13 +223,12 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// The slope of the line of least squares.
+/// The slope of the least-squares line.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let (x, y) = (mean(points.iter().map(|point| point.0)), mean(points.iter().map(|point| point.1)));
-    let (up, down) = points
-        .iter()
-        .fold((0.0, 0.0), |(up, down), point| (up + (point.0 - x) * (point.1 - y), down + (point.0 - x).powi(2)));
-    up / down
+    let covariance: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let variance: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    covariance / variance
 }
 
 /// The quantile `share` of the commands' latencies.
@@ -231,7 +247,7 @@ fn rate(rows: &[Row]) -> f64 {
     rows.iter().map(|row| row.bytes).sum::<f64>() / seconds(rows).sum::<f64>()
 }
 
-/// The seek curve that is scaled to a drive: shares of the stroke, and ms.
+/// The seek curve, which is scaled to fit a drive: shares of the stroke, and ms.
 pub(super) const SEEK: [(f64, f64); 5] = [(0.0, 0.5), (0.005, 2.0), (0.05, 4.5), (0.333, 12.0), (1.0, 22.0)];
 
 /// Seconds of a seek over `share` of the stroke, by that curve.
@@ -257,8 +273,9 @@ pub(super) fn surfaces(capacity: f64) -> f64 {
 /// Tracks of a band, where a guard follows (assumption).
 const BAND_TRACKS: f64 = 20.0;
 
-/// Reads that wait for little but the rotation: those from one half of the span to the same half, because the span may cross to another
-/// surface, far away. Takes the half with the smaller spread, without reads that were read ahead.
+/// Selects reads that wait for little but the rotation. The span may cross to another surface, which is a long seek away, so only reads that
+/// follow a read in the same half of the span count, and of the two halves the one with the smaller spread. Reads of less than 1 ms were
+/// read ahead.
 fn nearest(rows: &[Row]) -> Vec<Row> {
     let first = rows.iter().map(|row| row.offset).fold(f64::INFINITY, f64::min);
     let half = |row: &Row| row.offset < first + NEAR as f64 / 2.0;
@@ -282,12 +299,12 @@ impl Fit {
         if let Some(name) = needed.into_iter().find(|name| logs.rows(name).len() < 20) {
             return Err(Error::Usage(format!("the log of phase {name} is missing or cut short: run the whole job")));
         }
-        let falls = Fall::of(logs.rows("fall"), 2.0);
-        let (kind, evidence) = kind(logs, falls);
+        let fall = Fall::of(logs.rows("fall"), RANDOM_FALL);
+        let (kind, evidence) = kind(logs, fall);
         let mut fit = Fit { kind, evidence, values: Vec::new(), residuals: Vec::new() };
         fit.mechanics(logs);
         if matches!(kind, Kind::PersistentCache | Kind::DynamicMapping) {
-            fit.log(logs, falls);
+            fit.log(logs, fall);
         }
         Ok(fit)
     }
@@ -302,7 +319,7 @@ impl Fit {
         self.get(name).map_or(f64::NAN, |fitted| fitted.value)
     }
 
-    /// The factor of the drive's seeks to [`SEEK`].
+    /// The drive's seek times as a multiple of [`SEEK`].
     pub(super) fn seek(&self) -> Fitted {
         self.get(MEAN_SEEK).unwrap_or(Fitted::within(f64::NAN, 0.0)).scaled(1.0 / (mean_seek_s() * 1e3))
     }
@@ -314,7 +331,7 @@ impl Fit {
         Some(room.until_fall(self.value(SHARED) * small) / small)
     }
 
-    /// Adds a value, unless it is not finite: the logs do not show it, as the rotation of a disk that does not turn.
+    /// Adds a value, unless it is not finite. Then the logs do not show it, as the rotation of a disk that does not turn.
     fn note(&mut self, name: &'static str, value: Fitted) {
         if value.value.is_finite() {
             self.values.push((name, value));
@@ -329,23 +346,25 @@ impl Fit {
     /// Fits the mechanics, which every disk has.
     fn mechanics(&mut self, logs: &Logs) {
         let (near, far) = (nearest(logs.rows("read-near")), logs.rows("read-far"));
-        // A sequential stream passes the guards between bands.
+        // A sequential stream passes over the guards between bands, so it is slower than the tracks.
         let guards = if self.kind == Kind::Conventional { 1.0 } else { 1.0 + 1.0 / BAND_TRACKS };
         let last = far.iter().map(|row| row.offset + row.bytes).fold(0.0, f64::max);
+        // The largest of n random offsets is 1/(n+1) of the disk before its end, on average.
         let capacity = Fitted::within(last * (1.0 + 1.0 / far.len() as f64), 2.0 / far.len() as f64);
         let [outer, inner] =
             ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, 0.03));
         // Near reads wait for a uniform part of a rotation, so the quantiles 0.1 and 0.9 are 0.8 of it apart.
         let rotation_s = (quantile(&near, 0.9) - quantile(&near, 0.1)) / 0.8;
-        let nearest = ROTATIONS
+        let usual_s = ROTATIONS
+            .map(|rpm| 60.0 / rpm)
             .into_iter()
-            .min_by(|a, b| (60.0 / a - rotation_s).abs().total_cmp(&(60.0 / b - rotation_s).abs()));
-        let rotation_s =
-            nearest.map(|rpm| 60.0 / rpm).filter(|own| (own / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
+            .min_by(|a, b| (a - rotation_s).abs().total_cmp(&(b - rotation_s).abs()));
+        let rotation_s = usual_s.filter(|usual_s| (usual_s / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
+        // Far and near reads differ by their seeks only. Near reads are in half of the span, where two places are a third of that half apart on
+        // average. A surface has only its share of the bytes, so that distance is `surfaces` times as large a share of the stroke.
         let longer_s = mean(seconds(far)) - mean(seconds(&near));
-        // The mean distance of two places in half of the span is a third of that half, and one of the surfaces has its share.
-        let way = NEAR as f64 / 6.0 / last * surfaces(last);
-        let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(way)), 0.1);
+        let near_share = NEAR as f64 / 6.0 / last * surfaces(last);
+        let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(near_share)), TIME_ERROR);
         self.note(CAPACITY, capacity.scaled(1e-9));
         self.note(OUTER, outer.scaled(1e-6));
         self.note(INNER, inner.scaled(1e-6));
@@ -354,12 +373,13 @@ impl Fit {
     }
 
     /// Fits the log, which both shingled kinds have.
-    fn log(&mut self, logs: &Logs, falls: Option<Fall>) {
+    fn log(&mut self, logs: &Logs, fall: Option<Fall>) {
         let small = logs.rows("write-far");
         let chunks = ["write-far", "chunk-256k", "chunk-1m", "chunk-4m", "chunk-16m", "chunk-64m"];
         let chunks = chunks.map(|name| logs.rows(name));
         let points: Vec<(f64, f64)> =
             chunks.iter().filter_map(|rows| Some((rows.first()?.bytes, median(rows)))).collect();
+        // Three standard errors of the median, roughly, from the distance of the quartiles.
         let spread =
             (quantile(small, 0.75) - quantile(small, 0.25)) / median(small) * 3.0 / (small.len() as f64).sqrt();
         // Only the persistent cache has a largest entry; without it, the two shortest chunks give the costs.
@@ -381,95 +401,112 @@ impl Fit {
             self.copies(logs.rows("chunk-1m"));
         }
         let copy_s = self.get(COPY).map_or(0.0, |copy| copy.value / self.value(BETWEEN_COPIES));
-        // Writes that wait together share an entry and its share of a copy of the map.
-        let block = 4.0 * KIB as f64;
-        // The first ones only: a dynamic mapping slows down long before its room ends.
-        let all = logs.rows("fall");
-        let many = mean(seconds(&all[..falls.map_or(all.len(), |fall| fall.commands).div_ceil(4)]));
-        let shared = ((costs.entry_s.value + copy_s) / (many - block / costs.bytes_per_s)).round().clamp(1.0, 64.0);
-        self.note(SHARED, Fitted::within(shared, 0.1));
+        // Small writes that wait together share an entry and its part of a copy of the map. Only the first quarter before the fall counts, because a
+        // dynamic mapping slows down long before its room ends.
+        let small_writes = logs.rows("fall");
+        let until_fall = fall.map_or(small_writes.len(), |fall| fall.commands);
+        let write_s = mean(seconds(&small_writes[..until_fall.div_ceil(4)]));
+        let transfer_s = 4.0 * KIB as f64 / costs.bytes_per_s;
+        let shared = ((costs.entry_s.value + copy_s) / (write_s - transfer_s)).round().clamp(1.0, 64.0);
+        self.note(SHARED, Fitted::within(shared, TIME_ERROR));
         if let Some(entry) = costs.entry.filter(|_| self.kind == Kind::PersistentCache) {
             self.note(MOST_IN_ENTRY, Fitted::within(entry / MIB as f64, 0.15));
         }
-        if let Some(fall) = falls {
-            self.note(UNTIL_FALL, Fitted::within(fall.commands as f64, 0.05));
+        if let Some(fall) = fall {
+            self.note(UNTIL_FALL, Fitted::within(fall.commands as f64, COUNT_ERROR));
         }
         if self.kind == Kind::PersistentCache {
-            self.cache(logs, falls);
+            self.log_room(logs);
+            if let Some(fall) = fall {
+                self.cleaning(logs, fall);
+            }
+            self.bypass(logs);
         }
     }
 
     /// Fits the copies of the map: the writes from one to the next, and the time of one.
     fn copies(&mut self, rows: &[Row]) {
         let usual = median(rows);
-        let at: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
-        let mut apart: Vec<usize> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        apart.sort_unstable();
-        let Some(&every) = apart.get(apart.len() / 2) else { return };
-        let pauses: Vec<Row> = at.iter().map(|&at| rows[at]).collect();
-        self.note(BETWEEN_COPIES, Fitted::within(every as f64, 0.05));
-        self.note(COPY, Fitted::within(median(&pauses) - usual, 0.1));
+        let pauses: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
+        let mut intervals: Vec<usize> = pauses.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        intervals.sort_unstable();
+        let Some(&interval) = intervals.get(intervals.len() / 2) else { return };
+        let paused: Vec<Row> = pauses.iter().map(|&at| rows[at]).collect();
+        self.note(BETWEEN_COPIES, Fitted::within(interval as f64, COUNT_ERROR));
+        self.note(COPY, Fitted::within(median(&paused) - usual, TIME_ERROR));
     }
 
-    /// Fits the persistent cache and its cleaning.
-    fn cache(&mut self, logs: &Logs, falls: Option<Fall>) {
-        let in_order = |name| {
+    /// Fits the room of the log and the loss between two writes. Durable chunks of two sizes fill the same room, which gives two equations.
+    fn log_room(&mut self, logs: &Logs) {
+        let bytes_until_fall = |name| {
             let rows = logs.rows(name);
-            Some((rows.first()?.bytes, Fall::of(rows, 1.25)?.commands as f64 * rows.first()?.bytes))
+            let chunk = rows.first()?.bytes;
+            Some((chunk, Fall::of(rows, CHUNK_FALL)?.commands as f64 * chunk))
         };
-        if let (Some(small), Some(large)) = (in_order("order-1m"), in_order("order-16m")) {
+        if let (Some(small), Some(large)) = (bytes_until_fall("order-1m"), bytes_until_fall("order-16m")) {
             let room = Room::of([small, large]);
             let gap = room.gap / MIB as f64;
-            self.note(CACHE, Fitted::within(room.bytes / 1e9, 0.05));
+            self.note(CACHE, Fitted::within(room.bytes / 1e9, COUNT_ERROR));
             self.note(GAP, Fitted { low: gap * 0.8, value: gap, high: gap * 1.2 + 0.05 });
         }
-        if let Some(fall) = falls {
-            let shared = self.value(SHARED);
-            let clean_s = fall.after_s - self.value(ENTRY) / 1e3 / shared;
-            self.note("cleaning a band, s", Fitted::within(clean_s, 0.1));
-            self.note("entries of the log", Fitted::within(fall.commands as f64 / shared, 0.05));
-            if let Some(by_room) = self.small_writes_by_room() {
-                self.check("small writes until the fall, by the log's room", fall.commands as f64, by_room);
-            }
-            let writes_a_byte = fall.commands as f64 / (self.value(CAPACITY) * 1e9);
-            self.note(BAND, Fitted::within(self.band_bytes(clean_s, writes_a_byte) / 1e6, 0.2));
-            if let Some(next) = Fall::of(logs.rows("again"), 2.0) {
-                self.check("cleaning a band in idle time, s", rest_s("again") / next.commands as f64, clean_s);
-            }
+    }
+
+    /// Fits the cleaning of the persistent cache: after the fall, each small write waits for the cleaning of a band.
+    fn cleaning(&mut self, logs: &Logs, fall: Fall) {
+        let shared = self.value(SHARED);
+        let clean_s = fall.after_s - self.value(ENTRY) / 1e3 / shared;
+        self.note("cleaning a band, s", Fitted::within(clean_s, TIME_ERROR));
+        self.note("entries of the log", Fitted::within(fall.commands as f64 / shared, COUNT_ERROR));
+        if let Some(by_room) = self.small_writes_by_room() {
+            self.check("small writes until the fall, by the log's room", fall.commands as f64, by_room);
         }
+        let writes_a_byte = fall.commands as f64 / (self.value(CAPACITY) * 1e9);
+        self.note(BAND, Fitted::within(self.band_bytes(clean_s, writes_a_byte) / 1e6, BAND_ERROR));
+        // In the rest before this phase, the drive cleaned a band for each write before the phase's own fall.
+        if let Some(next) = Fall::of(logs.rows("again"), RANDOM_FALL) {
+            self.check("cleaning a band in idle time, s", rest_s("again") / next.commands as f64, clean_s);
+        }
+    }
+
+    /// Fits the length from which runs bypass the cache. It is between the longest run that was no stream and the shortest that was one, so the
+    /// estimate is their geometric mean. Beyond the measured runs, the bounds are assumptions.
+    fn bypass(&mut self, logs: &Logs) {
         let stream = rate(logs.rows("stream"));
-        let runs = [("runs-4m", 4), ("runs-16m", 16), ("runs-64m", 64)];
-        let is_stream = |name| rate(logs.rows(name)) > 0.6 * stream;
-        let first = runs.iter().position(|(name, _)| is_stream(name)).unwrap_or(runs.len());
-        let [low, high] = [first.checked_sub(1), Some(first)]
-            .map(|at| at.map_or(0.5, |at| runs.get(at).map_or(256.0, |run| f64::from(run.1))));
+        let runs = [("runs-4m", 4.0), ("runs-16m", 16.0), ("runs-64m", 64.0)];
+        let is_stream = |name| rate(logs.rows(name)) > STREAMING * stream;
+        let shortest = runs.iter().position(|(name, _)| is_stream(name)).unwrap_or(runs.len());
+        let low = shortest.checked_sub(1).map_or(0.5, |longest| runs[longest].1);
+        let high = runs.get(shortest).map_or(256.0, |run| run.1);
         self.note(BYPASS, Fitted { low, value: (low * high).sqrt(), high });
     }
 
-    /// The length of a band that takes `clean_s` to clean, if the cache holds `writes_a_byte` writes per byte of the disk.
+    /// Computes the length of a band that takes `clean_s` to clean, if the cache holds `writes_a_byte` writes per byte of the disk.
     ///
     /// The band is read, saved and written back from its first cached write on. Of k writes at random places, the first has k/(k+1) of the
-    /// band behind it. A band with one cached write has others by Poisson's law; the mean over these is f below.
+    /// band behind it. A band with one cached write has others by Poisson's law; `rewritten` is the mean of k/(k+1) over these.
     fn band_bytes(&self, clean_s: f64, writes_a_byte: f64) -> f64 {
-        let (seek, half) = (self.seek().value, 30.0 / self.value(RPM));
-        let ways_s = 3.0 * seek * seek_s(0.5) + 4.0 * half;
+        let (seek, half_rotation_s) = (self.seek().value, 30.0 / self.value(RPM));
+        // Three long seeks, and four waits for a sector (assumption).
+        let positioning_s = 3.0 * seek * seek_s(0.5) + 4.0 * half_rotation_s;
         let rate = (self.value(OUTER) + self.value(INNER)) / 2.0 * 1e6;
-        let mut bytes = (clean_s - ways_s).max(0.01) / 1.5 * rate;
+        // The number of other writes depends on the length that is sought, so it is found by iteration, beginning with half of the band.
+        let mut bytes = (clean_s - positioning_s).max(0.01) / (3.0 * 0.5) * rate;
         for _ in 0..20 {
             let others = (writes_a_byte * bytes).max(1e-3);
-            let f = 1.0 - 1.0 / others + (1.0 - (-others).exp()) / others.powi(2);
-            let cached_s = others * (seek * seek_s(0.005) + half);
-            bytes = (clean_s - ways_s - cached_s).max(0.01) / (3.0 * f) * rate;
+            let rewritten = 1.0 - 1.0 / others + (1.0 - (-others).exp()) / others.powi(2);
+            // Each other cached write is read from the log, at a short distance.
+            let cached_s = others * (seek * seek_s(0.005) + half_rotation_s);
+            bytes = (clean_s - positioning_s - cached_s).max(0.01) / (3.0 * rewritten) * rate;
         }
         bytes
     }
 }
 
 /// Decides on the kind, and gives the evidence for it.
-fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
+fn kind(logs: &Logs, fall: Option<Fall>) -> (Kind, Vec<String>) {
     let [near, far] = ["write-near", "write-far"].map(|name| median(logs.rows(name)));
     let (back, stream) = (rate(logs.rows("read-back")), rate(logs.rows("read-inner")));
-    let fall = falls.map_or(1.0, |fall| fall.after_s / fall.before_s);
+    let slower_by = fall.map_or(1.0, |fall| fall.after_s / fall.before_s);
     let evidence = vec![
         format!(
             "A small durable write takes {:.1} ms anywhere on the disk, {:.1} ms near the one before.",
@@ -481,15 +518,17 @@ fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
             back / 1e6,
             stream / 1e6
         ),
-        match falls {
-            Some(own) => format!("Small random writes fall after {} to 1/{fall:.1} of their rate.", own.commands),
+        match fall {
+            Some(fall) => {
+                format!("Small random writes fall after {} to 1/{slower_by:.1} of their rate.", fall.commands)
+            }
             None => format!("Small random writes don't fall in {} of them.", logs.rows("fall").len()),
         },
     ];
     // Seeks and a part of a rotation make far writes take at least 1.5 times as long; a log's writes take the same time everywhere.
     let (appends, seeks) = (far / near < 1.2, far / near > 1.35);
     let (scattered, at_home) = (back < 0.3 * stream, back > 0.5 * stream);
-    let kind = match falls {
+    let kind = match fall {
         // A rotating disk has to wait for the sectors of a durable write, so this one does not rotate.
         _ if near < 1e-3 => Kind::Unknown,
         None if seeks && at_home => Kind::Conventional,

@@ -19,7 +19,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The distance of reads near each other: too far for read-ahead to hold many.
+/// The span of reads near each other: too long for read-ahead to hold many of them.
 const NEAR: u64 = GIB;
 
 /// One section of the job.
@@ -55,7 +55,7 @@ const READ: Phase = Phase {
 };
 const WRITE: Phase = Phase { rw: "write", ..READ };
 const SMALL: Phase = Phase { rw: "randwrite", block: 4 * KIB, ..READ };
-/// Chunks near each other, whose bands are few, so that a drive cleans them in the rest that follows.
+/// Chunks near each other: they are in few bands, which a drive cleans in the rest that follows.
 const CHUNK: Phase =
     Phase { rw: "randwrite", is_durable: true, from_percent: 70, span: Some(GIB), seconds: 60, ..READ };
 

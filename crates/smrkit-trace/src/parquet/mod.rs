@@ -62,7 +62,7 @@ const PAUSES: [Column<Pause>; 2] = [
     (OUTSTANDING, |rows| numbers::<UInt16Type, _>(rows, |row| row.1)),
 ];
 
-/// What a closed loop needs beside the requests: one pause for each.
+/// The host's pauses, one for each request, which a replay in a closed loop needs.
 struct Pauses {
     /// The columns of [`PAUSES`] that the source has.
     columns: &'static [Column<Pause>],
@@ -109,16 +109,16 @@ pub const NO_TIMES: &str = "call its column of times time_us, time_ns, or after 
 const AGAIN: &str = "convert the original trace again with `smrkit trace convert`";
 
 /// The compression of a column that can't be decompressed here, if there is one.
-fn unknown_packing(metadata: &ParquetMetaData) -> Option<String> {
-    let mut packings =
+fn unknown_compression(metadata: &ParquetMetaData) -> Option<String> {
+    let mut compressions =
         metadata.row_groups().iter().flat_map(|group| group.columns()).map(|column| column.compression());
-    let is_unknown = |packing: &Compression| match packing {
+    let is_unknown = |compression: &Compression| match compression {
         Compression::UNCOMPRESSED | Compression::SNAPPY => false,
         // The library of zstd is in C.
         Compression::ZSTD(_) => cfg!(target_family = "wasm"),
         _ => true,
     };
-    let name = packings.find(is_unknown)?.to_string().to_lowercase();
+    let name = compressions.find(is_unknown)?.to_string().to_lowercase();
     name.split('(').next().map(str::to_string)
 }
 
@@ -174,7 +174,7 @@ pub struct ParquetReader {
     rows_done: u64,
     /// The time of the last row that was read.
     last: Nanos,
-    /// Only rows out of order: others were mended or left out when the trace was written.
+    /// Counts rows out of order only: malformed rows were mended or left out when the trace was written.
     pub(crate) notes: TraceNotes,
     pub(crate) first_out_of_order: Option<u64>,
     /// For each request of the last batch, the number outstanding when it came; empty if not known.
@@ -204,7 +204,7 @@ impl ParquetReader {
         if is_closed {
             columns.time = Some((THINK.into(), 1));
         }
-        if let Some(packing) = unknown_packing(metadata) {
+        if let Some(packing) = unknown_compression(metadata) {
             let others = if cfg!(target_family = "wasm") { "snappy" } else { "zstd or snappy" };
             return Err(bad(format!(
                 "its columns are packed with {packing}, which can't be unpacked here: write it with {others}"
@@ -237,7 +237,7 @@ impl ParquetReader {
         })
     }
 
-    /// Where it has no times: the remedy.
+    /// The remedy, if the table has no times.
     pub(crate) fn without_times(&self) -> Option<String> {
         self.columns.time.is_none().then(|| NO_TIMES.into())
     }
@@ -271,9 +271,9 @@ impl Source for ParquetReader {
             self.outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
         }
         if self.is_foreign {
-            let last = batch.iter().map(|request| request.volume).max().unwrap_or(0);
-            let named = self.meta.volumes.len() as u64..=u64::from(last);
-            self.meta.volumes.extend(named.map(|number| Volume { number, name: number.to_string() }));
+            let last_volume = batch.iter().map(|request| request.volume).max().unwrap_or(0);
+            let new_volumes = self.meta.volumes.len() as u64..=u64::from(last_volume);
+            self.meta.volumes.extend(new_volumes.map(|number| Volume { number, name: number.to_string() }));
         }
         for request in batch {
             self.rows_done += 1;
@@ -356,8 +356,9 @@ impl ParquetWriter {
         let Some(used) = self.group.iter().map(|request| usize::from(request.volume) + 1).max() else { return Ok(()) };
         self.volumes_used = self.volumes_used.max(used);
         check(&self.group).map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
-        let told = self.pauses.as_ref().map_or(usize::MAX, |pauses| pauses.all.len());
-        if told < self.rows as usize + self.group.len() {
+        // The pauses were read in an earlier pass over the trace.
+        let paused_requests = self.pauses.as_ref().map_or(usize::MAX, |pauses| pauses.all.len());
+        if paused_requests < self.rows as usize + self.group.len() {
             let problem = "the trace grew while it was read: convert it once its drive is no longer served";
             return Err(Error::input(&self.path, problem));
         }

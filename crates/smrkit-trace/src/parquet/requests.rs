@@ -58,7 +58,7 @@ impl TableColumns {
             return Err(format!("two columns of times, {one} and {other}: drop one"));
         }
         let (op, offset, size) = (need("op", "op")?, need("offset", "lba")?, need("size", "sectors")?);
-        if csv::is_turned(&op) {
+        if csv::has_one_as_read(&op) {
             return Err(format!(
                 "column {op} says the opposite of what a table of requests does: turn it into is_write"
             ));
@@ -109,10 +109,11 @@ impl TableColumns {
             }
             None => Ok(vec![0; rows.num_rows()]),
         };
-        let (name, tick) = self.time.as_ref().map_or((None, 1), |(name, tick)| (Some(name.as_str()), *tick));
+        let (time_name, tick) = self.time.as_ref().map_or((None, 1), |(name, tick)| (Some(name.as_str()), *tick));
         let is_float =
-            name.and_then(|name| rows.column_by_name(name)).is_some_and(|column| column.data_type().is_floating());
-        let times = column(name, &|column| if is_float { scaled(column, tick) } else { numbers(column) })?;
+            time_name.and_then(|name| rows.column_by_name(name)).is_some_and(|column| column.data_type().is_floating());
+        // Fractions would be lost in whole ticks, so floating-point times are converted to nanoseconds at once.
+        let times = column(time_name, &|column| if is_float { scaled(column, tick) } else { numbers(column) })?;
         let tick = if is_float { 1 } else { tick };
         let (ops, offsets) =
             (column(Some(self.op.as_str()), &operations)?, column(Some(self.offset.0.as_str()), &numbers)?);
@@ -127,7 +128,7 @@ impl TableColumns {
             let time = time.saturating_sub(first);
             let (lba, lead) = if self.offset.1 == 1 { (offset / 512, offset % 512) } else { (offset, 0) };
             let bytes = u128::from(size) * u128::from(self.size.1) + u128::from(lead);
-            // A flush lies nowhere.
+            // A flush has no sectors, whatever its offset.
             let sectors = if size == 0 { 0 } else { bytes.div_ceil(512) };
             let wrong = match () {
                 () if op_number >= 4 => "has an op other than 0 to 3 (read, write, flush, discard)",
@@ -149,7 +150,7 @@ impl TableColumns {
     }
 }
 
-/// True of a column called `time` and a unit.
+/// True for a column called `time_` and a unit.
 fn is_time(name: &str) -> bool {
     name.to_lowercase().starts_with("time_") && csv::tick_ns(name).is_some()
 }
@@ -208,6 +209,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
 const OUTSIDE: &str = "has numbers below 0, too large or with a fraction: whole numbers are needed, such as uint64";
 const NULLS: &str = "has nulls: fill or drop them";
 
+/// Parses words as numbers of operations.
 fn of_words<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<Vec<u64>, String> {
     let number = |word: Option<&str>| {
         let word = word.ok_or(NULLS)?;

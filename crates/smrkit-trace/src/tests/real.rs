@@ -53,11 +53,11 @@ fn a_trace_of_two_thousand_volumes_is_laid_end_to_end() {
     let path = dir.join("tencent_cbs_sample.csv.zst");
     let table = scan(&path, &OpenOptions::default()).unwrap();
     let end = table.end_to_end(&path).unwrap().1;
-    let mut laid = Laid::open(&path, &OpenOptions::default(), VolumeChoice::All).unwrap();
+    let mut laid = LaidOutTrace::open(&path, &OpenOptions::default(), VolumeChoice::All).unwrap();
     let all = drain(&mut laid).unwrap();
     assert_eq!(all.len(), 50_000);
     assert!(all.iter().all(|request| request.end() <= end));
     let number = table.volumes[7].volume.number;
-    let mut laid = Laid::open(&path, &OpenOptions::default(), VolumeChoice::Number(number)).unwrap();
+    let mut laid = LaidOutTrace::open(&path, &OpenOptions::default(), VolumeChoice::Number(number)).unwrap();
     assert_eq!(drain(&mut laid).unwrap().len() as u64, table.volumes[7].requests);
 }

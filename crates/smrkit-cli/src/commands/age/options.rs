@@ -60,7 +60,7 @@ pub struct Ageing {
 }
 
 impl Ageing {
-    /// The course on a file system of this many bytes.
+    /// The settings of the ageing, on a file system of this many bytes.
     pub fn course(&self, disk_bytes: u64, seed: u64) -> Result<CourseOptions, Error> {
         let target_bytes = match self.fill {
             Fill::Percent(percent) => (disk_bytes as f64 * percent / 100.0) as u64,
@@ -78,8 +78,9 @@ impl Ageing {
         }
         let ager = AgerOptions { size_factor: self.size_factor, ..AgerOptions::new(target_bytes, seed) };
         let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
-        // Relative to the disk of which such a fill would be 70 %: otherwise file systems of unequal size would get unequal benchmarks.
-        let of_paper = match self.fill {
+        // The benchmarks are scaled to the disk. With a fill in bytes, they are scaled to the disk of which that fill would be 70 %, so that file
+        // systems of unequal size get the same benchmarks.
+        let benchmarks_disk_bytes = match self.fill {
             Fill::Percent(_) => disk_bytes,
             Fill::Bytes(bytes) => (u128::from(bytes) * 10 / 7) as u64,
         };
@@ -88,7 +89,7 @@ impl Ageing {
             before_bytes: bytes,
             duty: Duty { idle_percent: self.idle, ..Duty::NONE },
             record_from_bytes: self.record_from,
-            benchmarks: if self.benchmarks { paper_benchmarks(of_paper, seed) } else { Vec::new() },
+            benchmarks: if self.benchmarks { paper_benchmarks(benchmarks_disk_bytes, seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
             until_time: self.duration,
@@ -105,8 +106,8 @@ enum Fill {
     Bytes(u64),
 }
 
-/// A plain number is percent, one with a suffix a size. A number below 1 is refused: some tools take shares, which would be nearly nothing
-/// here.
+/// Parses a fill: a plain number is in percent, a number with a suffix is a size. A number below 1 is refused, because some tools take shares,
+/// and as a percentage such a number would be nearly nothing.
 fn parse_fill(text: &str) -> Result<Fill, Error> {
     if text.ends_with(|last: char| last.is_ascii_alphabetic()) {
         return parse_bytes(text).map(Fill::Bytes);

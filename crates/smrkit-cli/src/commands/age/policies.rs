@@ -84,20 +84,20 @@ impl Policies {
         grid
     }
 
-    /// The differences of each policy from the first, seed by seed: both place the same files.
+    /// Sentences on how each policy differs from the first. Runs are compared seed by seed, because both policies then place the same files.
     fn differences(&self) -> Vec<String> {
         let placements = self.placements();
         let Some((first, others)) = placements.split_first() else { return Vec::new() };
         let sentence = |other: &&str| {
-            let differ = |(name, number): Column| {
-                let pairs: Vec<f64> = self
+            let difference = |(name, number): Column| {
+                let differences: Vec<f64> = self
                     .of(other)
                     .filter_map(|run| {
                         let same = self.of(first).find(|one| one.seed == run.seed)?;
                         Some(number(run) - number(same))
                     })
                     .collect();
-                let (pairs, spread) = (pairs.len(), Spread::new(pairs.into_iter())?);
+                let (pairs, spread) = (differences.len(), Spread::new(differences.into_iter())?);
                 let more = if spread.mean > 0.0 { "higher" } else { "lower" };
                 let size = Spread { mean: spread.mean.abs(), ..spread };
                 Some(match spread.mean.abs() > spread.half && pairs > 1 {
@@ -105,8 +105,8 @@ impl Policies {
                     false => format!("{name} not told apart"),
                 })
             };
-            let told: Vec<String> = COLUMNS.into_iter().filter_map(differ).collect();
-            format!("{other} beside {first}, seed by seed: {}.", told.join("; "))
+            let differences: Vec<String> = COLUMNS.into_iter().filter_map(difference).collect();
+            format!("{other} beside {first}, seed by seed: {}.", differences.join("; "))
         };
         others.iter().map(sentence).collect()
     }

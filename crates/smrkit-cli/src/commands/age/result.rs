@@ -25,7 +25,7 @@ pub struct Aged {
 }
 
 impl Aged {
-    /// Of a course, in a directory or a simulated world; on a disk of that shape, where it is known.
+    /// The result of a course in a directory or in a simulated world, on a disk of `shape` if that is known.
     pub fn new(
         directory: Option<String>,
         (world, shape): (Option<&World>, Option<&Shape>),

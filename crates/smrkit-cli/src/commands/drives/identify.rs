@@ -51,12 +51,12 @@ fn one(model: &str) -> Vec<Identified> {
     }
 }
 
-/// A typical disk of a family, such as HC620, if all of its disks record in the same way.
+/// A disk that stands for a family, such as HC620, if all disks of the family record in the same way.
 fn of_family(text: &str) -> Option<Identified> {
     let words = |text: &str| -> Vec<String> {
         text.to_ascii_uppercase().split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_string).collect()
     };
-    // Words such as Red or Ultrastar are part of many families' names.
+    // A family's own name has letters and digits. Words such as Red or Ultrastar are part of many families' names.
     let is_name = |word: &String| {
         word.len() >= 4
             && [char::is_alphabetic, char::is_numeric].iter().all(|kind: &fn(char) -> bool| word.contains(*kind))

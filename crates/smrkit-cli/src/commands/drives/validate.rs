@@ -21,11 +21,11 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace};
 use crate::exit::Done;
 use crate::output::print_as;
 
-/// A read that took longer was not from the drive's buffer.
+/// A measured read that took longer was not served from the drive's buffer.
 const SLOW_MS: f64 = 3.0;
-/// Distance within which a single request is close.
+/// A simulated response time within this distance of the measured one is close.
 const CLOSE_MS: f64 = 0.5;
-/// Quantiles of which the rms is taken.
+/// Number of quantiles over which the rms distance is taken.
 const QUANTILES: u32 = 10_000;
 
 #[derive(Args)]
@@ -106,8 +106,8 @@ struct Subject {
     trace: PathBuf,
 }
 
-/// The descriptions of a folder (DiskSim's, or drive files) with the traces of the same name; drives without a trace are named
-/// in the second list. Errors: a damaged description, or nothing to validate.
+/// Finds the descriptions in a folder (DiskSim's, or drive files) and the traces of the same name. The second list names drives without a
+/// trace. Errors: a damaged description, or nothing to validate.
 fn subjects(folder: &Path) -> Result<(Vec<Subject>, Vec<String>), Error> {
     let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
     let mut files: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -137,7 +137,7 @@ fn subjects(folder: &Path) -> Result<(Vec<Subject>, Vec<String>), Error> {
     Ok((found, missed))
 }
 
-/// A file's name up to its first dot of an ending that a trace may have.
+/// A file's name without the endings of traces and descriptions.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().to_string()
 }

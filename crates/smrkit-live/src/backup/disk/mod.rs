@@ -1,6 +1,6 @@
-//! Copies of a volume from a zoned device, or on to one: through the disks, band by band.
+//! Copies a volume from a zoned device, or to one, band by band through the emulated disks.
 //!
-//! The superblock comes last, when everything else is durable: until then nothing takes the copy for a volume.
+//! The superblock is written last, when everything else is durable, so that an unfinished copy is not taken for a volume.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use crate::image::{Blank, bytes_for};
 use crate::volume::{blank_zones, of_area};
 use crate::zoned;
 
-/// A copy that is there, but not durable, and no volume yet.
+/// A finished copy that is not yet durable, and has no superblock yet.
 pub(super) struct Copied {
     disk: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
@@ -38,8 +38,8 @@ pub(super) struct Copied {
     superblock: Superblock,
 }
 
-/// Copies the disk of `source` and the directory that belongs to it. A zoned device that holds data is refused without
-/// `force`. Nothing is left of a copy that fails.
+/// Copies the disk of `source` and its metadata directory. A zoned device that holds data is refused without `force`. A copy that fails leaves
+/// nothing.
 pub(super) fn copy(
     source: &Area,
     from: &VolumePaths,
@@ -58,11 +58,11 @@ pub(super) fn copy(
         }
         false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
     };
-    onto(disk, source, from, to, names_copied, goes_on)
+    copy_to_disk(disk, source, from, to, names_copied, goes_on)
 }
 
-/// Copies to `disk`, which has been chosen for it.
-fn onto(
+/// Copies to `disk`, and removes the copy if that fails.
+fn copy_to_disk(
     disk: Arc<dyn HostManaged>,
     source: &Area,
     from: &VolumePaths,
@@ -80,19 +80,19 @@ fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
 }
 
 impl Copied {
-    /// Makes it durable, and a volume that was left in good order; tells what of it is damaged. Nothing is left if that fails.
-    pub(super) fn settle(self, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+    /// Makes the copy durable and a clean volume. Returns the damage that was copied. Leaves nothing if that fails.
+    pub(super) fn finish(self, goes_on: &GoesOn) -> Result<Damage, LiveError> {
         let Copied { disk, store, to, superblock } = self;
         let failed = |error: AreaError| of_area(&to.image, error);
         let durable = disk.flush().map_err(|error| failed(error.into()));
         durable
-            .and_then(|()| leave_in_order(Arc::new(data_part(&disk)), store, &to.meta, goes_on))
+            .and_then(|()| verify_and_unmount(Arc::new(data_part(&disk)), store, &to.meta, goes_on))
             .and_then(|damage| Area::begin(Arc::clone(&disk), superblock).map(|_| damage).map_err(failed))
             .inspect_err(|_| undo(&*disk, &to))
     }
 }
 
-/// Refuses a zoned device at `path` on which the data of `from` would lie elsewhere.
+/// Errors: the zones of the device at `path` are not the bands of `from`, so that the data can't keep its places.
 fn check(from: &VolumePaths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), LiveError> {
     if fits(shape, zones) {
         return Ok(());
@@ -102,17 +102,21 @@ fn check(from: &VolumePaths, shape: &Shape, path: &Path, zones: &Shape) -> Resul
     Err(LiveError::impossible(match shape.model {
         Model::Caveat => format!("{image} is a caveat disk, and {path} takes no writes just anywhere: {remedy}"),
         Model::StrictAppend => {
-            let told = |shape: &Shape| {
+            let bands_in_words = |shape: &Shape| {
                 let bytes = |granules: u64| Bytes(granules * shape.granule_bytes);
                 let (band, gap) = (bytes(shape.bands.granules), bytes(shape.bands.gap_granules));
                 format!("{} of {band}, {gap} apart", shape.bands.count)
             };
-            format!("the zones of {path} ({}) are not the bands of {image} ({}): {remedy}", told(zones), told(shape))
+            format!(
+                "the zones of {path} ({}) are not the bands of {image} ({}): {remedy}",
+                bands_in_words(zones),
+                bands_in_words(shape)
+            )
         }
     }))
 }
 
-/// Copies directory and bands; the metadata store, and the superblock that is to be written.
+/// Copies the directory and the bands. Returns the copy's metadata store, and the superblock that is yet to be written.
 fn fill(
     disk: &Arc<dyn HostManaged>,
     source: &Area,
@@ -129,7 +133,7 @@ fn fill(
     let first = &source.newest;
     let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
     let mounts = 1 + first.mounts;
-    // Nothing takes the copy for a volume before its superblock is there, which says the same.
+    // The mark can be final already, because the copy is no volume until its superblock is written.
     home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
     let path = home.path.as_os_str().as_bytes().to_vec();
     let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
@@ -142,33 +146,34 @@ fn fill(
     Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
 }
 
-/// The disk that is copied. What can't be read and belongs to no file reads as zeros; if it does, the file is named.
+/// The disk that is copied. Granules that can't be read are copied as zeros if they belong to no file; if they do, the copy fails, and the error
+/// names the file.
 struct Original<'a> {
     disk: Arc<dyn HostManaged>,
     /// The metadata's copy.
     store: &'a DirectoryStore,
-    /// Files by what is theirs, in order; read when they are first needed.
+    /// Extents and their files, in order; read at the first need.
     owners: OnceLock<FsResult<Vec<(Span, NodeId)>>>,
     goes_on: &'a GoesOn<'a>,
 }
 
 impl Original<'_> {
-    /// Reads one granule of what could not be read at once.
-    fn read_alone(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+    /// Reads one granule of a span that could not be read at once.
+    fn read_granule(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         contents::check(self.goes_on).map_err(DeviceError::Io)?;
         let bytes = room.bytes();
         let read = self.disk.read(at, room.part(0, bytes), cause);
         let Err(DeviceError::Io(error)) = read else { return read };
         room.clear();
-        self.give_up(Span { at, count: 1 }, &error)
+        self.check_unowned(Span { at, count: 1 }, &error)
     }
 
-    /// An error that names a file, if data in `span`, which `why` can't be read, are its.
-    fn give_up(&self, span: Span, why: &dyn Display) -> DeviceResult {
-        let told = |what: String| Err(DeviceError::Io(std::io::Error::other(what)));
+    /// Errors: `span`, which can't be read because of `why`, belongs to a file, whose name is in the error.
+    fn check_unowned(&self, span: Span, why: &dyn Display) -> DeviceResult {
+        let failed = |what: String| Err(DeviceError::Io(std::io::Error::other(what)));
         let owners = match self.owners.get_or_init(|| owners(self.store)) {
             Ok(owners) => owners,
-            Err(error) => return told(format!("{why}; and its maps: {error}: run smrkit fsck")),
+            Err(error) => return failed(format!("{why}; and its maps: {error}: run smrkit fsck")),
         };
         let after = owners.partition_point(|(owned, _)| owned.at < span.end());
         let Some((_, file)) = owners[..after].last().filter(|(owned, _)| owned.overlap(span).is_some()) else {
@@ -176,7 +181,7 @@ impl Original<'_> {
         };
         let path = self.store.path_to(*file).unwrap_or_default();
         let at = Bytes(span.at.0 * self.disk.shape().granule_bytes);
-        told(format!(
+        failed(format!(
             "what lies at {at} of its data can't be read ({why}) and belongs to {}: remove or replace that file and \
              try again; smrkit scrub MOUNTPOINT names all such files",
             String::from_utf8_lossy(&path).trim_start_matches('/')
@@ -184,7 +189,7 @@ impl Original<'_> {
     }
 }
 
-/// Places of files on the disk, in order; of one that several have, the first is named.
+/// Lists the extents of all files in the order of the disk. An extent that files share is listed for the first of them only.
 fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
     let mut owners = Vec::new();
     store.scan(&mut |id, record| -> FsResult {
@@ -195,8 +200,9 @@ fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
     })?;
     owners.sort_unstable();
     owners.dedup_by(|(next, _), (kept, _)| {
-        let behind = next.at.max(kept.end());
-        *next = Span { at: behind, count: next.end().max(behind) - behind };
+        // Cuts off the part that belongs to the extent before.
+        let start = next.at.max(kept.end());
+        *next = Span { at: start, count: next.end().max(start) - start };
         next.is_empty()
     });
     Ok(owners)
@@ -215,13 +221,13 @@ impl stacked::Stacked for Original<'_> {
         let whole = self.below().read(at, room.part(0, bytes), cause);
         let Err(DeviceError::Io(_)) = whole else { return whole };
         let granule = self.below().shape().granule_bytes;
-        (0..bytes / granule).try_for_each(|i| self.read_alone(at + i, room.part(i * granule, granule), cause))
+        (0..bytes / granule).try_for_each(|i| self.read_granule(at + i, room.part(i * granule, granule), cause))
     }
 
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
         let reports = self.below().report(first, count)?;
         for (band, _) in (first..).zip(&reports).filter(|(_, report)| report.state == BandState::Offline) {
-            self.give_up(self.below().shape().bands.span(band), &"its zone is offline")?;
+            self.check_unowned(self.below().shape().bands.span(band), &"its zone is offline")?;
         }
         Ok(reports)
     }

@@ -1,7 +1,7 @@
-//! Permissions that are in the way of whoever runs this: they give way for a moment.
+//! Overrides permissions for a moment, where a file's mode keeps its owner, who runs this process, from reading or writing it.
 //!
-//! The kernel has checked what its user may do. What is done for the file system itself (storing a map, moving data, looking
-//! through the tree) must not depend on the bits that a user has taken from a file or a directory. Root never needs this.
+//! The kernel has checked what its user may do. Work for the file system itself (storing a map, moving data, walking the tree) must not
+//! depend on the permission bits that a user has taken from a file or a directory. Root never needs this.
 
 use std::os::fd::OwnedFd;
 
@@ -18,16 +18,16 @@ pub fn path_of(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd))
 }
 
-/// Held alone while permissions are not as they should be, shared while somebody reads or sets them.
+/// Held exclusively while some permissions are overridden, shared while permissions are read or set.
 static PERMISSIONS: RwLock<()> = RwLock::new(());
 
-/// Reads or sets permissions while all are as they should be.
-pub fn steady<T>(what: impl FnOnce() -> T) -> T {
+/// Reads or sets permissions while none are overridden.
+pub fn with_real_permissions<T>(what: impl FnOnce() -> T) -> T {
     let _shared = PERMISSIONS.read();
     what()
 }
 
-/// Does something that may need more permissions on `fd` than its owner, who runs this, has.
+/// Calls `what`. If that fails for lack of permissions on `fd`, calls it again while its owner has them.
 pub fn with_permissions<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, Os> {
     let done = what();
     if !matches!(done, Err(Os::ACCESS)) {
@@ -48,7 +48,7 @@ pub fn with_permissions<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Re
     done
 }
 
-/// The flags to open a known node with: no device or pipe is ever opened itself.
+/// The flags to open a node with. Devices and pipes are opened as paths only, because opening one may block or have an effect.
 fn flags(kind: Kind) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match kind {
@@ -58,7 +58,7 @@ fn flags(kind: Kind) -> OFlags {
     }
 }
 
-/// Opens a node below `parent`. What may not be read is opened as a mere place.
+/// Opens a node below `parent`. A node that can't be read is opened as a path (`O_PATH`).
 pub(super) fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
     match rustix::fs::openat(parent, name, flags(kind), Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {
