@@ -1,11 +1,10 @@
-//! The benchmarks of Kadekodi et al. 2015 (section 5) as seeded workloads: only their requests to a file system. The paper does not give
-//! their volumes, which are assumptions.
+//! The benchmarks of Kadekodi et al. 2015 (section 5) as seeded sequences of requests to a file system. The paper does not give their
+//! volumes, which are assumptions.
 //!
-//! Filebench's file server (McDougall and Mauro 2005): rounds of create and write, append, read whole, delete, stat. The files stay
-//! afterwards. Left out: its many threads; there is one stream.
-//!
-//! Postmark (Katcher 1997): files are created, transactions read or append to one file and create or remove another, and remaining files
-//! are removed. Left out: its text of random letters.
+//! - Filebench's file server (McDougall and Mauro 2005) runs rounds of create and write, append, read whole, delete, stat. The files stay
+//!   afterwards. Left out: its many threads; here there is one stream.
+//! - Postmark (Katcher 1997) creates files, runs transactions that read or append to one file and create or remove another, and removes the
+//!   remaining files. Left out: its text of random letters.
 
 use smrkit::workload::dice::Dice;
 
@@ -15,14 +14,15 @@ use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 struct FileSet {
     folder: u32,
     dice: Dice,
-    /// Number and size of each.
+    /// The number and the size of each file.
     files: Vec<(u64, u64)>,
-    made: u64,
+    /// Number of files created so far.
+    created: u64,
 }
 
 impl FileSet {
     fn new(seed: u64, folder: u32) -> FileSet {
-        FileSet { folder, dice: Dice::new(seed, u64::from(folder)), files: Vec::new(), made: 0 }
+        FileSet { folder, dice: Dice::new(seed, u64::from(folder)), files: Vec::new(), created: 0 }
     }
 
     fn pick(&mut self) -> usize {
@@ -34,8 +34,8 @@ impl FileSet {
     }
 
     fn create(&mut self, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
-        let number = self.made;
-        self.made += 1;
+        let number = self.created;
+        self.created += 1;
         self.files.push((number, bytes));
         self.event(EventKind::Create, number, bytes, counted)
     }
@@ -71,8 +71,8 @@ pub struct FileserverOptions {
 }
 
 impl FileserverOptions {
-    /// A mean of 9 MB (Kadekodi et al. 2015, section 5); 250 files, whose two sets make the 4.5 GB that stay; 3,000
-    /// rounds and appends up to 16 KiB: assumptions.
+    /// Files of 9 MB in the mean (Kadekodi et al. 2015, section 5). Assumptions: 250 files (two runs leave 4.5 GB), 3,000
+    /// rounds, and appends up to 16 KiB.
     pub fn new(seed: u64) -> FileserverOptions {
         FileserverOptions { files: 250, rounds: 3000, mean_bytes: 9e6, append_bytes: 16 << 10, seed }
     }
@@ -92,7 +92,7 @@ impl Fileserver {
         Fileserver { options, set: FileSet::new(options.seed, folder), done: 0 }
     }
 
-    /// Creates a file. Its size is gamma-distributed with shape 2 (assumption): the sum of two exponentials of half the mean.
+    /// Creates a file. Its size is gamma-distributed with shape 2 (assumption): the sum of two exponentials of has_half_left the mean.
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let halves = self.set.dice.exponential() + self.set.dice.exponential();
         self.set.create(((halves * self.options.mean_bytes / 2.0) as u64).max(1), counted)
@@ -101,7 +101,7 @@ impl Fileserver {
 
 impl Events for Fileserver {
     fn next(&mut self) -> Option<WorkloadEvent> {
-        if self.set.made < self.options.files {
+        if self.set.created < self.options.files {
             return self.create(false);
         }
         if self.done >= self.options.rounds * EventKind::ALL.len() as u64 {
@@ -113,6 +113,7 @@ impl Events for Fileserver {
             return self.create(true);
         }
         let at = self.set.pick();
+        // Without a file, the event is skipped.
         let Some(&(number, size)) = self.set.files.get(at) else { return self.next() };
         match kind {
             EventKind::Append => {
@@ -148,7 +149,7 @@ pub struct PostmarkOptions {
 }
 
 impl PostmarkOptions {
-    /// Files of 3 to 7 MB (Kadekodi et al. 2015, section 5); 500 of them and 5,000 transactions: assumption.
+    /// Files of 3 to 7 MB (Kadekodi et al. 2015, section 5). Assumptions: 500 files and 5,000 transactions.
     pub fn new(seed: u64) -> PostmarkOptions {
         PostmarkOptions { files: 500, transactions: 5000, size_bytes: (3_000_000, 7_000_000), seed }
     }
@@ -160,14 +161,14 @@ pub struct Postmark {
     set: FileSet,
     /// Transactions begun.
     begun: u64,
-    /// True if the transaction's first half is over.
-    half: bool,
+    /// True if only the create or remove of the current transaction is left.
+    has_half_left: bool,
 }
 
 impl Postmark {
     /// Postmark in that folder.
     pub fn new(options: PostmarkOptions, folder: u32) -> Postmark {
-        Postmark { options, set: FileSet::new(options.seed, folder), begun: 0, half: false }
+        Postmark { options, set: FileSet::new(options.seed, folder), begun: 0, has_half_left: false }
     }
 
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
@@ -194,17 +195,17 @@ impl Postmark {
 
 impl Events for Postmark {
     fn next(&mut self) -> Option<WorkloadEvent> {
-        if self.set.made < self.options.files {
+        if self.set.created < self.options.files {
             return self.create(false);
         }
-        if !self.half && self.begun < self.options.transactions {
+        if !self.has_half_left && self.begun < self.options.transactions {
             self.begun += 1;
-            self.half = true;
+            self.has_half_left = true;
             if !self.set.files.is_empty() {
                 return self.read_or_append();
             }
         }
-        if std::mem::take(&mut self.half) {
+        if std::mem::take(&mut self.has_half_left) {
             return if self.set.files.is_empty() || self.set.dice.below(2) == 0 {
                 self.create(true)
             } else {

@@ -1,10 +1,12 @@
 //! Safety rules for writes on a Caveat-Scriptor disk, and a checker that is independent of the allocator.
 //!
-//! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule (the paper uses whole regions, which is coarser). The checker
-//! watches a disk of either model: every write, reset and discard is checked before it reaches the disk. It keeps its own account, and asks
-//! neither the allocator nor the disk. It checks that data that was written and not discarded stays readable.
+//! The rules are those of Kadekodi et al. 2015, section 4.2, granule by granule (the paper uses whole regions, which is coarser). The
+//! checker keeps its own account of a disk of either model, and asks neither the allocator nor the disk. It refuses writes and resets that
+//! would make data unreadable that was written and not discarded:
 //!
-//! On strict-append, bands are so far apart that DID and DPID never matter; within a band, writes go to the cursor only.
+//! - On Caveat-Scriptor, a write damages live data up to DID downstream. A granule may be written once after live data up to DPID upstream
+//!   of it was written; a second write damages that data.
+//! - On strict-append, bands are so far apart that DID and DPID never matter; within a band, writes go to the cursor only.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "../tests/testing/counts.rs"]
@@ -69,8 +71,8 @@ struct SafetyLedger {
 }
 
 impl SafetyLedger {
-    /// Checks that no granule of `start..reach` was written after a live granule at most DPID upstream of it.
-    fn second_write(&self, start: u64, reach: u64) -> Result<(), Violation> {
+    /// Checks that no granule of `start..reach` was last written after a live granule at most DPID upstream of it.
+    fn check_rewritten(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
             let written = self.order.last_write(at);
             let older = |x: &u64| self.order.last_write(*x) <= written;
@@ -112,7 +114,7 @@ impl Ledger for SafetyLedger {
         if newest == 0 || newest < self.oldest_above(start, start) {
             return Ok(());
         }
-        self.second_write(start, reach)
+        self.check_rewritten(start, reach)
     }
 
     fn write(&mut self, span: Span) {
@@ -121,7 +123,6 @@ impl Ledger for SafetyLedger {
         self.live.cover(span.range(), ());
     }
 
-    /// Granules that may have been written, and will not be read, are a scar.
     fn failed(&mut self, span: Span) {
         self.discard(span);
     }
@@ -131,8 +132,7 @@ impl Ledger for SafetyLedger {
     }
 }
 
-/// The number of the last write command of each granule; 0 means never. Within one command a higher granule counts as later: if two numbers
-/// are equal, the granule downstream is the newer one.
+/// The number of the last write command of each granule, or 0. If two granules have the same number, the one downstream was written later.
 #[derive(Clone)]
 pub struct WriteOrder {
     last: Vec<u32>,
@@ -145,7 +145,7 @@ impl WriteOrder {
         WriteOrder { last: vec![0; granules as usize], writes: 0 }
     }
 
-    /// When `at` was last written; 0 if never.
+    /// The number of the last write of `at`; 0 if it was never written.
     #[inline]
     pub fn last_write(&self, at: u64) -> u32 {
         self.last[at as usize]
@@ -229,7 +229,7 @@ impl Ledger for BandLedger {
         }
     }
 
-    /// Takes a failed write out of the live data. Its band counts as full, because nobody knows where its cursor is.
+    /// Removes a failed write from the live data. Its band counts as full, because the position of its cursor is unknown.
     fn failed(&mut self, span: Span) {
         self.live.uncover(span.range());
         if let Ok(band) = self.band_of(span) {

@@ -1,11 +1,11 @@
 //! Ageing a file system, after Kadekodi et al. 2015 (section 5): the ageing tool, and the course of figure 4.
 //!
-//! The tool runs creates and deletes about a target fill, with sizes and ages from distributions. Which file is deleted next depends on
-//! ages alone: the one due first. Ages are measured in bytes written, at the rate of the paper's disk, and not by the target's clock, so
-//! every disk gets the same sequence. No fsync, and no reads (the paper's are cache hits).
+//! The tool creates and deletes files so that the fill stays near a target, with sizes and ages from distributions. It deletes the file
+//! that is due first by its age. Ages are measured in bytes written, at the rate of the paper's disk, and not by the target's clock, so
+//! that every disk gets the same sequence. There are no fsyncs and no reads (in the paper reads are cache hits).
 //!
-//! The course of figure 4 is ageing up to point A, then twice Postmark and twice the file server alongside the ager at half speed up to
-//! point B, and then ageing until the disk is full (C) or enough has been written.
+//! The course of figure 4 has three stages: ageing up to point A; twice Postmark and twice the file server in turns with the ager at half
+//! speed, up to point B; and ageing until the disk is full (C) or enough has been written.
 
 pub mod world;
 
@@ -52,13 +52,13 @@ impl AgerOptions {
     pub fn new(target_bytes: u64, seed: u64) -> AgerOptions {
         AgerOptions {
             target_bytes,
-            // Assumption: the paper shows a band, and gives no width.
+            // Assumption: the paper's figure shows that the fill swings, but gives no number.
             swing_percent: 2.0,
             // Section 5.
             run_probability: 0.9,
             // Section 5: 1 s = 6.08 h.
             hours_per_s: 6.08,
-            // Derived: 800 GB and more in a run of 5 hours and more; a disk's rate.
+            // Derived from the paper's runs, which write 800 GB and more in 5 hours and more, and from a disk's rate.
             bytes_per_s: 71e6,
             sizes_mb: SIZES_MB,
             size_factor: 1.0,
@@ -83,7 +83,7 @@ pub struct AgeingAccount {
     pub kept_bytes: u64,
 }
 
-/// An existing file: when it is due for deletion, by bytes written; its number, and its size.
+/// An existing file: the number of bytes written after which it is deleted, its number, and its size.
 type Due = Reverse<(u64, u64, u64)>;
 
 /// The ageing tool, as an endless sequence of creates and deletes.
@@ -113,8 +113,7 @@ impl Ager {
         }
     }
 
-    /// Chooses between creating and deleting: creates until the target is reached first; then changes at random, but stays within the
-    /// swing.
+    /// Chooses between creating and deleting: creates until the target is first reached, then changes at random within the swing.
     fn decide(&mut self) {
         let (target, kept) = (self.options.target_bytes as f64, self.done.kept_bytes as f64);
         let swing = target * self.options.swing_percent / 100.0;
@@ -168,7 +167,7 @@ impl Events for Ager {
 
 /// The paper's partition (section 5).
 pub const PAPER_DISK_BYTES: u64 = 100_000_000_000;
-/// Bytes that the ager moves for each byte of a benchmark alongside: it then has half of the disk, and half of its speed (section 5).
+/// Bytes that the ager moves for each byte of a benchmark beside it, so that it has half of the disk and runs at half speed (section 5).
 const AGER_SHARE: f64 = 1.0;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
@@ -198,7 +197,7 @@ pub struct CourseOptions {
     pub sample_bytes: u64,
 }
 
-/// How much the ager rests while it runs alone, by the rate of its demand and not of the target.
+/// How much the ager rests while it runs alone. Rests are counted at the rate of its demand, not at that of the target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Duty {
     /// Idle time in percent of all time, below 100.
@@ -252,7 +251,8 @@ pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
 }
 
 impl CourseOptions {
-    /// The paper's course on a disk of this many bytes: 70 % full, aged by 8 times its size before the benchmarks.
+    /// The paper's course on a disk of `disk_bytes`: 70 % full, aged by 8 times its size before the benchmarks. Assumptions: how finely
+    /// ager and benchmarks interleave, and the end at 14 times its size.
     pub fn paper(disk_bytes: u64, seed: u64) -> CourseOptions {
         CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
@@ -355,7 +355,7 @@ pub struct AgeingResult {
 }
 
 impl AgeingResult {
-    /// Runs the course on an empty target. `go_on` gets the progress, from 0 to 1, and ends the run by `false`.
+    /// Runs the course on an empty target. `go_on` gets the progress, from 0 to 1, and returns `false` to end the run.
     pub fn run(
         options: &CourseOptions,
         target: &mut dyn Target,
@@ -383,7 +383,7 @@ impl AgeingResult {
         Ok(result)
     }
 
-    /// Runs the stages: ageing without record, recorded ageing, the benchmarks beside the ager (from sample A to B), and more ageing.
+    /// Runs the stages: unrecorded ageing, recorded ageing, the benchmarks beside the ager (from sample A to B), and more ageing.
     fn run_stages(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
         let before_bytes = options.before_bytes.min(options.until_bytes);
         let mut unrecorded = Record::default();

@@ -1,9 +1,9 @@
 //! Zoned block devices: each zone is a band, and its write pointer, which the device keeps, is the band's cursor.
 //!
-//! Host-managed disks (ZBC, ZAC, ZNS) behind one trait; [`StrictAppend`](super::strict::StrictAppend) uses [`Zones`] and enforces the
-//! rules. Conventional zones at the device's beginning are bands, too. The device has no cursors for them, so these are a table in the
-//! first of them: a block with a header, then 8 bytes for each band, overwritten in place with each flush. After a power cut each cursor
-//! has its old or its new value, because it lies within one sector.
+//! Host-managed disks (ZBC, ZAC, ZNS) are behind one trait; [`StrictAppend`](super::strict::StrictAppend) uses [`Zones`] and enforces the
+//! rules. Conventional zones at the device's beginning are bands, too. The device has no cursors for them, so the first of them holds a
+//! table of cursors: a block with a header, then 8 bytes for each band. It is overwritten in place with each flush. After a power cut each
+//! cursor has its old or its new value, because it lies within one sector.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(super) struct Allocator {
     placed: AtomicU64,
     /// Blocks that are being written, whose old places are not retired yet.
     placing: AtomicU64,
-    /// Spans that have become free since a copy of the disk began, and are kept until it is done. Locked after the space.
+    /// Spans that have become free since a backup of the disk began, and are kept until it is done. Locked after the space.
     kept: Mutex<Option<Vec<Span>>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Allocator {
 pub(super) struct Progress {
     /// Number of events so far that may have made room.
     pub freed: u64,
-    /// Blocks written so far: after a write of another thread, there may be a place that fits.
+    /// Blocks written so far. After a write of another thread, there may be a place that fits.
     placed: u64,
 }
 
@@ -88,7 +88,7 @@ impl Allocator {
         self.shared.read().all().collect()
     }
 
-    /// The first of these places that its owner does not have.
+    /// Returns the first of `places` that does not belong to the owner given with it.
     pub(super) fn first_foreign(&self, mut places: impl Iterator<Item = (Span, Owner)>) -> Option<Span> {
         let (space, shared) = (self.space.lock(), self.shared.read());
         let holds = |span: Span, owner: Owner| {
@@ -111,13 +111,13 @@ impl Allocator {
     }
 
     /// The pieces, or parts of them, that are not shared.
-    pub(super) fn alone(&self, pieces: Vec<FilePiece>) -> Vec<FilePiece> {
+    pub(super) fn unshared(&self, pieces: Vec<FilePiece>) -> Vec<FilePiece> {
         let shared = self.shared.read();
-        let alone = |piece: FilePiece| {
-            let parts = piece.span().map_or(Vec::new(), |span| shared.alone(span));
+        let unshared = |piece: FilePiece| {
+            let parts = piece.span().map_or(Vec::new(), |span| shared.unshared(span));
             parts.into_iter().map(move |part| part_of(piece, part))
         };
-        pieces.into_iter().flat_map(alone).collect()
+        pieces.into_iter().flat_map(unshared).collect()
     }
 
     /// The pieces, or parts of them, that need room before they can be written: holes and shared extents.
@@ -133,37 +133,37 @@ impl Allocator {
         found
     }
 
-    /// Adds `owner` to the owners of `span`, which has another.
+    /// Adds `owner` to the owners of `span`, which has another owner.
     pub(super) fn share(&self, span: Span, owner: Owner) {
         let space = self.space.lock();
         self.shared.write().add(span, owner, space.live());
     }
 
-    /// The parts of `span`. Those that are shared are kept until they are released once more.
+    /// Returns the parts of `span`, and keeps shared ones from being freed until they are released once more.
     pub(super) fn hold(&self, span: Span) -> Vec<SharedPart> {
         self.shared.write().hold(span)
     }
 
     /// Adds `owner` to the owners of the copy at `span` of shared data, except for dead parts. Returns the parts that had no owner yet, and
     /// those that other owners have.
-    pub(super) fn share_copy(&self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
+    pub(super) fn add_copy_owner(&self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let mut space = self.space.lock();
         let (first, others) = self.shared.write().add_copy(span, owner);
         first.iter().for_each(|part| space.hand_over(*part, owner.further(part.at - span.at)));
         (first, others)
     }
 
-    /// Ends a copy of shared data that was offered to all owners. Parts that nobody took are freed, and passed to `discarded`. `taken`
-    /// granules have owners now, and `left` granules of the original have none.
-    pub(super) fn end_copy(&self, span: Span, taken: u64, left: u64, discarded: impl Fn(Span)) {
+    /// Ends the move of shared data to a copy at `span`. Parts of the copy that no owner took are freed, and passed to `discarded`. `named`
+    /// granules of the copy have owners now, and `unnamed` granules of the original have none any more.
+    pub(super) fn end_copy(&self, span: Span, named: u64, unnamed: u64, discarded: impl Fn(Span)) {
         let mut space = self.space.lock();
-        self.shared.read().alone(span).into_iter().for_each(|nobody| space.retire(nobody));
-        self.rooms.lock().recount(taken, left);
+        self.shared.read().unshared(span).into_iter().for_each(|part| space.retire(part));
+        self.rooms.lock().recount(named, unnamed);
         drop(space);
         self.release(vec![span], discarded);
     }
 
-    /// Makes the parts of pieces that no other file has any more the file's own, and returns them. The caller accounts for them.
+    /// Ends the sharing of the parts of pieces that no other file has any more, and returns them. The caller counts their use.
     pub(super) fn reclaim(&self, file: NodeId, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
         let mut shared = self.shared.write();
         let mut reclaim = |piece: FilePiece| {
@@ -224,24 +224,25 @@ impl Allocator {
         failure.map_or(Ok(None), |error| Err(error.into()))
     }
 
-    /// Retires pieces that a file's map in memory no longer names. Returns how many granules were shared, and have no owner now.
-    pub(super) fn give_up(&self, file: NodeId, pieces: &[FilePiece]) -> u64 {
+    /// Retires pieces that a file's map in memory no longer names. Returns how many granules were shared and have no owner now; the caller
+    /// subtracts them from the use.
+    pub(super) fn retire_uncounted(&self, file: NodeId, pieces: &[FilePiece]) -> u64 {
         let mut space = self.space.lock();
         let mut shared = self.shared.write();
         let mut dead = 0;
         for piece in pieces {
             let Some(span) = piece.span() else { continue };
             let given_up = shared.retire(span, Owner { file, granule: piece.first });
-            given_up.left.into_iter().for_each(|(part, owner)| space.hand_over(part, owner));
+            given_up.still_owned.into_iter().for_each(|(part, owner)| space.hand_over(part, owner));
             dead += given_up.dead.iter().map(|part| part.count).sum::<u64>();
-            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| space.retire(part));
+            given_up.unshared.into_iter().chain(given_up.dead).for_each(|part| space.retire(part));
         }
         dead
     }
 
     /// Retires pieces that a file's map in memory no longer names.
     pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
-        let dead = self.give_up(file, pieces);
+        let dead = self.retire_uncounted(file, pieces);
         self.rooms.lock().recount(0, dead);
         self.progressed();
     }
@@ -265,7 +266,7 @@ impl Allocator {
     fn free(&self, space: &mut dyn Space, mut spans: Vec<Span>, discarded: impl Fn(Span)) {
         join_neighbours(&mut spans);
         for span in spans {
-            // In this order and under the lock, or the host might discard data that the next writer has just put there.
+            // In this order and under the lock, because a later discard might hit data that the next writer has just put there.
             discarded(span);
             space.release(span);
         }
@@ -289,32 +290,32 @@ impl Allocator {
         kept.map(|spans| self.free(&mut **space, spans, discarded)).is_some()
     }
 
-    /// Notes that nobody writes to that file any more: space reserved for it is for all.
+    /// Notes that no one writes to a file any more, so that space reserved for it is for all.
     pub(super) fn closed(&self, file: NodeId) {
         self.space.lock().closed(file);
         self.progressed();
     }
 
     /// Marks live data in `span` as unmovable.
-    pub(super) fn leave(&self, span: Span) {
+    pub(super) fn mark_unmovable(&self, span: Span) {
         self.space.lock().unmovable(span);
     }
 
     /// Marks live data in `span` that is not shared as unmovable.
-    pub(super) fn leave_alone(&self, span: Span) {
+    pub(super) fn mark_unshared_unmovable(&self, span: Span) {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
-        shared.alone(span).into_iter().for_each(|part| space.unmovable(part));
+        shared.unshared(span).into_iter().for_each(|part| space.unmovable(part));
     }
 
-    /// Marks live data of a file, if no other has it, as unmovable.
-    pub(super) fn leave_file(&self, id: NodeId) {
+    /// Marks the live data of a file that is not shared as unmovable.
+    pub(super) fn mark_file_unmovable(&self, id: NodeId) {
         let (mut space, shared) = (self.space.lock(), self.shared.read());
         let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
-        let all: Vec<Span> = all.flat_map(|(span, _)| shared.alone(span)).collect();
+        let all: Vec<Span> = all.flat_map(|(span, _)| shared.unshared(span)).collect();
         all.into_iter().for_each(|span| space.unmovable(span));
     }
 
-    /// True if cleaning is due alongside the host's writes.
+    /// True if cleaning is due while the host writes.
     pub(super) fn wants_cleaning(&self) -> bool {
         // Moving data frees nothing while its old place is kept.
         !self.keeps() && self.space.lock().wants_cleaning(false).is_some()
@@ -333,7 +334,7 @@ impl Allocator {
         if self.keeps() { None } else { space.clean(Trigger::Stuck) }
     }
 
-    /// Resets a band by `reset`; returns `false` if the disk did not do it, which is no error for the write that waits for room.
+    /// Resets a band by `reset`; returns `false` if the disk refuses, which is no error for the write that waits for room.
     pub(super) fn reset(&self, band: u64, reset: impl FnOnce() -> DeviceResult) -> DeviceResult<bool> {
         let mut space = self.space.lock();
         match reset() {
@@ -359,7 +360,7 @@ impl Allocator {
 
     /// True if there was no progress since `seen`, and none is about to be made.
     pub(super) fn is_stuck_since(&self, seen: Progress) -> bool {
-        // In this order: a write that ends between the two reads shows in the progress.
+        // Read in this order, so that a write that ends between the two reads shows in the progress.
         self.placing.load(Acquire) == 0 && self.progress() == seen
     }
 
@@ -369,7 +370,7 @@ impl Allocator {
     }
 }
 
-/// Pieces of `span`, one for each of the file's runs that share it, beginning with that of `first`.
+/// Divides `span` among `runs` of a file, of which the first begins at the owner `first`.
 fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
     let (mut at, mut pieces) = (span.at, Vec::new());
     for run in runs {
@@ -474,8 +475,8 @@ pub(super) struct Promises {
 }
 
 impl Promises {
-    /// The promises of a record, which has only their number: they are assumed to be the first `shared` granules, and then the first holes
-    /// of the map.
+    /// The promises of a record, which holds only their number. They are assumed to be for the first `shared` granules, and then for the
+    /// first holes of the map.
     pub(super) fn of_record(granules: u64, shared: &[FilePiece], map: &FileMap) -> Promises {
         let mut promises = Promises { unplaced: granules, ..Promises::default() };
         let (mut left, mut at) = (granules, 0);

@@ -1,7 +1,7 @@
-//! The files in memory: a bounded number, sharded by their numbers. Also the heads of some others.
+//! The cache of files: their state in memory, bounded by the number of extents; and the heads of records of some other files, for `stat`.
 //!
-//! A file stays while it is in use: while it is open, has a commit to come, or a call under way. Of the others the least recently used are
-//! dropped first. The head of their record stays, for `stat`; the number of heads is bounded, too.
+//! A file stays while it is open, is to be committed, or has a call under way. Of the other files the least recently used are dropped
+//! first.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -42,10 +42,12 @@ pub(super) struct Files {
     /// Extents in memory before files are dropped.
     extents_max: usize,
     shards: Vec<Mutex<Shard>>,
+    /// Number of uses of files so far.
     clock: AtomicU64,
+    /// Sum of the weights of all files.
     weight: AtomicUsize,
-    /// The number of extents at which to look for files to drop.
-    look_at: AtomicUsize,
+    /// The weight at which the next search for files to drop is due.
+    next_search: AtomicUsize,
 }
 
 impl Files {
@@ -57,7 +59,7 @@ impl Files {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             clock: AtomicU64::new(0),
             weight: AtomicUsize::new(0),
-            look_at: AtomicUsize::new(extents_max),
+            next_search: AtomicUsize::new(extents_max),
         }
     }
 
@@ -70,11 +72,11 @@ impl Files {
         self.shard(id).lock().files.get(&id).cloned()
     }
 
-    /// Adds a file that was just made. It has no map; anything known under its number is of a file that is gone.
+    /// Adds a file that was just created. Anything known under its number is of a file that is gone.
     pub(super) fn put_new(&self, id: NodeId) {
         let file = Arc::new(File::new(id, true));
         self.with_data.lock().remove(&id);
-        self.used(&file);
+        self.note_use(&file);
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
         // Another thread may have found the name by now.
@@ -84,13 +86,13 @@ impl Files {
         }
     }
 
-    /// The file, which may not have been read from the store yet.
+    /// Returns the file from the cache, or adds it without reading it from the store.
     fn get_or_put(&self, id: NodeId) -> Arc<File> {
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
         let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, false))).clone();
         drop(shard);
-        self.used(&file);
+        self.note_use(&file);
         file
     }
 
@@ -103,13 +105,13 @@ impl Files {
         }
     }
 
-    /// The file if it is in memory (`Ok`), else the head of its record (`Err`), for which it calls `load` if need be.
+    /// Returns the file if it is in memory (`Ok`), or else the head of its record (`Err`), which `load` reads if it is not known.
     fn head(
         &self,
         id: NodeId,
         load: impl FnOnce() -> FsResult<Option<RecordSummary>>,
     ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        // The shard stays locked while the record is loaded, or an old record could replace a newer one.
+        // The shard stays locked while the record is loaded, because otherwise an old record could replace a newer one.
         let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id) {
             return Ok(Ok(file.clone()));
@@ -131,7 +133,7 @@ impl Files {
         self.shards.iter().map(|shard| shard.lock().files.len()).sum()
     }
 
-    fn used(&self, file: &File) {
+    fn note_use(&self, file: &File) {
         file.used.store(self.clock.fetch_add(1, Relaxed), Relaxed);
     }
 
@@ -146,7 +148,7 @@ impl Files {
     /// Drops files that are not in use, the least recently used first, if there are too many extents.
     pub(super) fn shrink(&self) {
         let extents = self.extents_max;
-        if self.weight.load(Relaxed) <= self.look_at.load(Relaxed).max(extents) {
+        if self.weight.load(Relaxed) <= self.next_search.load(Relaxed).max(extents) {
             return;
         }
         let mut idle: Vec<(u64, NodeId)> = Vec::new();
@@ -162,19 +164,19 @@ impl Files {
             }
             self.drop_if_idle(id);
         }
-        // The search is long: if most are in use, the next one is only due with a quarter more extents.
+        // The search is long. If most files are in use, the next one is due only with a quarter more extents.
         let left = self.weight.load(Relaxed);
-        self.look_at.store(extents.max(left + left / 4), Relaxed);
+        self.next_search.store(extents.max(left + left / 4), Relaxed);
     }
 
-    /// Drops a file from the cache if nobody uses it and all of it is stored.
+    /// Drops a file from the cache if it is not in use and all of it is stored.
     fn drop_if_idle(&self, id: NodeId) {
         let mut shard = self.shard(id).lock();
         let Some(file) = shard.files.get(&id) else { return };
         let Some(state) = file.state.try_read() else { return };
-        // Kept, because a record does not say which granules are promised: that is known only here.
-        let promises = !state.promises.is_empty();
-        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.is_unlinked || promises {
+        // A record says only how many granules are promised, so the file stays while some are.
+        let has_promises = !state.promises.is_empty();
+        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.is_unlinked || has_promises {
             return;
         }
         drop(state);
@@ -192,7 +194,7 @@ impl Files {
         Ok(record)
     }
 
-    /// The regular file of that number, its map read from the store if it is not in memory.
+    /// Returns a regular file, with its map read from the store if it was not in memory.
     pub(super) fn file(&self, id: NodeId, data: &DataStore) -> FsResult<Arc<File>> {
         let file = self.get_or_put(id);
         if !file.look().loaded {
@@ -245,7 +247,7 @@ impl Files {
         Ok(())
     }
 
-    /// A file in memory, or else the head of its record.
+    /// Returns a file in memory (`Ok`), or else the head of its record (`Err`).
     pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         let found = self.head(id, || match self.load_record(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),
@@ -258,8 +260,8 @@ impl Files {
     }
 }
 
-/// Refuses a map that the file can't have: with an impossible size or promise, or with data that is not live or not its own. Whoever made
-/// it, nothing that it names may be read or freed.
+/// Refuses a map with an impossible size or promise, or with data that is not live or belongs to another file, because nothing that such a
+/// map names may be read or freed.
 fn check_map(data: &DataStore, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
     if i64::try_from(head.size).is_err() || head.promised > data.disk.shape().granules {
         return Err(FsError::Corrupt(format!(

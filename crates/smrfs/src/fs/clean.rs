@@ -1,7 +1,7 @@
-//! Cleaning: carrying out the steps that the space asks for, in the background, alongside writes, or while a write waits; and
-//! joining pieces of files.
+//! Executes the steps of cleaning that the space asks for, in the background, between writes, or while a write waits; and joins pieces of
+//! files.
 //!
-//! One thread cleans at a time. Nobody waits for it while holding a lock on a file. Joining is for files that are written at random and
+//! One thread cleans at a time. No thread waits for it while holding a lock on a file. Joining is for files that are written at random and
 //! read in order later; the paper leaves it open (Kadekodi et al. 2015). It takes a window of a file at a time, and only if that leaves
 //! fewer extents.
 
@@ -21,8 +21,8 @@ use crate::map::FilePiece;
 use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
-/// Consecutive attempts without progress before a write fails for lack of space (assumption).
-const LOOKS: u32 = 3;
+/// Attempts in a row that find nothing to clean before a write fails for lack of space (assumption).
+const RETRIES_MAX: u32 = 3;
 
 /// An owner of a shared extent, and its file.
 type OwnerFile = (Arc<File>, Owner);
@@ -41,7 +41,7 @@ impl FileSystem {
 
     /// Does one step of cleaning for a write that has no room, or settles if no step would help. Errors: ENOSPC if nothing helps.
     fn unstick(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
-        // More steps than there are granules: the space promised room that it does not have.
+        // More steps than there are granules mean that the space promised room that it does not have.
         if work.steps > self.data.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
@@ -53,7 +53,11 @@ impl FileSystem {
             // Others may have made room between this write's search for a place and its search for something to clean.
             None => self.settle(seen).or_else(|error| {
                 work.looks_without_gain += 1;
-                if work.looks_without_gain > LOOKS || error.errno() != Errno::ENOSPC { Err(error) } else { Ok(()) }
+                if work.looks_without_gain > RETRIES_MAX || error.errno() != Errno::ENOSPC {
+                    Err(error)
+                } else {
+                    Ok(())
+                }
             }),
         }
     }
@@ -69,8 +73,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Does the cleaning that is due alongside a write.
-    pub(super) fn clean_beside(&self, work: &mut CleaningWork) -> FsResult {
+    /// Does the cleaning that is due with a write.
+    pub(super) fn clean_while_writing(&self, work: &mut CleaningWork) -> FsResult {
         if !self.data.allocator.wants_cleaning() {
             return Ok(());
         }
@@ -84,11 +88,11 @@ impl FileSystem {
         }
         drop(cleaner);
         work.waited_ns += (self.data.disk.now() - begin).0;
-        // A cleaner without room is no error of this write, which is done.
+        // This write has succeeded, so it must not fail because the cleaner has no room.
         if result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) { Ok(()) } else { result }
     }
 
-    /// Carries out one step, chosen when the progress was `seen`.
+    /// Executes one step, chosen when the progress was `seen`.
     pub(super) fn execute(&self, step: CleaningStep, seen: Progress, work: &mut CleaningWork) -> FsResult {
         work.steps += 1;
         match step {
@@ -113,9 +117,9 @@ impl FileSystem {
     }
 
     /// Moves the data in `span` that files still name. Returns `false` if there is no room, not even the cleaner's reserve.
-    /// Data that can't be read stays where it is, without an error: only its readers are to hear of that.
+    /// Data that can't be read stays where it is, without an error, which only readers of that data get.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
-        // Held, so that no shared part is freed and overwritten while it is copied for one owner after another.
+        // Without the hold, a shared part could be freed and overwritten while its owners get the copy one after another.
         let parts = self.data.allocator.hold(span);
         let (shared, unshared): (Vec<_>, Vec<_>) = parts.into_iter().partition(SharedPart::is_shared);
         let mut result = self.move_shared(&shared, work);
@@ -123,24 +127,24 @@ impl FileSystem {
         self.data.allocator.release(held, |span| self.data.disk.discard(span));
         for part in unshared {
             if matches!(result, Ok(true)) {
-                result = self.move_alone(part.span, owner.further(part.span.at - span.at), work);
+                result = self.move_unshared(part.span, owner.further(part.span.at - span.at), work);
             }
         }
         result
     }
 
-    /// Moves the data in `span` that the file still names and does not share. `false`: no room.
-    fn move_alone(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
+    /// Moves the data in `span` that the file still names and does not share; returns `false` if there is no room.
+    fn move_unshared(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         let file = match self.file(owner.file) {
             Ok(file) => file,
             // Its last name was removed meanwhile.
             Err(error) if error.errno() == Errno::ENOENT => {
-                self.data.allocator.leave_alone(span);
+                self.data.allocator.mark_unshared_unmovable(span);
                 return Ok(true);
             }
             Err(error) if is_damage(&error) => {
                 self.data.counters.lock().unmovable += 1;
-                self.data.allocator.leave_file(owner.file);
+                self.data.allocator.mark_file_unmovable(owner.file);
                 return Ok(true);
             }
             Err(error) => return Err(error),
@@ -152,24 +156,24 @@ impl FileSystem {
                 continue;
             }
             found = true;
-            for piece in self.data.allocator.alone(vec![piece]) {
+            for piece in self.data.allocator.unshared(vec![piece]) {
                 if !self.data.relocate(&file, &mut state, piece, work)? {
                     return Ok(false);
                 }
             }
         }
         if !found {
-            // The file no longer names it, or the space was wrong about its owner: if it is still live, it stays.
-            self.data.allocator.leave_alone(span);
+            // The file no longer names it, or the space was wrong about its owner. If it is still live, it stays.
+            self.data.allocator.mark_unshared_unmovable(span);
         }
         Ok(true)
     }
 
-    /// Copies shared data once, and has all its owners name the copy. The caller holds it. `false`: no room.
+    /// Copies shared data, which the caller holds, and has all its owners name the copy; returns `false` if there is no room.
     fn move_shared(&self, parts: &[SharedPart], work: &mut CleaningWork) -> FsResult<bool> {
         for part in parts {
             let Some(owners) = self.owners_of(part)? else { continue };
-            let sums = sums_of(part.span, &owners);
+            let sums = checksums_of(part.span, &owners);
             let Some(content) = self.data.read_to_move(part.span, &sums)? else { continue };
             let mut done = 0;
             while done < part.span.count {
@@ -179,7 +183,11 @@ impl FileSystem {
                 let Some(written) = self.data.write_block(owner.file, None, &load)? else { return Ok(false) };
                 for (copy, _) in written {
                     let original = Span { at: part.span.at + done, count: copy.count };
-                    self.data.hand_out(original, copy, owners.iter().map(|(file, owner)| (file, owner.further(done))));
+                    self.data.move_owners(
+                        original,
+                        copy,
+                        owners.iter().map(|(file, owner)| (file, owner.further(done))),
+                    );
                     work.moved_bytes += copy.count * self.data.granule_bytes;
                     done += copy.count;
                 }
@@ -189,7 +197,7 @@ impl FileSystem {
         Ok(true)
     }
 
-    /// The files that share a part. `None` if the map of one can't be read: then the part stays where it is.
+    /// The files that share a part. If the map of one can't be read, marks the part as unmovable and returns `None`.
     fn owners_of(&self, part: &SharedPart) -> FsResult<Option<Vec<OwnerFile>>> {
         let mut owners = Vec::with_capacity(part.owners.len());
         for &owner in &part.owners {
@@ -199,7 +207,7 @@ impl FileSystem {
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 Err(error) if is_damage(&error) => {
                     self.data.counters.lock().unmovable += 1;
-                    self.data.allocator.leave(part.span);
+                    self.data.allocator.mark_unmovable(part.span);
                     return Ok(None);
                 }
                 Err(error) => return Err(error),
@@ -209,16 +217,16 @@ impl FileSystem {
     }
 }
 
-/// The most windows that a call looks at while there is nothing to join.
-const LOOKED_AT: usize = 1024;
+/// The most windows without anything to join that a call looks at (assumption).
+const WINDOWS_MAX: usize = 1024;
 
 impl DataStore {
-    /// Reads a span that is to be moved. `None` if it is damaged: then it stays where it is.
+    /// Reads a span that is to be moved. If it is damaged, marks its unreadable parts as unmovable and returns `None`.
     pub(super) fn read_to_move(&self, span: Span, sums: &[u32]) -> FsResult<Option<Content>> {
         match self.disk.read_span(span, sums) {
             Err(error) if is_damage(&error) => {
                 let unreadable = self.disk.unreadable(span, sums)?;
-                self.allocator.leave(unreadable);
+                self.allocator.mark_unmovable(unreadable);
                 self.counters.lock().unmovable += 1;
                 Ok(None)
             }
@@ -226,7 +234,7 @@ impl DataStore {
         }
     }
 
-    /// Reads a piece of a file and writes it elsewhere; a damaged piece stays where it is. `false`: no room.
+    /// Reads a piece of a file and writes it elsewhere; a damaged piece stays where it is. Returns `false` if there is no room.
     pub(super) fn relocate(
         &self,
         file: &Arc<File>,
@@ -249,17 +257,17 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Joins the next window that has at least `least` extents. Returns whether there is more of the file to look at.
+    /// Joins the pieces of the next window of a file that has at least `least` of them. Returns whether there are further windows.
     pub(super) fn join_step(&self, file: &Arc<File>, least: usize) -> FsResult<bool> {
         let mut state = file.lock();
-        for _ in 0..LOOKED_AT {
+        for _ in 0..WINDOWS_MAX {
             if state.is_gone || state.join_at >= state.map.end() {
                 state.join_at = 0;
                 return Ok(false);
             }
             let window = state.join_at..state.join_at + self.block_granules;
-            // Shared extents stay shared: joining them would copy them.
-            let pieces = self.allocator.alone(state.placed(window.clone()));
+            // Shared extents are left out, because joining would copy them for each owner.
+            let pieces = self.allocator.unshared(state.placed(window.clone()));
             state.join_at = match pieces.first() {
                 Some(_) => window.end,
                 None => {
@@ -278,7 +286,7 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Writes pieces that are contiguous in the file to one place. `false`: no room.
+    /// Writes pieces that are contiguous in the file to one place; returns `false` if there is no room.
     fn join(&self, file: &Arc<File>, state: &mut FileState, pieces: &[FilePiece]) -> FsResult<bool> {
         let (mut content, mut has_bytes, mut granules) = (Vec::new(), true, 0);
         for piece in pieces {
@@ -301,50 +309,50 @@ impl DataStore {
     }
 
     /// Makes all owners of `original` name its copy instead.
-    pub(super) fn hand_out<'a>(
+    pub(super) fn move_owners<'a>(
         &self,
         original: Span,
         copy: Span,
         owners: impl Iterator<Item = (&'a Arc<File>, Owner)>,
     ) {
-        let (mut taken, mut left) = (0, 0);
+        let (mut named, mut unnamed) = (0, 0);
         for (file, owner) in owners {
-            let (more, less) = self.take_copy(file, owner, original, copy);
-            (taken, left) = (taken + more, left + less);
+            let (of_copy, of_original) = self.take_copy(file, owner, original, copy);
+            (named, unnamed) = (named + of_copy, unnamed + of_original);
         }
-        self.allocator.end_copy(copy, taken, left, |span| self.disk.discard(span));
-        if taken == 0 {
-            // None of these files names it, so nobody could take a copy: if it is live, it stays where it is.
-            self.allocator.leave(original);
+        self.allocator.end_copy(copy, named, unnamed, |span| self.disk.discard(span));
+        if named == 0 {
+            // No known file names the original. If it is live all the same, the next event must not try to move it again.
+            self.allocator.mark_unmovable(original);
         }
     }
 
-    /// Makes one owner of `original` name its copy instead, where it still names the original. Returns how many granules of the
-    /// copy this owner is the first to name, and how many of the original nobody names any more.
+    /// Makes one owner of `original` name its copy instead, where it still names the original. Returns how many granules of the copy this
+    /// owner is the first to name, and how many granules of the original it was the last to name.
     fn take_copy(&self, file: &Arc<File>, owner: Owner, original: Span, copy: Span) -> (u64, u64) {
         let mut state = file.lock();
-        let (mut taken, mut left) = (0, 0);
+        let (mut named, mut unnamed) = (0, 0);
         for piece in state.placed(owner.granule..owner.granule + original.count) {
             let skipped = piece.first - owner.granule;
             if piece.at != Some(original.at + skipped) {
                 continue;
             }
             let to = Span { at: copy.at + skipped, count: piece.count };
-            let (first, others) = self.allocator.share_copy(to, owner.further(skipped));
-            taken += first.iter().map(|part| part.count).sum::<u64>();
+            let (first, others) = self.allocator.add_copy_owner(to, owner.further(skipped));
+            named += first.iter().map(|part| part.count).sum::<u64>();
             for part in first.into_iter().chain(others) {
                 let old: Vec<FilePiece> = state.map.insert(piece.first + (part.at - to.at), part);
-                left += self.allocator.give_up(file.id, &old);
+                unnamed += self.allocator.retire_uncounted(file.id, &old);
                 state.note_retired(&old);
             }
             self.touch(file, &mut state);
         }
-        (taken, left)
+        (named, unnamed)
     }
 }
 
-/// The checksums of a shared span, from the map of its first owner; 0 (unknown) where that owner no longer names it.
-fn sums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
+/// The checksums of a shared span from the map of its first owner. 0 stands for unknown, where the owner no longer names the span.
+fn checksums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
     let Some((file, owner)) = owners.first() else { return vec![0; span.count as usize] };
     let state = file.look();
     let granules = owner.granule..owner.granule + span.count;

@@ -1,5 +1,9 @@
-//! Durability: data is written, flushed, then its map is stored; only then is the old place free. The commit of the map may flush the data
-//! as well.
+//! Durability: when data, maps and names reach the disk, and when replaced extents become free.
+//!
+//! 1. Data is written to a free place.
+//! 2. The disk is flushed. Some stores do that themselves with the next step.
+//! 3. The map that names the new place is stored and synced.
+//! 4. The old place is free.
 //!
 //! `sync` does so for one file and the names that lead to it. A commit of everything flushes the disk once and the store once. Data that a
 //! snapshot names was written before the snapshot, so no lock on a file's state is held while the disk works.
@@ -27,7 +31,7 @@ pub(super) struct Snapshot {
     /// Extents that this map no longer names.
     retired: Vec<Span>,
     /// The version that the commit makes durable; `None` if data was still in the buffer.
-    changes: Option<u64>,
+    version: Option<u64>,
     size: u64,
     /// True if this map says that it shares extents.
     shares: bool,
@@ -54,13 +58,13 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// No changes yet. New parts of maps are numbered from `next_part` on.
+    /// New parts of maps are numbered from `next_part` on.
     pub(super) fn new(next_part: u64) -> Commits {
         Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
     }
 
-    /// Defers freeing to the next commit.
-    pub(super) fn put_off(&self, gone: UnlinkedFile) {
+    /// Has extents and parts freed by the next commit.
+    pub(super) fn free_at_next_commit(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
             self.pending_free.lock().push(gone);
         }
@@ -128,7 +132,7 @@ impl FileSystem {
             return Ok(());
         }
         self.data.counters.lock().commits += 1;
-        // All are locked before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
+        // All are locked before the first snapshot, because a file whose fsync is under way could store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
         // Taken before the snapshots: an extent that is retired after them may still be named by a map that is stored now, and is left to
         // the next commit.
@@ -181,20 +185,20 @@ impl FileSystem {
         }
         if let Err(error) = self.data.disk.make_durable(|| self.store.sync_all()) {
             stored.into_iter().for_each(|snapshot| self.restore(snapshot));
-            // After a failed sync of a part, that error comes first: this one only follows from it.
+            // After a failed sync of a part, the sync of everything fails as its consequence.
             return Err(failure.unwrap_or(error));
         }
         stored.into_iter().for_each(|snapshot| self.finish(snapshot));
         failure.map_or(Ok(()), Err)
     }
 
-    /// The file as it is now, with the extents retired so far; `None` if there is nothing to commit.
+    /// Takes a snapshot of a file, with the extents retired so far; `None` if there is nothing to commit.
     fn snapshot(&self, file: &Arc<File>, state: &mut FileState) -> Option<Snapshot> {
         if state.is_gone || (!state.is_dirty() && state.retired.is_empty()) {
             return None;
         }
         let size = state.size_to_commit(self.data.granule_bytes);
-        // A change that failed half-way has not set the times.
+        // The times are missing after a change that failed half-way.
         let times = *state.times.get_or_insert_with(|| {
             let now = self.data.now();
             Times { mtime: now, ctime: now }
@@ -210,7 +214,7 @@ impl FileSystem {
             plan,
             retired: std::mem::take(&mut state.retired),
             // With data still in the buffer, the file stays dirty.
-            changes: state.buffer.is_empty().then_some(state.version),
+            version: state.buffer.is_empty().then_some(state.version),
             size,
             shares: state.shares,
         })
@@ -242,17 +246,17 @@ impl FileSystem {
     /// Completes a snapshot that is durable: frees the extents and parts that it replaced.
     fn finish(&self, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
-        let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
+        let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.adopt(plan));
         if state.is_gone {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
-            self.commits.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
+            self.commits.free_at_next_commit(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
         state.record_shares |= snapshot.shares;
-        if let Some(changes) = snapshot.changes {
-            state.durable_version = changes;
+        if let Some(version) = snapshot.version {
+            state.durable_version = version;
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
         if !state.is_dirty() {
@@ -268,7 +272,7 @@ impl FileSystem {
         if state.is_gone {
             // It lost its last name meanwhile.
             drop(state);
-            self.commits.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
+            self.commits.free_at_next_commit(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
         state.retired.extend(snapshot.retired);
@@ -294,9 +298,9 @@ impl FileSystem {
     fn join_in_background(&self) -> FsResult<bool> {
         let Some(id) = self.data.fragmented.lock().first().copied() else { return Ok(false) };
         let rooms = self.data.allocator.rooms();
-        let plenty = rooms.free() > rooms.usable / 8;
+        let has_room = rooms.free() > rooms.usable / 8;
         let more = match self.file(id) {
-            Ok(file) if plenty => self.data.join_step(&file, SMALL as usize),
+            Ok(file) if has_room => self.data.join_step(&file, SMALL as usize),
             _ => Ok(false),
         };
         match more {
@@ -317,7 +321,7 @@ impl FileSystem {
         }
         let more = self.background_step(idle)?;
         if idle && more {
-            // Flushed while nobody waits: otherwise the next fsync would have to wait for all that idle steps left.
+            // Without this flush, the next fsync would wait until the disk has written all that idle steps left in its cache.
             self.data.disk.flush()?;
         }
         Ok(more)
@@ -334,7 +338,7 @@ impl FileSystem {
         Ok(idle && (self.write_out_oldest(&mut CleaningWork::default())? || self.join_in_background()?))
     }
 
-    /// Makes a file durable: data, map, attributes and the name it was last made or moved under.
+    /// Makes a file durable: data, map, attributes and the name under which it was last created or moved.
     pub fn sync(&self, id: NodeId) -> FsResult {
         if self.options.read_only {
             return Ok(());
@@ -411,7 +415,7 @@ impl FileSystem {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Writes out buffers, the longest waiting first, until they keep to their limit.
+    /// Writes out buffers, the longest waiting first, until they are below their limit.
     pub(super) fn balance(&self, work: &mut CleaningWork) -> FsResult {
         while self.data.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
         Ok(())
@@ -419,7 +423,7 @@ impl FileSystem {
 
     /// Writes out the buffer of the file that waits longest; returns `false` if there is none.
     fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
-        let Some(file) = self.data.buffers.first() else { return Ok(false) };
+        let Some(file) = self.data.buffers.longest_waiting() else { return Ok(false) };
         let result = self.write_out_all(&file, work);
         if result.is_err() {
             self.data.buffers.queue_again(&file, &mut file.lock());
@@ -468,20 +472,20 @@ impl Unsynced {
         nodes.into_iter().collect()
     }
 
-    /// The changes to make durable for `id`, then those of their directories, and so on up to the root.
+    /// The changes to make durable for `id`, then those for their directories, and so on up to the root.
     pub(super) fn directories(&self, id: NodeId) -> Vec<Change> {
         let mut found: Vec<Change> = Vec::new();
-        let (mut next, mut of) = (0, id);
+        let (mut visited, mut node) = (0, id);
         loop {
             for map in [&self.now, &self.committing] {
-                for change in map.get(&of).into_iter().flatten() {
+                for change in map.get(&node).into_iter().flatten() {
                     if !found.iter().any(|(other, _)| *other == change.0) {
                         found.push(*change);
                     }
                 }
             }
-            let Some(&(directory, _)) = found.get(next) else { return found };
-            (next, of) = (next + 1, directory);
+            let Some(&(directory, _)) = found.get(visited) else { return found };
+            (visited, node) = (visited + 1, directory);
         }
     }
 

@@ -1,6 +1,7 @@
-//! The disk as the file system uses it. Once a flush has failed, nothing more is flushed. In simulation data has no bytes.
+//! The disk as the file system uses it: reads that verify checksums, and flushes that fail for good.
 //!
-//! Reads get the checksums of the file's map. Data that does not match is an error, and is neither returned nor moved.
+//! Data that does not match the checksums of the file's map is an error, and is neither returned nor moved. Once a flush has failed, all
+//! later ones fail. In simulation data has no bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,9 +31,10 @@ pub struct Scrubbed {
 pub(super) struct Disk {
     device: Arc<dyn HostManaged>,
     granule_bytes: u64,
-    /// Held while the disk is flushed: a failure is reported to one caller only, and counts for all.
+    /// Held while the disk is flushed, because Linux reports a failure to one caller only, and it counts for all.
     flushing: Mutex<()>,
     flush_failed: AtomicBool,
+    /// True if data has no bytes (in simulation).
     blank: AtomicBool,
     read: AtomicU64,
 }
@@ -54,7 +56,7 @@ impl Disk {
         pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
         /// Hints at a span that will be read soon.
         pub(super) fn expect(&self, span: Span);
-        /// Tells the disk that nobody will read a span again.
+        /// Tells the disk that a span will not be read again.
         pub(super) fn discard(&self, span: Span);
         pub(super) fn reset(&self, band: u64) -> DeviceResult;
         pub(super) fn now(&self) -> Nanos;
@@ -80,9 +82,8 @@ impl Disk {
         self.make_durable(|| Ok(self.device.flush_with(journal)?))
     }
 
-    /// Syncs the disk or the store with `sync`. Once that has failed, nothing is acknowledged or changed before the next mount,
-    /// because Linux reports a lost write to one caller only (on some file systems not even to the one whose data it was), and
-    /// success to the next.
+    /// Syncs the disk or the store with `sync`. Once a sync has failed, nothing is acknowledged or changed before the next mount. Linux
+    /// reports a lost write to one caller only (on some file systems not even to the one whose data it was), and success to the next.
     pub(super) fn make_durable(&self, sync: impl FnOnce() -> FsResult) -> FsResult {
         if self.flush_failed() {
             return Err(Errno::EIO.into());
@@ -101,7 +102,7 @@ impl Disk {
         self.flush_failed.load(Relaxed)
     }
 
-    /// Notes that the data is of no interest (in simulation).
+    /// Notes that data has no bytes (in simulation).
     pub(super) fn hold_no_bytes(&self) {
         self.blank.store(true, Relaxed);
     }

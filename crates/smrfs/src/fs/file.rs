@@ -19,21 +19,21 @@ use crate::map::{FileMap, FilePiece, Stored};
 use crate::meta::Time;
 use crate::units::{Granule, NodeId, Span};
 
-/// Behind every granule of every file.
+/// A granule that is behind every granule of every file.
 pub(super) const BEHIND_ALL: u64 = 1 << 56;
 /// Every granule of a file.
 pub(super) const ALL: Range<u64> = 0..BEHIND_ALL;
 
-/// A file that is in memory. Locks are taken in this order: `commit`, `state` (of two files the lower number's first), the space.
+/// A file that is in memory. Locks are taken in this order: `commit`, `state` (of two files, that of the lower number first), the space.
 pub(super) struct File {
     pub id: NodeId,
-    /// When it was last used, in calls.
+    /// The number of the call that last used it.
     pub used: AtomicU64,
-    /// If it is read in order: the blocks for which read-ahead was hinted, as `read.rs` packs them.
+    /// The window of read-ahead, as `read.rs` packs it.
     pub ahead: AtomicU64,
     /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,
-    /// Held while a map of it is on its way to the store.
+    /// Held while its map is being stored.
     pub commit: Mutex<()>,
     pub state: RwLock<FileState>,
 }
@@ -48,15 +48,15 @@ pub(super) struct Times {
 /// State of a file in memory.
 #[derive(Default)]
 pub(super) struct FileState {
-    /// True if the rest has been read from the store.
+    /// True if the other fields have been read from the store.
     pub loaded: bool,
     pub map: FileMap,
     /// The part of the map that the store has.
     pub stored: Stored,
     pub size: u64,
-    /// Up to here the disk holds this file's bytes, old or new, so a map with this size may be committed before all is written.
+    /// Up to this byte the disk holds the file's bytes, old or new, so a map with this size may be committed before all is written.
     pub settled_size: u64,
-    /// `None` as long as the file has no record, and the store's times count.
+    /// `None` as long as the file has no record: then the store's times count.
     pub times: Option<Times>,
     pub promises: Promises,
     pub buffer: Buffer,
@@ -66,7 +66,7 @@ pub(super) struct FileState {
     pub shares: bool,
     /// True if the durable record says that it shares extents.
     pub record_shares: bool,
-    /// Writes that wait for room. It was promised for unshared extents, so nobody may share any meanwhile.
+    /// Writes that wait for room. Room was promised to them as to writes over unshared extents, so no extent may become shared meanwhile.
     pub stalled_writes: u32,
     /// Counts changes of the record.
     pub version: u64,
@@ -87,7 +87,7 @@ pub(super) struct FileState {
 }
 
 impl File {
-    /// A file whose state is empty, or has to be read from the store first.
+    /// A new file if `loaded`, or else one whose state has to be read from the store first.
     pub(super) fn new(id: NodeId, loaded: bool) -> File {
         File {
             id,
@@ -241,7 +241,7 @@ impl Buffer {
 
     /// Removes the granules in `range`; returns how many there were.
     pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
-        // One by one: splitting the tree would walk all of it.
+        // Removed one by one, because splitting the tree would walk all of it.
         let found: Vec<u64> = self.within(range).collect();
         found.iter().for_each(|granule| drop(self.pages.remove(granule)));
         found.len() as u64
@@ -324,18 +324,18 @@ impl Buffers {
         self.bytes.load(Relaxed)
     }
 
-    /// `bytes` more are buffered.
+    /// Counts `bytes` more.
     pub(super) fn added(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// `bytes` are no longer buffered; a file with an empty buffer leaves the queue.
+    /// Counts `bytes` less. A file with an empty buffer leaves the queue.
     pub(super) fn removed(&self, state: &mut FileState, bytes: u64) {
         self.bytes.fetch_sub(bytes, Relaxed);
         if state.buffer.is_empty()
-            && let Some(turn) = state.waiting.take()
+            && let Some(place) = state.waiting.take()
         {
-            self.queue.lock().files.remove(&turn);
+            self.queue.lock().files.remove(&place);
         }
     }
 
@@ -348,15 +348,15 @@ impl Buffers {
 
     /// Moves a file from its place in the queue to the end.
     pub(super) fn queue_again(&self, file: &Arc<File>, state: &mut FileState) {
-        if let Some(turn) = state.waiting {
+        if let Some(place) = state.waiting {
             let mut queue = self.queue.lock();
-            queue.files.remove(&turn);
+            queue.files.remove(&place);
             state.waiting = Some(queue.join(file));
         }
     }
 
-    /// The file that waits longest.
-    pub(super) fn first(&self) -> Option<Arc<File>> {
+    /// The file that waits longest. It stays in the queue until its buffer is empty.
+    pub(super) fn longest_waiting(&self) -> Option<Arc<File>> {
         self.queue.lock().files.values().next().cloned()
     }
 

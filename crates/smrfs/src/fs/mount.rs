@@ -42,7 +42,7 @@ impl FileSystem {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| decode(&bytes, &shape));
         let mut found = match &saved {
-            Some(saved) => take_saved(saved, &mut *space)?,
+            Some(saved) => adopt_saved(saved, &mut *space)?,
             None => scan(&*store, &mut *space, options.read_only)?,
         };
         let report = match shape.model {
@@ -66,7 +66,7 @@ impl FileSystem {
         Ok(mounted)
     }
 
-    /// Drops promises of room that can't be kept: a crash may bring back data whose room had been promised to others since.
+    /// Drops promises of room that can't be kept, because a crash may bring back data whose room had been promised to others since.
     fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
         for &id in promising {
             if self.data.allocator.rooms().is_kept() {
@@ -98,7 +98,7 @@ impl FileSystem {
         }
     }
 
-    /// Files and other nodes with changes that are not durable; those with most data in memory first.
+    /// Files and other nodes with changes that are not durable, those with most data in memory first.
     pub fn unsaved(&self) -> Vec<Unsaved> {
         let mut unsaved = Vec::new();
         let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
@@ -115,7 +115,7 @@ impl FileSystem {
         unsaved.sort_by_key(|&(id, bytes)| (Reverse(bytes), id));
         let named =
             unsaved.into_iter().map(|(id, data_bytes)| Unsaved { id, path: self.store.path_to(id), data_bytes });
-        // Without path and data, only the removal of a last name is not durable: there is nothing to save.
+        // A node without path and data has lost its last name, so there is nothing to save.
         named.filter(|one| one.path.is_some() || one.data_bytes.is_some()).collect()
     }
 }
@@ -132,18 +132,18 @@ pub struct Unsaved {
 }
 
 /// Adopts the extents of a state that the last mount saved, so that no map has to be read.
-fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
+fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
     let mut adopted = Adopted { mapped: saved.mapped, promised: saved.promised, ..Adopted::default() };
     for &(span, owner) in &saved.extents {
         if !space.adopt(span, owner) {
-            return Err(not_there(span, owner));
+            return Err(conflicting_owner(span, owner));
         }
         adopted.with_data.insert(owner.file);
     }
     for &(span, owner) in &saved.shared {
         adopted.with_data.insert(owner.file);
         if adopt(space, &mut adopted.shared, span, owner, |_| true)? > 0 {
-            return Err(not_there(span, owner));
+            return Err(conflicting_owner(span, owner));
         }
     }
     Ok(Found { adopted, next_part: saved.next_part, promising: Vec::new() })
@@ -171,19 +171,16 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
     Ok(Found { adopted, next_part, promising })
 }
 
-/// Tells the disk which granules are not live. A crash may have left anything there, and nobody will read it.
+/// Discards all granules that are not live, because a crash may have left data there that nobody will read.
 fn discard_dead(device: &dyn HostManaged, space: &dyn Space, shape: &Shape) {
     let mut at = Granule(0);
-    let mut dead = |until: Granule, behind: Granule| {
-        if until > at {
-            device.discard(Span { at, count: until - at });
+    let end = Span { at: Granule(shape.granules), count: 0 };
+    for span in space.live().from(Granule(0)).map(|(span, _)| span).chain([end]) {
+        if span.at > at {
+            device.discard(Span { at, count: span.at - at });
         }
-        at = behind;
-    };
-    for (span, _) in space.live().from(Granule(0)) {
-        dead(span.at, span.end());
+        at = span.end();
     }
-    dead(Granule(shape.granules), Granule(shape.granules));
 }
 
 /// The findings of reading all maps.
@@ -212,16 +209,17 @@ pub struct DamagedMap {
     pub reason: String,
 }
 
-/// Reads every map, has a fresh `space` adopt the extents, and calls `each` for them. A corrupt map costs only its own file. Errors: a map
-/// of a newer program, or one that can't be read now, because its data would be overwritten; and a map that names an extent of another
-/// without saying that it shares, because then image and directory are of different moments.
+/// Reads every map, has a fresh `space` adopt its extents, and calls `each` for it. A corrupt map costs only its own file. Fails
+///
+/// - at a map of a newer program, or one that can't be read now, because its data would be overwritten,
+/// - at a map that names an extent of another without saying that it shares, because then image and directory are of different moments.
 pub fn adopt_maps(
     store: &dyn MetadataStore,
     space: &mut dyn Space,
     each: &mut dyn FnMut(NodeId, &Decoded),
 ) -> FsResult<Adopted> {
     let (mut adopted, mut sharing) = (Adopted::default(), HashSet::new());
-    let mut of_others = Vec::new();
+    let mut of_other_users = Vec::new();
     store.inspect(&mut |id, found| {
         let mut reason = None;
         let record = match found {
@@ -254,10 +252,10 @@ pub fn adopt_maps(
             decoded => decoded?,
         };
         if let Some(reason) = reason {
-            // It may be a copy of another file's map, so maps of other files come first.
+            // It may be a copy of another file's map, which then has to adopt its extents first.
             adopted.damaged.push(DamagedMap { file: id, reason });
             each(id, &decoded);
-            of_others.push((id, decoded));
+            of_other_users.push((id, decoded));
             return Ok(());
         }
         if decoded.summary.head.shares {
@@ -274,8 +272,8 @@ pub fn adopt_maps(
         each(id, &decoded);
         Ok(())
     })?;
-    // The owner may get the file back, and find its data intact.
-    for (id, decoded) in of_others {
+    // Their data is kept, because the owner may get the file back.
+    for (id, decoded) in of_other_users {
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
             if space.adopt(span, Owner { file: id, granule: piece.first }) {
@@ -299,14 +297,14 @@ pub(super) fn adopt(
     }
     let others: Vec<(Span, Owner)> = space.live().within(span).collect();
     if !others.iter().all(|(_, other)| may_share(other.file)) {
-        return Err(not_there(span, owner));
+        return Err(conflicting_owner(span, owner));
     }
     let (mut at, mut adopted) = (span.at, 0);
     let ends = others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]);
     for other in ends {
         let before = Span { at, count: other.at - at };
         if !space.adopt(before, owner.further(at - span.at)) {
-            return Err(not_there(span, owner));
+            return Err(conflicting_owner(span, owner));
         }
         adopted += before.count;
         shared.add(other, owner.further(other.at - span.at), space.live());
@@ -315,7 +313,7 @@ pub(super) fn adopt(
     Ok(adopted)
 }
 
-pub(super) fn not_there(span: Span, owner: Owner) -> FsError {
+pub(super) fn conflicting_owner(span: Span, owner: Owner) -> FsError {
     let file = owner.file;
     FsError::Corrupt(format!("the map of file {file} names {span}, which is another's or not there: run smrkit fsck"))
 }
@@ -346,7 +344,7 @@ pub(crate) struct SavedState {
 }
 
 impl SavedState {
-    /// The state with the `live` extents, and the `shared` ones with all their owners, without files that are `unlinked`.
+    /// Makes the state of the `live` extents, and of the `shared` ones with all their owners, without files that are `unlinked`.
     pub(super) fn new(
         next_part: u64,
         promised: u64,
@@ -359,8 +357,9 @@ impl SavedState {
         for &(span, owner) in live.iter().filter(stays) {
             first.insert(span, owner);
         }
-        let mut further = |&(span, owner): &(Span, Owner)| !first.holds(span, owner) && !first.insert(span, owner);
-        let shared = shared.iter().filter(stays).copied().filter(|one| further(one)).collect();
+        // If the first owner is unlinked, the next one takes its place.
+        let mut is_further = |&(span, owner): &(Span, Owner)| !first.holds(span, owner) && !first.insert(span, owner);
+        let shared = shared.iter().filter(stays).copied().filter(|extent| is_further(extent)).collect();
         let (extents, mapped) = (first.from(Granule(0)).collect(), first.granules());
         SavedState { next_part, mapped, promised, extents, shared }
     }
@@ -374,7 +373,7 @@ pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
 /// Decodes the state of a clean unmount; `None` if it is of another disk, torn, or contradicts itself.
 pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     type State = (u64, u64, u64, SavedState);
-    // Safe on forged counts: postcard reserves a megabyte at most before it has read what a count announces.
+    // Forged counts do no harm: postcard reserves a megabyte at most before it has read the items.
     let (state, rest) = postcard::take_from_bytes::<State>(map::unsealed(bytes)?).ok()?;
     let (version, granules, granule_bytes, saved) = state;
     let is_possible = |(span, owner): &(Span, Owner)| {

@@ -1,9 +1,8 @@
 //! Names and attributes. The store keeps them, except for size, blocks and times of files. Also drops the data of files that lose their
-//! last name.
+//! last name; their blocks are freed when the removal of the name is durable, and the file is no longer open.
 //!
-//! The blocks of such a file are freed when the removal of its name is durable, and the file is no longer open. A file without a record has
-//! the store's own times. Once it has one, its record's times count, because storing a record changes the times of the store's own node. So
-//! every change of a file's times changes its record.
+//! A file without a record has the store's own times. Once it has a record, the record's times count, because storing a record changes the
+//! times of the store's own node. So every change of a file's times changes its record.
 
 use std::sync::Arc;
 
@@ -22,21 +21,21 @@ impl FileSystem {
 
     /// The node of that name. The caller owes a `forget`, as after all calls that create a node.
     pub fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        self.answered(self.store.lookup(parent, name)?)
+        self.looked_up(self.store.lookup(parent, name)?)
     }
 
     /// The node of that number, which may never have been looked up. The caller owes a `forget`.
     pub fn find(&self, id: NodeId) -> FsResult<Attr> {
-        self.answered(self.store.find(id)?)
+        self.looked_up(self.store.find(id)?)
     }
 
     /// The parent of a directory. The caller owes a `forget`.
     pub fn parent(&self, directory: NodeId) -> FsResult<Attr> {
-        self.answered(self.store.parent(directory)?)
+        self.looked_up(self.store.parent(directory)?)
     }
 
-    /// The store's attributes of a node, overlaid with the core's.
-    fn answered(&self, attr: Attr) -> FsResult<Attr> {
+    /// The attributes of a node that the store has just looked up. After an error the lookup is given back, because the caller will not.
+    fn looked_up(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
         self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
@@ -85,14 +84,14 @@ impl FileSystem {
         let attr = self.store.link(id, parent, name)?;
         self.commits.named(id, parent);
         self.status_changed(id, attr.kind);
-        self.answered(attr)
+        self.looked_up(attr)
     }
 
     /// Removes a name.
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
         let _names = self.names.write();
-        // Its map is read before the name goes: afterwards it could not be, and the file's room would stay taken.
+        // Its map is read before the name is removed, because afterwards it could not be read, and the file's room would stay taken.
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
@@ -244,7 +243,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The node that is about to lose a name, with its map in memory, since it could not be read later.
+    /// Looks up the node that is about to lose a name, and reads its map, which could not be read later.
     fn victim(&self, parent: NodeId, name: &[u8]) -> FsResult<Victim> {
         let attr = self.store.lookup(parent, name)?;
         let file = match attr.kind {
@@ -254,7 +253,7 @@ impl FileSystem {
         match file {
             Ok(file) => Ok(Victim { attr, file }),
             // A file with a damaged map can be removed; the next scan frees its space.
-            Err(error) if is_damage(&error) => Ok(Victim { attr, file: None }),
+            Err(error) if is_map_damage(&error) => Ok(Victim { attr, file: None }),
             Err(error) => {
                 self.store.forget(attr.id, 1);
                 Err(error)
@@ -262,7 +261,7 @@ impl FileSystem {
         }
     }
 
-    /// Notes that a node has lost a name, perhaps its last.
+    /// Updates a node that has lost a name, perhaps its last.
     fn name_gone(&self, victim: &Victim, parent: NodeId) {
         self.commits.store_changed();
         let Some(file) = &victim.file else { return };
@@ -290,7 +289,7 @@ impl FileSystem {
         state.is_gone = true;
         self.data.rearrange(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
-        self.commits.put_off(gone);
+        self.commits.free_at_next_commit(gone);
         self.data.dirty.lock().remove(&file.id);
         self.data.allocator.closed(file.id);
         self.files.remove(file);
@@ -298,7 +297,7 @@ impl FileSystem {
 }
 
 /// True if the map of a file is damaged.
-fn is_damage(error: &FsError) -> bool {
+fn is_map_damage(error: &FsError) -> bool {
     matches!(error, FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_))
 }
 
@@ -320,9 +319,11 @@ impl FileSystem {
             return Ok(attr);
         }
         let known = match self.files.known(attr.id, &self.data) {
-            // A damaged map costs only the data: the file can be listed, moved and removed, but not opened. Its size is not 0, because tar
-            // and others don't open empty files, and would archive it as empty without an error.
-            Err(error) if is_damage(&error) => return Ok(Attr { size: self.data.granule_bytes, blocks: 0, ..attr }),
+            // A file with a damaged map can be listed, moved and removed, but not opened. Its size is not 0, because tar and others don't
+            // open empty files, and would archive it as empty without an error.
+            Err(error) if is_map_damage(&error) => {
+                return Ok(Attr { size: self.data.granule_bytes, blocks: 0, ..attr });
+            }
             known => known?,
         };
         let (size, granules, times) = match known {
@@ -355,8 +356,8 @@ impl FileSystem {
         self.commits.store_changed();
         let attr = self.store.set_attributes(id, &rest)?;
         if attr.kind == Kind::File {
-            self.recorded(id, |times| {
-                // The kernel shows its own ctime until it forgets the file and asks: ours has to be the same.
+            self.change_recorded_times(id, |times| {
+                // The kernel shows its own ctime until it forgets the file and asks again, so the two have to be the same.
                 times.ctime = set.ctime.unwrap_or_else(|| self.store.now());
                 if rest.mtime.is_some() {
                     times.mtime = attr.mtime;
@@ -367,7 +368,7 @@ impl FileSystem {
     }
 
     /// Changes the times in a file's record, if it has one.
-    fn recorded(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
+    fn change_recorded_times(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
         if matches!(self.files.known(id, &self.data)?, Err(None)) {
             return Ok(());
         }
@@ -384,7 +385,7 @@ impl FileSystem {
     pub(super) fn status_changed(&self, id: NodeId, kind: Kind) {
         if kind == Kind::File {
             let now = self.store.now();
-            let _ = self.recorded(id, |times| times.ctime = now);
+            let _ = self.change_recorded_times(id, |times| times.ctime = now);
         }
     }
 }

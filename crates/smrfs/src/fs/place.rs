@@ -1,7 +1,7 @@
-//! Data of files, in memory and on the disk: the buffer, sizes and promises of room; then finding a place, writing, and updating the file's
-//! map in memory, in this order; and room on the host of the disk.
+//! Data of files, in memory and on the disk: the buffer, sizes and promises of room; finding a place, writing there, and updating the
+//! file's map in memory; and room on the host of the disk.
 //!
-//! Room is promised before anything changes, so that a full disk is noticed here and not when the buffer is written out.
+//! Room is promised before anything changes, so that a write on a full disk fails at once, and not when the buffer is written out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub(super) struct WriteBatch<'a> {
     pub runs: &'a [Range<u64>],
     /// The data of the runs, one after another.
     pub data: Data<'a>,
-    /// True if it is moved on the disk: then it is older than buffered data, and has no promise.
+    /// True if it is moved on the disk. Moved data is older than buffered data, and room was not promised for it.
     pub moving: bool,
     /// True if it may use the cleaner's reserve.
     pub reserve: bool,
@@ -58,16 +58,16 @@ impl<'a> WriteBatch<'a> {
         WriteBatch { runs, data, moving: false, reserve: false, cause: Cause::Host }
     }
 
-    /// Data that were on the disk already.
+    /// Data that was on the disk already.
     pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> WriteBatch<'a> {
         WriteBatch { runs, data, moving: true, reserve, cause: Cause::Clean }
     }
 }
 
-/// Granules promised to a call under way, from which its changes are paid.
+/// Granules that are promised to a call under way. What its changes use is taken from them.
 pub(super) type Held = u64;
 
-/// Data that was read; no bytes in simulation.
+/// Data that was read; `None` in simulation.
 pub(super) type Content = Option<Vec<u8>>;
 
 /// Data of files, on the disk and in memory, and the files to be committed.
@@ -106,7 +106,7 @@ impl DataStore {
         }
     }
 
-    /// Data of `granules`, without the first `done` of them.
+    /// The data of `content`, which has `granules`, without the first `done` of them.
     pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
         match content {
             Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
@@ -119,8 +119,8 @@ impl DataStore {
         self.store.now()
     }
 
-    /// Writes the first block of `load`, as much of it as finds room in one place; returns how many granules. `None`: no room.
-    /// Several runs share a place and a write, so that a file written at random goes to the disk block by block.
+    /// Writes the first block of `load`, or as much of it as finds room in one place. Returns how many granules it wrote; `None` if there is
+    /// no room. Several runs share a place and a write, so that a file written at random goes to the disk block by block.
     pub(super) fn place_block(
         &self,
         file: &Arc<File>,
@@ -128,8 +128,7 @@ impl DataStore {
         load: &WriteBatch<'_>,
         held: &mut Held,
     ) -> FsResult<Option<u64>> {
-        // Held until the old places are retired: a writer that finds no room must not conclude that nothing will become free while
-        // this one is between its write and that.
+        // Held until the old places are retired, because until then another writer must not conclude that no room will become free.
         let _placing = self.allocator.placing();
         let after = state.end_before(load.runs[0].start);
         let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
@@ -150,7 +149,7 @@ impl DataStore {
         let runs: Vec<Range<u64>> =
             pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
         if load.moving {
-            // A moved piece does not go through `rearrange`: newer data may be buffered above it, and the file uses no more room.
+            // A moved piece does not go through `rearrange`, which would drop newer data that is buffered for it.
             let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
             self.retire(file, state, old);
         } else {
@@ -191,8 +190,7 @@ impl DataStore {
         Ok(Some(pieces))
     }
 
-    /// Forgets buffered data and promises in `ranges`, and changes the map there: `change` is called for each range, and returns the pieces
-    /// that it replaced.
+    /// Drops buffered data and promises in `ranges`, and changes the map there by `change`, which returns the pieces that it replaced.
     pub(super) fn rearrange(
         &self,
         file: &File,
@@ -215,10 +213,10 @@ impl DataStore {
 
     /// Makes a change in `ranges` of a file, and updates the account of room.
     ///
-    /// The use of a range depends on map, buffer and promises together, so it is counted before the first change and after the last: in
+    /// The use of a range depends on map, buffer and promises together, so it is counted before the first change and after the last; in
     /// between, a granule that moves from the buffer to the map would not count at all. `held` was promised to the call before any change,
-    /// and counts as promised until now; additional use is paid from it, or it would count twice. A granule that moves from the buffer, or
-    /// from a promise, to a place on the disk uses as much as before, and takes nothing from `held`.
+    /// so additional use is taken from it, or it would count twice. A granule that moves from the buffer, or from a promise, to a place on
+    /// the disk uses as much as before, and takes nothing from `held`.
     fn accounted<T>(
         &self,
         state: &mut FileState,
@@ -257,7 +255,7 @@ impl DataStore {
         state.note_retired(&old);
     }
 
-    /// Marks the file's record as changed: it has to be committed.
+    /// Marks the file's record as changed, so that the next commit stores it.
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
         if !state.is_dirty() {
             self.dirty.lock().insert(file.id, file.clone());
@@ -271,14 +269,14 @@ impl DataStore {
         state.data_version = state.version;
     }
 
-    /// Writes out a file's buffer, in the order of the file. `false`: no room for the rest.
+    /// Writes out a file's buffer, in the order of the file; returns `false` if there is no room for all of it.
     pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
         let small_granules = self.block_granules / SMALL;
-        let (mut small, mut any) = (0, false);
+        let (mut small_pieces, mut has_written) = (0, false);
         while !state.buffer.is_empty() {
-            any = true;
+            has_written = true;
             let mut runs = state.buffer.runs(GATHERED * self.block_granules);
-            small += runs.iter().filter(|run| run.end - run.start < small_granules).count() as u64;
+            small_pieces += runs.iter().filter(|run| run.end - run.start < small_granules).count() as u64;
             let granules: u64 = runs.iter().map(|run| run.end - run.start).sum();
             let bytes = state.buffer.gather(granules, self.granule_bytes);
             let mut done = 0;
@@ -288,21 +286,21 @@ impl DataStore {
                     return Ok(false);
                 };
                 done += count;
-                leave_out(&mut runs, count);
+                skip_granules(&mut runs, count);
             }
         }
         // Nothing is buffered any more, so a map committed from now on may have the whole size.
         state.settled_size = state.size;
-        if state.writers == 0 && any {
+        if state.writers == 0 && has_written {
             self.allocator.closed(file.id);
         }
-        if small > SMALL {
+        if small_pieces > SMALL {
             self.fragmented.lock().insert(file.id);
         }
         Ok(true)
     }
 
-    /// Makes extents of `range` that no other file shares any more the file's own, so that overwriting them needs no more room.
+    /// Ends the sharing of extents of `range` that no other file has any more, so that overwriting them needs no more room.
     pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
         if !state.shares {
             return;
@@ -317,8 +315,8 @@ impl DataStore {
 
     /// How many granules have to be promised before `range` can be written.
     pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
-        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So granules that are
-        // no longer shared have to become the file's own first, or overwriting them would need room that a full disk does not have.
+        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So the sharing of
+        // granules that no other file has any more must end first, or overwriting them would need room that a full disk does not have.
         self.reclaim(file, state, range.clone());
         let uses = self.allocator.uses(state, range.clone());
         range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
@@ -335,8 +333,8 @@ impl DataStore {
         self.touch(file, state);
     }
 
-    /// Reserves room on the file systems that hold disk and store for a write of `bytes`, for `extents` more in maps, and for all that has
-    /// been accepted before: a write that was acknowledged must not fail later for lack of room.
+    /// Reserves room on the file systems that hold disk and store for a write of `bytes`, for `extents` more in maps, and for all data
+    /// accepted before, so that a write that was acknowledged does not fail later for lack of room.
     pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
         self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
@@ -355,7 +353,7 @@ impl DataStore {
 }
 
 /// Removes the first `count` granules from the runs.
-fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
+fn skip_granules(runs: &mut Vec<Range<u64>>, mut count: u64) {
     let whole = runs.iter().take_while(|run| {
         let granules = run.end - run.start;
         let is_whole = granules <= count;
@@ -385,7 +383,7 @@ impl<'a> HeldRoom<'a> {
         HeldRoom { allocator, granules: 0 }
     }
 
-    /// Raises the promise to `granules`. Errors: no room.
+    /// Raises the promise to `granules`; fails if there is no room.
     pub(super) fn at_least(&mut self, granules: u64) -> FsResult {
         if granules > self.granules {
             self.allocator.promise(granules - self.granules)?;
@@ -423,8 +421,7 @@ impl DataStore {
     }
 
     fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
-        let alone = granule..granule + 1;
-        self.accounted(state, &[alone], held, |state| {
+        self.accounted(state, from_ref(&(granule..granule + 1)), held, |state| {
             if !state.buffer.has(granule) {
                 self.buffers.added(self.granule_bytes);
             }
@@ -448,11 +445,10 @@ impl DataStore {
         while from < range.end {
             let at = from / granule;
             let to = range.end.min((at + 1) * granule);
-            let whole = to - from == granule;
-            let bytes = data.part(from - range.start, to - from);
-            match bytes {
-                Data::Bytes(bytes) if whole => self.put_page(file, state, at, Some(bytes.into()), held),
-                Data::Blank(_) if whole => self.put_page(file, state, at, None, held),
+            let is_whole = to - from == granule;
+            match data.part(from - range.start, to - from) {
+                Data::Bytes(bytes) if is_whole => self.put_page(file, state, at, Some(bytes.into()), held),
+                Data::Blank(_) if is_whole => self.put_page(file, state, at, None, held),
                 part => {
                     self.fetch(file, state, at, held)?;
                     state.buffer.patch(at, granule, from - at * granule, part);
@@ -476,7 +472,8 @@ impl DataStore {
         Ok(())
     }
 
-    /// Does the same if the last granule is shared, before room is promised to a file that is to grow: it needs room itself.
+    /// Does what `clear_tail` does if the file shares extents. Called before room is promised to a file that is to grow, because clearing a
+    /// shared granule needs room itself.
     pub(super) fn clear_shared_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
         if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
     }
@@ -497,7 +494,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// Promises room to all granules of `range` that have none, or to none of them. `emptied` becomes a hole first.
+    /// Makes `emptied` a hole, then promises room to all granules of `range` that have none, or fails without a change.
     pub(super) fn promise_range(
         &self,
         file: &Arc<File>,

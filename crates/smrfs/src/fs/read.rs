@@ -11,51 +11,50 @@ use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
 use crate::units::{NodeId, Owner, Span};
 
-/// A block of a file in fewer pieces than this needs no hints, because the host reads ahead itself. (Assumption.)
-const PIECES: usize = 4;
+/// A block in fewer pieces than this needs no hints, because the host reads ahead itself. (Assumption.)
+const FRAGMENTED_PIECES: usize = 4;
 
 /// The most blocks of one hint. The more blocks, the more of their pieces are close together. (Assumption.)
-const BLOCKS_MAX: u64 = 16;
+const WINDOW_MAX: u64 = 16;
 
 /// Pieces with at most this many granules between them are read together. (Assumption.)
-const SKIPPED: u64 = 32;
+const GAP_MAX: u64 = 32;
 
-/// The state of read-ahead for a file that is read in order.
+/// The read-ahead window of a file: the `window` blocks before block `end`. A read in the window continues a sequential reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadAhead {
-    /// The end of the blocks that were read or hinted.
     end: u64,
-    /// Number of blocks in the last hint.
-    last: u64,
+    window: u64,
 }
 
 impl ReadAhead {
     fn load(file: &File) -> ReadAhead {
-        let both = file.ahead.load(Relaxed);
-        ReadAhead { end: both / (2 * BLOCKS_MAX), last: both % (2 * BLOCKS_MAX) }
+        let packed = file.ahead.load(Relaxed);
+        ReadAhead { end: packed / (2 * WINDOW_MAX), window: packed % (2 * WINDOW_MAX) }
     }
 
     fn store(self, file: &File) {
-        file.ahead.store(self.end * 2 * BLOCKS_MAX + self.last, Relaxed);
+        file.ahead.store(self.end * 2 * WINDOW_MAX + self.window, Relaxed);
     }
 
-    /// The blocks to hint at when `block` is read, and the new state. Once the reader has come to the last hinted blocks, hints twice as
-    /// many as the last time.
+    /// Returns the blocks to hint at when `block` is read, and the new window. A reader that enters the window gets the next one, twice as
+    /// long.
     fn next(self, block: u64) -> (Range<u64>, ReadAhead) {
-        let ReadAhead { end, last } = self;
-        let reached = end.saturating_sub(last);
-        // Two threads may read neighbouring blocks in either order, but a read of the first block starts anew.
-        let late = end.saturating_sub(2 * last + 1).max(u64::from(end > 4));
-        if (late..reached).contains(&block) {
+        let ReadAhead { end, window } = self;
+        let start = end.saturating_sub(window);
+        if (start..end).contains(&block) {
+            let window = (2 * window).min(WINDOW_MAX);
+            return (end..end + window, ReadAhead { end: end + window, window });
+        }
+        // Reads shortly before the window change nothing: a block takes several reads, and two threads may read neighbouring blocks in
+        // either order. Block 0 is an exception once the window has left the first blocks, because the file is then read again.
+        let behind = start.saturating_sub(window + 1).max(u64::from(end > 4));
+        if (behind..start).contains(&block) {
             return (end..end, self);
         }
-        if (reached..end).contains(&block) {
-            let count = (2 * last).min(BLOCKS_MAX);
-            return (end..end + count, ReadAhead { end: end + count, last: count });
-        }
-        // The next block then counts as read in order.
-        let end = if block == 0 { 2 } else { block + 1 };
-        (if block == 0 { 0..end } else { end..end }, ReadAhead { end, last: 1 })
+        // Elsewhere the window is the next block, so that two reads in the same block are no sequential reader.
+        let hint = if block == 0 { 0..2 } else { 0..0 };
+        (hint, ReadAhead { end: block + 2, window: 1 })
     }
 }
 
@@ -77,21 +76,20 @@ impl FileSystem {
         Ok(bytes)
     }
 
-    /// Hints at the next blocks for a reader in order, if they are fragmented. Pieces close together on the disk, which were written
-    /// together, are one hint.
+    /// Hints at the next blocks of a sequential reader if they are fragmented. Pieces that are close together on the disk are one hint.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
         let block = self.data.block_granules;
         let before = ReadAhead::load(file);
-        let (blocks, told) = before.next(granule / block);
-        if told != before {
-            told.store(file);
+        let (blocks, after) = before.next(granule / block);
+        if after != before {
+            after.store(file);
         }
         let end = blocks.end.min(state.size.div_ceil(self.data.granule_bytes * block));
         if end <= blocks.start {
             return;
         }
         let pieces = state.placed(blocks.start * block..end * block);
-        if pieces.len() < PIECES * (end - blocks.start) as usize {
+        if pieces.len() < FRAGMENTED_PIECES * (end - blocks.start) as usize {
             return;
         }
         let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
@@ -100,7 +98,7 @@ impl FileSystem {
         let mut expected = spans[0];
         for span in &spans[1..] {
             // Pieces of different bands are not joined, because the gap between them was never written.
-            if span.at <= expected.end() + SKIPPED && band(&expected) == band(span) {
+            if span.at <= expected.end() + GAP_MAX && band(&expected) == band(span) {
                 expected.count = span.end().max(expected.end()) - expected.at;
             } else {
                 self.data.disk.expect(expected);
@@ -195,39 +193,42 @@ fn next_hole(state: &FileState, from: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The blocks that are told of while these are read.
-    fn told(blocks: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-        let mut told = ReadAhead { end: 0, last: 0 };
+    /// Returns the hints that reads of `blocks` lead to.
+    fn hints(blocks: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
+        let mut ahead = ReadAhead { end: 0, window: 0 };
         let next = |block| {
-            let (blocks, after) = told.next(block);
-            told = after;
-            (!blocks.is_empty()).then_some(blocks)
+            let (hint, after) = ahead.next(block);
+            ahead = after;
+            (!hint.is_empty()).then_some(hint)
         };
-        blocks.filter_map(next).collect()
+        blocks.into_iter().filter_map(next).collect()
     }
 
     #[test]
-    fn a_reader_in_order_is_told_of_twice_as_much_each_time() {
-        let in_order = told((0..60).flat_map(|block| [block; 8]));
-        assert_eq!(in_order, [0..2, 2..4, 4..8, 8..16, 16..32, 32..48, 48..64, 64..80]);
-        // From the midst on, and by two threads that overtake each other.
-        let from_midst = told((100..140).flat_map(|block| [block; 8]));
-        assert_eq!(from_midst, [101..103, 103..107, 107..115, 115..131, 131..147, 147..163]);
-        let swapped = told((0..60).flat_map(|block| [block, block, block + 1, block, block + 1]));
-        assert_eq!(swapped, [0..2, 2..4, 4..8, 8..16, 16..32, 32..48, 48..64, 64..80]);
+    fn hints_to_a_sequential_reader_double_in_length() {
+        let from_start = [0..2, 2..4, 4..8, 8..16, 16..32, 32..48, 48..64, 64..80];
+        let from_midst = [102..104, 104..108, 108..116, 116..132, 132..148];
+        for reads_a_block in [1, 8] {
+            let read = |blocks: Range<u64>| hints(blocks.flat_map(|block| vec![block; reads_a_block]));
+            assert_eq!(read(0..60), from_start, "{reads_a_block} reads a block");
+            assert_eq!(read(100..132), from_midst, "{reads_a_block} reads a block");
+        }
+        let two_threads = hints((0..60).flat_map(|block| [block, block, block + 1, block, block + 1]));
+        assert_eq!(two_threads, from_start);
     }
 
     #[test]
-    fn a_reader_anywhere_is_told_of_nothing() {
-        assert_eq!(told([70, 3, 900, 71, 4, 901, 72, 5].into_iter()), []);
+    fn random_reads_get_no_hints() {
+        assert_eq!(hints([70, 3, 900, 71, 4, 901, 72, 5]), []);
+        assert_eq!(hints([500, 500, 9, 9]), [], "two reads in a block are no sequential reader");
     }
 
     #[test]
-    fn a_reader_that_begins_to_go_in_order_is_told_of_what_follows() {
-        assert_eq!(told([70, 3, 3, 70, 3].into_iter()).first(), Some(&(4..6)));
+    fn hints_begin_anew_where_reading_does() {
+        assert_eq!(hints([70, 3, 4]), [5..7]);
         for blocks in [3, 5, 9, 16, 40] {
-            let once = told((0..blocks).flat_map(|block| [block; 8]));
-            let twice = told((0..2 * blocks).flat_map(|at| [at % blocks; 8]));
+            let once = hints((0..blocks).flat_map(|block| [block; 8]));
+            let twice = hints((0..2 * blocks).flat_map(|at| [at % blocks; 8]));
             assert_eq!(twice, [once.clone(), once].concat(), "the second time like the first: {blocks} blocks");
         }
     }

@@ -1,9 +1,8 @@
-//! Extents that several places in files share: the places, and how many durable maps may still name an extent. Also the operation that
-//! shares them.
+//! Extents that several files, or places in one file, share; and the operation that shares them.
 //!
-//! An extent that a place gave up is *retired* there until the file's map is durable. It is dead when no place has it, and free when
-//! nothing is retired either. Once shared it is listed here, even with a single place left, until it is dead or [`Shared::reclaim`] gives
-//! it to that place alone.
+//! An owner is a place in a file. When an owner gives an extent up, the extent is *retired* there until the file's map is durable. It is
+//! *dead* when it has no owner, and *free* when no durable map may name it either. An extent that was shared stays listed here with a single
+//! owner, until it is free or [`Shared::reclaim`] ends the sharing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,9 +22,9 @@ use crate::units::{NodeId, Owner, Span};
 /// The owners of a shared extent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// The places that have it in the maps in memory.
+    /// The owners by the maps in memory.
     pub owners: Vec<Owner>,
-    /// How many places gave it up, whose durable maps may still name it.
+    /// Number of former owners whose durable maps may still name it.
     pub retired: u64,
 }
 
@@ -35,7 +34,7 @@ impl Shift for Holders {
     }
 }
 
-/// A part of an extent with the places that share it: no owners if it is not shared.
+/// A part of an extent with its owners, or with none if it is not shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedPart {
     pub span: Span,
@@ -48,15 +47,15 @@ impl SharedPart {
     }
 }
 
-/// Extents that a place gave up.
+/// Extents that an owner gave up.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GivenUp {
-    /// No place has them now; they were not shared.
-    pub alone: Vec<Span>,
-    /// No place has them now; they were shared.
+    /// They were not shared, and have no owner now.
+    pub unshared: Vec<Span>,
+    /// They were shared, and have no owner now.
     pub dead: Vec<Span>,
-    /// Another place still has them.
-    pub left: Vec<(Span, Owner)>,
+    /// They still have another owner.
+    pub still_owned: Vec<(Span, Owner)>,
 }
 
 /// The shared extents of a disk, by address.
@@ -70,7 +69,7 @@ impl Shared {
     }
 
     /// The parts of `span` that are not shared.
-    pub(super) fn alone(&self, span: Span) -> Vec<Span> {
+    pub(super) fn unshared(&self, span: Span) -> Vec<Span> {
         let parts = self.0.parts(span.range());
         parts.filter(|(_, holders)| holders.is_none()).map(|(part, _)| part.into()).collect()
     }
@@ -83,7 +82,7 @@ impl Shared {
             .collect()
     }
 
-    /// Each shared extent with each of its places.
+    /// Each shared extent with each of its owners.
     pub(super) fn all(&self) -> impl Iterator<Item = (Span, Owner)> + '_ {
         self.0
             .iter()
@@ -92,7 +91,7 @@ impl Shared {
 
     /// Adds `owner` to the owners of `span`, all of which is in `live`.
     pub(super) fn add(&mut self, span: Span, owner: Owner, live: &Live) {
-        for (found, whose) in self.alone(span).into_iter().flat_map(|gap| live.within(gap)) {
+        for (found, whose) in self.unshared(span).into_iter().flat_map(|gap| live.within(gap)) {
             self.0.insert(found.range(), Holders { owners: vec![whose], retired: 0 });
         }
         for (part, holders) in self.0.within_mut(span.range()) {
@@ -100,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// Adds `owner` to the owners of `span`, a copy of shared data, which is not freed before its next release. Returns the parts that
-    /// had no owner yet, and those that other owners have. Parts whose owners have all given them up again are dead: nobody takes them.
+    /// Adds `owner` to the owners of `span`, a copy of shared data, which is not freed before its next release. Returns the parts that had
+    /// no owner yet, and those that have other owners. Parts that all owners have given up again are dead, and get no new owner.
     pub(super) fn add_copy(&mut self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let whose = |at: u64| owner.further(at - span.at.0);
         let mut others = Vec::new();
@@ -109,14 +108,14 @@ impl Shared {
             holders.owners.push(whose(part.start));
             others.push(part.into());
         }
-        let first = self.alone(span);
+        let first = self.unshared(span);
         for part in &first {
             self.0.insert(part.range(), Holders { owners: vec![whose(part.at.0)], retired: 1 });
         }
         (first, others)
     }
 
-    /// The parts of `span`. Those that are shared are kept until they are released once more.
+    /// Returns the parts of `span`, and keeps shared ones from being freed until they are released once more.
     pub(super) fn hold(&mut self, span: Span) -> Vec<SharedPart> {
         let parts = self.parts(span);
         for part in parts.iter().filter(|part| part.is_shared()) {
@@ -125,9 +124,9 @@ impl Shared {
         parts
     }
 
-    /// Removes `owner` from the owners of `span`: its map in memory no longer names it, but the durable one may.
+    /// Removes `owner` from the owners of `span`, because its map in memory no longer names it. The durable map may still do.
     pub(super) fn retire(&mut self, span: Span, owner: Owner) -> GivenUp {
-        let mut given_up = GivenUp { alone: self.alone(span), ..GivenUp::default() };
+        let mut given_up = GivenUp { unshared: self.unshared(span), ..GivenUp::default() };
         for (part, holders) in self.0.within_mut(span.range()) {
             let (part, gone) = (Span::from(part.clone()), owner.further(part.start - span.at.0));
             let Some(found) = holders.owners.iter().position(|&other| other == gone) else {
@@ -136,16 +135,16 @@ impl Shared {
             holders.owners.remove(found);
             holders.retired += 1;
             match holders.owners.first() {
-                Some(&other) => given_up.left.push((part, other)),
+                Some(&other) => given_up.still_owned.push((part, other)),
                 None => given_up.dead.push(part),
             }
         }
         given_up
     }
 
-    /// Takes note that one durable map fewer names `span`; returns the parts that are free now.
+    /// Notes that one durable map less names `span`; returns the parts that are free now.
     pub(super) fn release(&mut self, span: Span) -> Vec<Span> {
-        let mut free: Vec<Span> = self.alone(span);
+        let mut free: Vec<Span> = self.unshared(span);
         let mut unnamed: Vec<Span> = Vec::new();
         for (part, holders) in self.0.within_mut(span.range()) {
             assert!(holders.retired > 0, "{span} is released, and nobody retired it");
@@ -159,15 +158,15 @@ impl Shared {
         free
     }
 
-    /// Makes the parts of `span` that only `owner` still names, and no other durable map, its own again; returns them.
+    /// Ends the sharing of the parts of `span` that only `owner` still names, and no other durable map; returns them.
     pub(super) fn reclaim(&mut self, span: Span, owner: Owner) -> Vec<Span> {
         let is_alone =
             |at: u64, holders: &Holders| holders.retired == 0 && holders.owners == [owner.further(at - span.at.0)];
         let parts = self.0.within(span.range());
-        let alone: Vec<Span> =
+        let unshared: Vec<Span> =
             parts.filter(|(part, holders)| is_alone(part.start, holders)).map(|(part, _)| part.into()).collect();
-        alone.iter().for_each(|part| drop(self.0.uncover(part.range())));
-        alone
+        unshared.iter().for_each(|part| drop(self.0.uncover(part.range())));
+        unshared
     }
 }
 
@@ -194,14 +193,16 @@ impl<'a> Locked<'a> {
 }
 
 impl FileSystem {
-    /// Makes a file share up to `bytes` bytes of another, or of itself elsewhere. Returns how many it shares: whole granules, and a last
-    /// partial one if both files end with it. 0 if the places are not aligned or overlap, or while a write of the original waits for room.
+    /// Makes a file share up to `bytes` bytes of another, or of itself elsewhere; `from` and `to` are a file and a byte of it. Returns how
+    /// many bytes it shares: whole granules, and a last partial one if both files end with it. None if the places are not aligned or
+    /// overlap, or while a write of the original waits for room.
     pub fn share(&self, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
         self.changeable()?;
         let granule = self.data.granule_bytes;
-        let (from_file, to_file) = (self.file(from.0)?, self.file(to.0)?);
-        let is_aligned = from.1.is_multiple_of(granule) && to.1.is_multiple_of(granule);
-        let is_apart = from.0 != to.0 || from.1.abs_diff(to.1) >= bytes;
+        let ((from_id, from_byte), (to_id, to_byte)) = (from, to);
+        let (from_file, to_file) = (self.file(from_id)?, self.file(to_id)?);
+        let is_aligned = from_byte.is_multiple_of(granule) && to_byte.is_multiple_of(granule);
+        let is_apart = from_id != to_id || from_byte.abs_diff(to_byte) >= bytes;
         if !is_aligned || !is_apart {
             return Ok(0);
         }
@@ -209,26 +210,27 @@ impl FileSystem {
         let shared = loop {
             let seen = self.data.allocator.progress();
             let mut locked = Locked::both(&from_file, &to_file);
-            let bytes = self.may_share(&mut locked, from.1, to.1, bytes)?;
+            let bytes = self.shareable_bytes(&mut locked, from_byte, to_byte, bytes)?;
             if bytes == 0 {
                 break 0;
             }
             if !locked.from.record_shares && !locked.from.is_unlinked {
-                // Two maps that name one extent are damage unless both say that they share. So the original's has to say so, durably,
-                // before there is a copy.
+                // A scan takes two maps that name one extent for damage unless both say that they share. So the durable map of the
+                // original has to say so before there is a copy.
                 locked.from.shares = true;
                 self.data.touch(&from_file, &mut locked.from);
                 drop(locked);
                 self.save(&from_file)?;
                 continue;
             }
-            let granules = from.1 / granule..(from.1 + bytes).div_ceil(granule);
+            let granules = from_byte / granule..(from_byte + bytes).div_ceil(granule);
             self.data.keep_room_on_host(0, locked.from.placed(granules.clone()).len() as u64)?;
-            self.data.clear_tail(&to_file, locked.to(), to.1)?;
-            // Buffered data of the original must have a place to be shared; that of the copy is older than the shared data and goes first.
+            self.data.clear_tail(&to_file, locked.to(), to_byte)?;
+            // Buffered data of the original must have a place to be shared. Buffered data of the copy is older than the shared data, so it
+            // must not be written out later.
             if self.data.write_out(&from_file, &mut locked.from)? && self.data.write_out(&to_file, locked.to())? {
-                self.share_granules(&mut locked, granules, &to_file, to.1 / granule);
-                self.data.grown(locked.to(), to.1 + bytes);
+                self.share_granules(&mut locked, granules, &to_file, to_byte / granule);
+                self.data.grown(locked.to(), to_byte + bytes);
                 self.data.now_changed(&to_file, locked.to());
                 break bytes;
             }
@@ -239,8 +241,8 @@ impl FileSystem {
         Ok(shared)
     }
 
-    /// How many of `bytes` two files can share from these places on.
-    fn may_share(&self, locked: &mut Locked<'_>, from: u64, to: u64, bytes: u64) -> FsResult<u64> {
+    /// Computes how many of `bytes` two files can share from byte `from` of the one and byte `to` of the other on.
+    fn shareable_bytes(&self, locked: &mut Locked<'_>, from: u64, to: u64, bytes: u64) -> FsResult<u64> {
         if locked.from.is_gone || locked.to().is_gone {
             return Err(Errno::ENOENT.into());
         }
@@ -252,12 +254,12 @@ impl FileSystem {
         if to.checked_add(bytes).is_none_or(|end| end > SIZE_MAX) {
             return Err(Errno::EFBIG.into());
         }
-        // A partial granule is shared only if it ends both files: elsewhere its rest would show in the copy.
+        // A partial granule is shared only if it ends both files, because elsewhere the rest of the granule would show in the copy.
         let ends_both = bytes == rest && to + bytes >= locked.to().size;
         Ok(if ends_both { bytes } else { bytes - bytes % self.data.granule_bytes })
     }
 
-    /// Makes `to` share `granules` of the other file from its own granule `first` on. Nothing of them is buffered.
+    /// Makes `to` share `granules` of the other file from its own granule `first` on. None of them is buffered.
     fn share_granules(&self, locked: &mut Locked<'_>, granules: Range<u64>, to: &Arc<File>, first: u64) {
         let pieces: Vec<(FilePiece, Vec<u32>)> = locked
             .from
@@ -351,7 +353,7 @@ mod tests {
 
         fn retire(&mut self, span: Span, gone: Owner) {
             let given_up = self.shared.retire(span, gone);
-            assert_eq!(cells(&given_up.alone), self.within(span, |cell| !cell.is_shared));
+            assert_eq!(cells(&given_up.unshared), self.within(span, |cell| !cell.is_shared));
             for at in span.at.0..span.end().0 {
                 let cell = &mut self.cells[at as usize];
                 let place = cell.owners.iter().position(|other| *other == gone.further(at - span.at.0));
@@ -359,12 +361,12 @@ mod tests {
                 cell.retired += 1;
             }
             assert_eq!(cells(&given_up.dead), self.within(span, |cell| cell.is_shared && cell.owners.is_empty()));
-            let left: Vec<Span> = given_up.left.iter().map(|(part, _)| *part).collect();
+            let left: Vec<Span> = given_up.still_owned.iter().map(|(part, _)| *part).collect();
             assert_eq!(cells(&left), self.within(span, |cell| !cell.owners.is_empty()));
-            for (part, other) in given_up.left {
+            for (part, other) in given_up.still_owned {
                 self.live.hand_over(part, other);
             }
-            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| {
+            given_up.unshared.into_iter().chain(given_up.dead).for_each(|part| {
                 self.live.remove(part);
             });
             self.pending.push(span);
@@ -382,13 +384,13 @@ mod tests {
         }
 
         fn reclaim(&mut self, span: Span, whose: Owner) {
-            let alone = self.shared.reclaim(span, whose);
+            let unshared = self.shared.reclaim(span, whose);
             let is_alone = |at: &u64| {
                 let cell = &self.cells[*at as usize];
                 cell.is_shared && cell.retired == 0 && cell.owners == [whose.further(at - span.at.0)]
             };
             let expected: Vec<u64> = (span.at.0..span.end().0).filter(is_alone).collect();
-            assert_eq!(cells(&alone), expected);
+            assert_eq!(cells(&unshared), expected);
             expected.iter().for_each(|&at| self.cells[at as usize].is_shared = false);
         }
 
@@ -396,7 +398,7 @@ mod tests {
             self.shared.check(&self.live).unwrap();
             let all = Span::new(0, SIZE);
             assert_eq!(cells(&self.shared.within(all).collect::<Vec<_>>()), self.within(all, |cell| cell.is_shared));
-            assert_eq!(cells(&self.shared.alone(all)), self.within(all, |cell| !cell.is_shared));
+            assert_eq!(cells(&self.shared.unshared(all)), self.within(all, |cell| !cell.is_shared));
             let mut said: Vec<Vec<Owner>> = vec![Vec::new(); SIZE as usize];
             for (span, owner) in self.shared.all() {
                 (0..span.count).for_each(|i| said[(span.at.0 + i) as usize].push(owner.further(i)));

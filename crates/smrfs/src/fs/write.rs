@@ -35,20 +35,20 @@ impl FileSystem {
         self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;
         self.data.counters.lock().host_written_bytes += bytes;
         self.balance(&mut work)?;
-        self.clean_beside(&mut work)?;
+        self.clean_while_writing(&mut work)?;
         self.data.counters.lock().count(&work);
         Ok(())
     }
 
-    /// Does `work` and, if it finds no room and the file shares extents, does it once more after a commit.
+    /// Does `work`, and does it once more after a commit if it finds no room and the file shares extents.
     pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
-        let done = work();
-        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
-            return done;
+        let result = work();
+        if !result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
+            return result;
         }
-        // Others may have given up extents that they shared with this file. Until a commit their durable maps name them, so they still
-        // count as shared, and overwriting them needs room. After the commit `reclaim` makes them the file's own. The cleaner's lock comes
-        // before that of commits.
+        // Other files may have given up extents that they shared with this file. Until a commit their durable maps name these extents, so
+        // they still count as shared, and overwriting them needs room. After the commit `reclaim` ends the sharing. The cleaner's lock must
+        // be taken before that of commits.
         let cleaner = self.cleaning.lock();
         self.commit()?;
         drop(cleaner);
@@ -80,25 +80,25 @@ impl FileSystem {
             let run = at..direct.end;
             let load = WriteBatch::host(from_ref(&run), rest);
             let seen = self.data.allocator.progress();
-            // Buffered data is older and goes first: a commit must not include a later write without an earlier one.
-            let laid = match self.data.write_out(file, &mut state)? {
+            // Buffered data is older and goes first, because a commit must not include a later write without an earlier one.
+            let placed = match self.data.write_out(file, &mut state)? {
                 true => self.data.place_block(file, &mut state, &load, &mut promise.granules)?,
                 false => None,
             };
-            match laid {
+            match placed {
                 Some(count) => {
                     at += count;
                     self.data.grown(&mut state, at * granule);
                 }
                 None => {
-                    // Unlocked, because making room may have to lock this file. Nobody may share its extents meanwhile: the room was
-                    // promised for unshared ones.
+                    // Unlocked, because making room may have to lock this file. Its extents must not become shared meanwhile, because the
+                    // room was promised for unshared ones.
                     state.stalled_writes += 1;
                     drop(state);
-                    let made = self.make_room(seen, work);
+                    let made_room = self.make_room(seen, work);
                     state = file.lock();
                     state.stalled_writes -= 1;
-                    made?;
+                    made_room?;
                     if state.is_gone {
                         return Err(Errno::ENOENT.into());
                     }

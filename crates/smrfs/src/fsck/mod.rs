@@ -1,15 +1,17 @@
 //! Checks a file system that is not mounted: its maps against the disk and each other, and repairs what can be repaired.
 //!
-//! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time, keeping 40 bytes for each
+//! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time; 40 bytes are kept for each
 //! extent, and 8 for each part. Left out: the tree of names (the conventional file system has a check of its own), and whether shingling
-//! has damaged data, which only reading it tells.
+//! has damaged data, which shows only when the data is read.
 //!
-//! Two maps may name the same granules. If both say that they share, both keep them. Otherwise one of them is out of date: it
-//! was replaced, and its granules were given to the other. So the file that changed last keeps them; within a file, the place
-//! nearest to its beginning does.
+//! Two maps may name the same granules. If both say that they share, both keep them. Otherwise one map is out of date, and its granules were
+//! given to the other file since. So the file that changed last keeps them; within a file, the place nearest to its beginning does.
 //!
-//! Every step of a repair leaves the file system no worse than before, so that one that was cut short can be run again: the
-//! saved free map goes first, a file's new record replaces its old one, and only then parts are removed.
+//! Every step of a repair leaves the file system no worse than before, so that a repair that was interrupted can be run again:
+//!
+//! 1. The saved free map is removed.
+//! 2. The new record of each file replaces the old one.
+//! 3. Parts that no map names any more are removed.
 
 pub mod report;
 mod scan;
@@ -52,15 +54,15 @@ impl Default for FsckOptions {
 }
 
 /// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else may use either
-/// meanwhile. Errors: those of device and store that are no problem of the file system, such as a full disk.
+/// meanwhile. Fails at errors of device and store that are no problem of the file system, such as a full disk.
 pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &FsckOptions) -> FsResult<Report> {
     let mut findings =
         Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
     let mut surface = Surface::from_device(device)?;
     let mut scan = Scan::default();
     scan.run(device, store, &surface, options.read_all, &mut findings)?;
-    scan.settle_marks(store, options.accept_owners, &mut findings)?;
-    resolve(&mut scan, store, &mut findings)?;
+    scan.resolve_marks(store, options.accept_owners, &mut findings)?;
+    resolve_overlaps(&mut scan, store, &mut findings)?;
     surface.fill(&scan.extents);
     check_saved(device, store, &scan, &mut findings)?;
     store.check_attributes(options.repair, &mut |file, reason| {
@@ -68,7 +70,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
     })?;
     let leaked = scan.leaked(store)?;
     if options.repair && (findings.found > 0 || !leaked.is_empty()) {
-        run(store, device.shape().granule_bytes, &scan, &leaked)?;
+        repair(store, device.shape().granule_bytes, &scan, &leaked)?;
     }
     Ok(Report {
         verdict: findings.verdict(),
@@ -99,9 +101,9 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
             for file in files.into_iter().filter(|file| scan.without_map.contains(file)) {
                 findings.add(Problem::LostMap { file: file.0 });
             }
-            let said = by_owner(&saved.extents, &saved.shared);
+            let saved = by_owner(&saved.extents, &saved.shared);
             let found = by_owner(&scan.extents, &scan.shared);
-            difference(joined(said.into_iter()), joined(found.into_iter()))
+            difference(joined(saved.into_iter()), joined(found.into_iter()))
         }
     };
     if let Some(reason) = reason {
@@ -110,8 +112,8 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
     Ok(())
 }
 
-/// Extents and shared extents, in the order of the disk. If any are shared, in the order of files and their granules, because it does not
-/// matter which owner is listed first.
+/// Joins extents and shared extents in an order that makes two lists comparable: that of the disk, or if any are shared, that of files and
+/// their granules, because it does not matter which owner of an extent is listed first.
 fn by_owner(extents: &[(Span, Owner)], shared: &[(Span, Owner)]) -> Vec<(Span, Owner)> {
     let mut all = [extents, shared].concat();
     if !shared.is_empty() {
@@ -120,15 +122,15 @@ fn by_owner(extents: &[(Span, Owner)], shared: &[(Span, Owner)]) -> Vec<(Span, O
     all
 }
 
-/// The first place where the saved free map and the maps differ.
+/// Says where the saved free map and the maps first differ.
 fn difference(
-    mut said: impl Iterator<Item = (Span, Owner)>,
+    mut saved: impl Iterator<Item = (Span, Owner)>,
     mut found: impl Iterator<Item = (Span, Owner)>,
 ) -> Option<String> {
     loop {
-        match (said.next(), found.next()) {
+        match (saved.next(), found.next()) {
             (None, None) => return None,
-            (said, found) if said == found => {}
+            (saved, found) if saved == found => {}
             (Some((span, owner)), None) => {
                 return Some(format!("it has {span} of file {}, the maps do not", owner.file));
             }
@@ -151,8 +153,8 @@ fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = 
     })
 }
 
-/// Sorts the extents by their place on the disk. Of overlapping ones, one keeps the place.
-fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
+/// Sorts the extents by their place on the disk, and resolves overlaps.
+fn resolve_overlaps(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
     let mut extents = std::mem::take(&mut scan.extents);
     extents.sort_unstable();
     let mut kept = Vec::with_capacity(extents.len());
@@ -165,8 +167,8 @@ fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) 
             end += 1;
         }
         match &extents[begin..end] {
-            [alone] => kept.push(*alone),
-            several => kept.extend(settle(several, scan, store, findings)?),
+            [single] => kept.push(*single),
+            several => kept.extend(resolve_overlap(several, scan, store, findings)?),
         }
         begin = end;
     }
@@ -174,8 +176,8 @@ fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) 
     Ok(())
 }
 
-/// Decides which of overlapping extents keep their places; returns the remaining extents, in the order of the disk.
-fn settle(
+/// Decides which of overlapping extents keep their granules; returns the remaining extents, in the order of the disk.
+fn resolve_overlap(
     several: &[(Span, Owner)],
     scan: &mut Scan,
     store: &dyn MetadataStore,
@@ -192,8 +194,8 @@ fn settle(
     let mut taken = Live::new();
     for (span, owner) in order {
         let mut at = span.at;
-        let others: Vec<(Span, Owner)> = taken.within(span).collect();
-        for (common, keeper) in others {
+        let overlaps: Vec<(Span, Owner)> = taken.within(span).collect();
+        for (common, keeper) in overlaps {
             taken.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
             let part = (common, owner.further(common.at - span.at));
             if scan.sharing.contains(&owner.file) && scan.sharing.contains(&keeper.file) {
@@ -209,24 +211,30 @@ fn settle(
     Ok(taken.from(Granule(0)).collect())
 }
 
-/// Writes the fixes, and removes obsolete parts only when all fixes are durable.
-fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
+/// Stores the fixes, and removes obsolete parts when all fixes are durable.
+fn repair(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
     store.remove_state(STATE)?;
-    // Above all existing numbers, so that no part is overwritten.
+    // New numbers are above all existing ones, so that no part is overwritten.
     let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
     let mut obsolete: Vec<u64> = leaked.to_vec();
     for (&file, fix) in &scan.fixes {
-        obsolete.extend(mend(store, granule_bytes, file, fix, &mut next)?);
+        obsolete.extend(store_fix(store, granule_bytes, file, fix, &mut next)?);
     }
     store.sync_all()?;
-    for number in still_leaked(store, obsolete)? {
+    for number in unnamed_parts(store, obsolete)? {
         store.remove_spill(number)?;
     }
     store.sync_all()
 }
 
-/// Stores a repaired map of a file; returns the parts that it no longer needs.
-fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, next: &mut u64) -> FsResult<Vec<u64>> {
+/// Stores a repaired map of a file; returns the parts that it no longer needs. A damaged map is kept in the store under another name.
+fn store_fix(
+    store: &dyn MetadataStore,
+    granule_bytes: u64,
+    file: NodeId,
+    fix: &Fix,
+    next: &mut u64,
+) -> FsResult<Vec<u64>> {
     let (record, is_own) = match store.load_map(file) {
         Ok(Some(record)) => (record, true),
         Ok(None) => return Ok(Vec::new()),
@@ -270,15 +278,15 @@ fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, 
     plan.parts.iter().try_for_each(|(number, _)| store.sync_spill(*number))?;
     store.store_map(file, &plan.record)?;
     store.sync(file)?;
-    Ok(stored.done(plan))
+    Ok(stored.adopt(plan))
 }
 
-/// Those of `parts` that no map names now; none if some map can't be read.
-fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
+/// Returns those of `parts` that no map names now, or none of them if some map can't be read.
+fn unnamed_parts(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
     if parts.is_empty() {
         return Ok(parts);
     }
-    let (mut named, mut blind) = (BTreeSet::new(), false);
+    let (mut named, mut has_unknown_parts) = (BTreeSet::new(), false);
     store.inspect(&mut |_, found| {
         let record = match found {
             Ok(None) => return Ok(()),
@@ -291,13 +299,13 @@ fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<
         };
         match map::part_numbers(&record, |number| store.load_spill(number)) {
             Ok(numbers) => named.extend(numbers),
-            Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => blind = true,
+            Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => has_unknown_parts = true,
             Err(error) => return Err(error),
         }
         Ok(())
     })?;
     parts.sort_unstable();
     parts.dedup();
-    parts.retain(|part| !blind && !named.contains(part));
+    parts.retain(|part| !has_unknown_parts && !named.contains(part));
     Ok(parts)
 }

@@ -16,17 +16,17 @@ use crate::map::{self, Decoded, FilePiece, MapError, checksum};
 use crate::meta::{MetadataStore, Time};
 use crate::units::{NodeId, Owner, Span};
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Repair of one file.
+/// What is to be repaired in one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fix {
     /// Granules of the file that become holes.
     pub holes: Vec<(u64, u64)>,
-    /// Its map is damaged: all of it becomes a hole.
+    /// True if its map is damaged, so that the whole file becomes a hole.
     pub empty: bool,
-    /// Its map was made for another owner, and is stored anew for this one.
+    /// True if its map was made for another owner, and is to be stored anew for this one.
     pub reseal: bool,
     /// True if size or promise are impossible.
     pub head: bool,
@@ -60,10 +60,10 @@ pub(super) struct Scan {
     /// The mark of each map. Copies have the same mark.
     marks: Vec<(u64, NodeId)>,
     /// Files whose maps were made for another owner, with the message.
-    others: BTreeMap<NodeId, String>,
+    of_other_owners: BTreeMap<NodeId, String>,
     /// True if some map can't be read, so that its parts are unknown.
-    blind: bool,
-    room: Vec<u8>,
+    has_unknown_parts: bool,
+    buffer: Vec<u8>,
 }
 
 impl Scan {
@@ -81,7 +81,7 @@ impl Scan {
             if matches!(found, Ok(None)) {
                 self.without_map.insert(file);
             }
-            let Some(map) = self.sealed(file, found, findings)? else { return Ok(()) };
+            let Some(map) = self.open_seal(file, found, findings)? else { return Ok(()) };
             self.marks.push((map.mark, file));
             let Some(decoded) = self.decode(store, file, &map.record, findings)? else { return Ok(()) };
             self.parts.extend(decoded.stored.numbers());
@@ -97,8 +97,8 @@ impl Scan {
         })
     }
 
-    /// The map, if its seal is valid. An invalid seal is a problem of the file.
-    fn sealed(
+    /// Returns the map if its seal is valid, or that of another owner. Reports an invalid seal.
+    fn open_seal(
         &mut self,
         file: NodeId,
         found: FsResult<Option<SealedMap>>,
@@ -115,12 +115,12 @@ impl Scan {
             }
             SealFault::Forged => findings.add(Problem::ForgedMap { file: file.0, reason }),
             SealFault::Version(_) => {
-                self.blind = true;
+                self.has_unknown_parts = true;
                 findings.add_left(Problem::NewerMap { file: file.0, reason });
                 return Ok(None);
             }
             SealFault::Owner { map, .. } => {
-                self.others.insert(file, reason);
+                self.of_other_owners.insert(file, reason);
                 return Ok(Some(map));
             }
         }
@@ -128,9 +128,9 @@ impl Scan {
         Ok(None)
     }
 
-    /// Decides which maps are copies, of those made for another owner, and of files with the same mark. If a map's mark is unique, it may
-    /// come from a copy of the whole volume that changed owners: it is accepted only if asked for.
-    pub fn settle_marks(
+    /// Decides which maps are copies: all but one of those with the same mark. A map of another owner whose mark is unique may come from a
+    /// copy of the whole volume that changed owners; it is accepted only if `accept_owners` is true.
+    pub fn resolve_marks(
         &mut self,
         store: &dyn MetadataStore,
         accept_owners: bool,
@@ -143,13 +143,13 @@ impl Scan {
             let files = self.original_first(store, same.iter().map(|&(_, file)| file).collect())?;
             let original = files[0];
             for &copy in &files[1..] {
-                self.others.remove(&copy);
+                self.of_other_owners.remove(&copy);
                 copies.insert(copy);
                 self.fixes.insert(copy, Fix { empty: true, ..Fix::default() });
                 let reason = format!("it is a copy of the map of file {original}");
                 findings.add(Problem::ForgedMap { file: copy.0, reason });
             }
-            let Some(reason) = self.others.remove(&original) else { continue };
+            let Some(reason) = self.of_other_owners.remove(&original) else { continue };
             let problem = Problem::OtherOwner { file: original.0, reason };
             if accept_owners {
                 findings.add(problem);
@@ -164,8 +164,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Sorts files with the same mark, the one that keeps its map first: a map made for another owner is certainly a copy; else the file
-    /// that changed last keeps its map.
+    /// Sorts files with the same mark so that the one that keeps its map comes first: not one whose map was made for another owner, which
+    /// is certainly a copy; and among the rest, the one that changed last.
     fn original_first(&self, store: &dyn MetadataStore, files: Vec<NodeId>) -> FsResult<Vec<NodeId>> {
         if files.len() == 1 {
             return Ok(files);
@@ -173,7 +173,12 @@ impl Scan {
         let mut ranked = Vec::with_capacity(files.len());
         for file in files {
             let changed = last_change(store, file)?;
-            ranked.push((self.others.contains_key(&file), Reverse(changed), store.attributes(file)?.ctime, file));
+            ranked.push((
+                self.of_other_owners.contains_key(&file),
+                Reverse(changed),
+                store.attributes(file)?.ctime,
+                file,
+            ));
         }
         ranked.sort_unstable();
         Ok(ranked.into_iter().map(|(.., file)| file).collect())
@@ -187,7 +192,7 @@ impl Scan {
         record: &[u8],
         findings: &mut Findings,
     ) -> FsResult<Option<Decoded>> {
-        // Noted here, because the decoder passes on any error of the store in the same way.
+        // A missing part is noted here, because the decoder passes on all errors of the store in the same way.
         let missing = Cell::new(None);
         let load = |number| {
             store.load_spill(number).inspect_err(|error| {
@@ -198,7 +203,7 @@ impl Scan {
         };
         let problem = match map::summary(record) {
             Err(error @ MapError::Version(_)) => {
-                self.blind = true;
+                self.has_unknown_parts = true;
                 findings.add_left(Problem::NewerMap { file: file.0, reason: error.to_string() });
                 return Ok(None);
             }
@@ -236,7 +241,7 @@ impl Scan {
         self.behind_end += behind.sum::<u64>();
     }
 
-    /// Checks a piece of a map against the disk's surface. Keeps the extents that can be read, and compares them with `sums` if given;
+    /// Checks a piece of a map against the disk's surface, and against `sums` if they are given. Keeps the extents that can be read, and
     /// turns the rest into holes.
     fn check_piece(
         &mut self,
@@ -248,7 +253,7 @@ impl Scan {
         findings: &mut Findings,
     ) -> FsResult {
         let Some(whole) = piece.span() else { return Ok(()) };
-        for (span, wrong) in surface.judge(whole) {
+        for (span, wrong) in surface.check_placement(whole) {
             let extent = (span, Owner { file, granule: piece.first }.further(span.at - whole.at));
             let Some(wrong) = wrong else {
                 match sums {
@@ -271,7 +276,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Adds an extent; joins it to the last one if it continues that in the file and on the disk.
+    /// Adds an extent, or joins it to the last one, if it continues the last one in the file and on the disk.
     fn push(&mut self, extent: (Span, Owner)) {
         match self.extents.last_mut().filter(|last| continues(**last, extent)) {
             Some((last, _)) => last.count += extent.0.count,
@@ -288,16 +293,16 @@ impl Scan {
         sums: &[u32],
         findings: &mut Findings,
     ) -> FsResult {
-        let each = (READ_BYTES / device.shape().granule_bytes).max(1);
-        for begin in (0..span.count).step_by(each as usize) {
-            let piece = part((span, owner), begin, each.min(span.count - begin));
+        let granules = (READ_BYTES / device.shape().granule_bytes).max(1);
+        for begin in (0..span.count).step_by(granules as usize) {
+            let piece = part((span, owner), begin, granules.min(span.count - begin));
             let sums = &sums[begin as usize..(begin + piece.0.count) as usize];
-            if matches!(self.reads(device, piece.0, sums)?, Reading::Right) {
+            if matches!(self.compare(device, piece.0, sums)?, Reading::Right) {
                 self.push(piece);
                 continue;
             }
             for (granule, sum) in (0..piece.0.count).map(|n| part(piece, n, 1)).zip(sums) {
-                match self.reads(device, granule.0, &[*sum])? {
+                match self.compare(device, granule.0, &[*sum])? {
                     Reading::Right => self.push(granule),
                     Reading::Wrong => {
                         self.push(granule);
@@ -315,11 +320,11 @@ impl Scan {
     }
 
     /// Reads a span, and compares it with its checksums.
-    fn reads(&mut self, device: &dyn HostManaged, span: Span, sums: &[u32]) -> FsResult<Reading> {
-        self.room.resize((span.count * device.shape().granule_bytes) as usize, 0);
-        match device.read(span.at, ReadBuffer::Bytes(&mut self.room), Cause::Host) {
+    fn compare(&mut self, device: &dyn HostManaged, span: Span, sums: &[u32]) -> FsResult<Reading> {
+        self.buffer.resize((span.count * device.shape().granule_bytes) as usize, 0);
+        match device.read(span.at, ReadBuffer::Bytes(&mut self.buffer), Cause::Host) {
             Ok(()) => {
-                let mut granules = self.room.chunks_exact(device.shape().granule_bytes as usize).zip(sums);
+                let mut granules = self.buffer.chunks_exact(device.shape().granule_bytes as usize).zip(sums);
                 let is_right = granules.all(|(granule, &sum)| sum == 0 || checksum(granule) == sum);
                 Ok(if is_right { Reading::Right } else { Reading::Wrong })
             }
@@ -340,7 +345,7 @@ impl Scan {
 
     /// The parts that no map names. None are known if some map can't be read.
     pub fn leaked(&self, store: &dyn MetadataStore) -> FsResult<Vec<u64>> {
-        if self.blind {
+        if self.has_unknown_parts {
             return Ok(Vec::new());
         }
         Ok(store.spills()?.into_iter().filter(|number| !self.parts.contains(number)).collect())
@@ -352,12 +357,12 @@ pub(super) fn continues((span, owner): (Span, Owner), next: (Span, Owner)) -> bo
     (span.end(), owner.further(span.count)) == (next.0.at, next.1)
 }
 
-/// `count` granules of an extent from `begin` on.
+/// Returns `count` granules of an extent from `begin` on.
 fn part((span, owner): (Span, Owner), begin: u64, count: u64) -> (Span, Owner) {
     (Span { at: span.at + begin, count }, owner.further(begin))
 }
 
-/// When a file was last changed, and the generation of its map. A map that is another file's counts as the oldest.
+/// Returns when a file was last changed, and the generation of its map. A map with an invalid seal counts as the oldest.
 pub(super) fn last_change(store: &dyn MetadataStore, file: NodeId) -> FsResult<(Time, u64)> {
     let record = match store.load_map(file) {
         Err(FsError::Seal(_)) => None,

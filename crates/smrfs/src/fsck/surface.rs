@@ -9,7 +9,7 @@ use crate::error::FsResult;
 use crate::space::Counts;
 use crate::units::{Granule, Owner, Span};
 
-/// Why granules of a map are wrong.
+/// Why granules that a map names can't hold data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     OutOfRange,
@@ -34,12 +34,12 @@ impl Surface {
         Ok(Surface { shape, bands, live, counts: Counts::default() })
     }
 
-    /// Divides a span of a map into pieces, each right, or wrong for one reason.
-    pub fn judge(&self, span: Span) -> Vec<(Span, Option<Wrong>)> {
+    /// Divides a span of a map into pieces that can hold data, and pieces that can't for one reason each.
+    pub fn check_placement(&self, span: Span) -> Vec<(Span, Option<Wrong>)> {
         let mut pieces: Vec<(Span, Option<Wrong>)> = Vec::new();
         let mut left = span;
         while !left.is_empty() {
-            let (end, wrong) = self.judge_first(left.at);
+            let (end, wrong) = self.check_granule(left.at);
             let count = left.count.min(end - left.at);
             match pieces.last_mut().filter(|(_, before)| *before == wrong) {
                 Some((piece, _)) => piece.count += count,
@@ -50,8 +50,8 @@ impl Surface {
         pieces
     }
 
-    /// Judges a granule; also returns the end of the run with the same judgement.
-    fn judge_first(&self, at: Granule) -> (Granule, Option<Wrong>) {
+    /// Checks one granule; also returns the end of the run of granules with the same result.
+    fn check_granule(&self, at: Granule) -> (Granule, Option<Wrong>) {
         if at.0 >= self.shape.granules {
             return (Granule(u64::MAX), Some(Wrong::OutOfRange));
         }
@@ -141,12 +141,12 @@ mod tests {
     }
 
     /// The spans of granules that are alike.
-    fn runs<T: PartialEq + Copy>(span: Span, judge: impl Fn(u64) -> T) -> Vec<(Span, T)> {
+    fn runs<T: PartialEq + Copy>(span: Span, check_placement: impl Fn(u64) -> T) -> Vec<(Span, T)> {
         let mut runs: Vec<(Span, T)> = Vec::new();
         for at in span.at.0..span.end().0 {
             match runs.last_mut() {
-                Some((run, same)) if *same == judge(at) => run.count += 1,
-                _ => runs.push((Span::new(at, 1), judge(at))),
+                Some((run, same)) if *same == check_placement(at) => run.count += 1,
+                _ => runs.push((Span::new(at, 1), check_placement(at))),
             }
         }
         runs
@@ -170,7 +170,7 @@ mod tests {
                 let lost = [None, None, Some(BandState::ReadOnly), Some(BandState::Offline)][dice.random_range(0..4)];
                 reports.push(BandReport::new(bands.span(number), filled, lost));
             }
-            let judge = |at: u64| {
+            let check_placement = |at: u64| {
                 let number = (0..6).find(|&number| bands.span(number).contains(Span::new(at, 1)));
                 match number {
                     _ if at >= shape.granules => Some(Wrong::OutOfRange),
@@ -185,10 +185,10 @@ mod tests {
             };
             let mut found = surface(shape, reports.clone());
             for span in [Span::new(0, shape.granules + 9), Span::new(dice.random_range(0..50), 40), Span::new(3, 0)] {
-                assert_eq!(found.judge(span), runs(span, judge), "{reports:?}");
+                assert_eq!(found.check_placement(span), runs(span, check_placement), "{reports:?}");
             }
             // Some of what may be there is.
-            let good = |at: u64| judge(at).is_none();
+            let good = |at: u64| check_placement(at).is_none();
             let skipped = dice.random_range(0..30)..dice.random_range(30..60);
             let live = |at: u64| good(at) && !skipped.contains(&at);
             let all = Span::new(0, shape.granules);
@@ -247,7 +247,7 @@ mod tests {
             found.fill(&extents(&spans));
             assert_eq!((found.counts, found.bands_by_fill()), (counts, None), "{spans:?}");
             let beyond = [(Span::new(80, 10), None), (Span::new(90, 5), Some(Wrong::OutOfRange))];
-            assert_eq!(found.judge(Span::new(80, 15)), beyond);
+            assert_eq!(found.check_placement(Span::new(80, 15)), beyond);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The durable part of a map, and the plan of a commit's writes.
 //!
-//! A small map is all in its record. A larger one is divided by place in the file into parts, which are written once, and the record
+//! The record of a small map holds all of it. A larger map is divided by place in the file into parts, which are written once; the record
 //! overlays later changes, so that a small write with fsync rewrites only the record. When the overlay gets too large for the record, the
 //! parts that it touches are rewritten under new numbers.
 
@@ -15,22 +15,22 @@ use super::{FileMap, FilePiece, Ranges, cut};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::MetadataStore;
 
-/// The longest record, even if a store takes longer ones, because a record is rewritten at each commit. (Assumption: a page.)
+/// The longest record, even if a store takes longer ones: a page (assumption). A longer one would be rewritten at each commit.
 pub const PAGE_BYTES: usize = 4096;
 
-/// The most extents of a part: some 24 KiB. (Assumption.)
+/// The most extents of a part, which take some 24 KiB (assumption).
 const PART_EXTENTS: usize = 4096;
 
 /// The most granules of a part with checksums: 64 KiB of checksums.
 const PART_GRANULES: u64 = 1 << 14;
 
-/// How many checksums take as much space as a piece, roughly.
+/// A rough estimate of how many checksums take as much space as a piece.
 const GRANULES_OF_PIECE: u64 = 6;
 
 /// An estimate of the bytes of a piece that is rarely too low: place, length and address of a small one.
 const PIECE_BYTES: usize = 8;
 
-/// The longest record without pieces that names at most one part: stores must keep this much room for it next to users' attributes.
+/// The longest record without pieces that names at most one part. Stores must keep this much room for it next to users' attributes.
 pub const POINTER_BYTES: usize = 128;
 
 /// Durable part of a file's map: its parts, and the ranges where the record overrides them.
@@ -44,7 +44,7 @@ pub struct Stored {
     overlay: Overlay,
 }
 
-/// The plan of a commit: parts are stored first and made durable, then the record. When that is durable, call [`Stored::done`].
+/// The plan of a commit. Its parts are stored first and made durable, then the record. When that is durable, call [`Stored::adopt`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoragePlan {
     /// New parts by number. After a failure, those that were stored have to be removed.
@@ -52,8 +52,8 @@ pub struct StoragePlan {
     /// The record.
     pub record: Vec<u8>,
     generation: u64,
-    /// The new durable part; `None` if only the record changes.
-    after: Option<Stored>,
+    /// What replaces the parts and the overlay; `None` if only the record changes.
+    new_parts: Option<Stored>,
 }
 
 /// Result of [`decode`].
@@ -63,7 +63,7 @@ pub struct Decoded {
     pub summary: RecordSummary,
     /// The map.
     pub map: FileMap,
-    /// Its durable part: all of it.
+    /// The durable part of it, which is all.
     pub stored: Stored,
 }
 
@@ -94,37 +94,41 @@ impl Stored {
         let generation = self.generation + 1;
         let summary = RecordSummary { generation, head: *head, granules: map.granules() };
         let bytes_max = bytes_max.min(PAGE_BYTES);
-        let small = !self.parts.is_empty() && map.extents() <= self.overlay.len();
-        if !small && let Some(record) = self.record(&summary, map, bytes_max) {
-            return StoragePlan { parts: Vec::new(), record, generation, after: None };
+        // With no more extents than changes, a record of the whole map is as short as one of the changes.
+        let is_outgrown = !self.parts.is_empty() && map.extents() <= self.overlay.len();
+        if !is_outgrown && let Some(record) = self.record(&summary, map, bytes_max) {
+            return StoragePlan { parts: Vec::new(), record, generation, new_parts: None };
         }
         // A map that has shrunk to half a record needs no parts any more.
         let whole = Stored::new();
         if let Some(record) = whole.record(&summary, map, bytes_max / 2) {
-            return StoragePlan { parts: Vec::new(), record, generation, after: Some(whole) };
+            return StoragePlan { parts: Vec::new(), record, generation, new_parts: Some(whole) };
         }
+        // If the record is too long even so, it is left without any change, and with one part that lists the others.
         for (changes_left, list_bytes_max) in [(bytes_max / 24, bytes_max / 2), (0, 0)] {
-            let (mut after, mut parts) = (self.clone(), Vec::new());
-            after.spill(map, changes_left as u64, number, &mut parts);
-            after.list(list_bytes_max, number, &mut parts);
-            if let Some(record) = after.record(&summary, map, bytes_max.max(POINTER_BYTES)) {
-                return StoragePlan { parts, record, generation, after: Some(after) };
+            let (mut new, mut parts) = (self.clone(), Vec::new());
+            new.spill(map, changes_left as u64, number, &mut parts);
+            new.list(list_bytes_max, number, &mut parts);
+            if let Some(record) = new.record(&summary, map, bytes_max.max(POINTER_BYTES)) {
+                return StoragePlan { parts, record, generation, new_parts: Some(new) };
             }
         }
         unreachable!("a record that names one part has at most {POINTER_BYTES} bytes")
     }
 
     /// Adopts a plan whose record is durable; returns the parts that are no longer needed.
-    pub fn done(&mut self, plan: StoragePlan) -> Vec<u64> {
+    pub fn adopt(&mut self, plan: StoragePlan) -> Vec<u64> {
+        let mut obsolete = Vec::new();
+        if let Some(new) = plan.new_parts {
+            let needed: BTreeSet<u64> = new.numbers().collect();
+            obsolete.extend(self.numbers().filter(|number| !needed.contains(number)));
+            *self = new;
+        }
         self.generation = plan.generation;
-        let Some(after) = plan.after else { return Vec::new() };
-        let needed: BTreeSet<u64> = after.numbers().collect();
-        let obsolete = self.numbers().filter(|number| !needed.contains(number)).collect();
-        *self = Stored { generation: plan.generation, ..after };
         obsolete
     }
 
-    /// The record, if it is not longer than `bytes_max`.
+    /// Encodes the record, if it is not longer than `bytes_max`.
     fn record(&self, summary: &RecordSummary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
         let pieces = if self.parts.is_empty() { map.extents() } else { self.overlay.len() };
         let mut writer = PieceWriter::with_room(bytes_max.min(pieces * PIECE_BYTES));
@@ -145,7 +149,7 @@ impl Stored {
         (record.len() <= bytes_max).then_some(record)
     }
 
-    /// Rewrites the parts with the most changes, or creates the first ones.
+    /// Rewrites the parts with the most changes, or writes the first ones. Puts the new parts into `out`.
     fn spill(
         &mut self,
         map: &FileMap,
@@ -154,10 +158,10 @@ impl Stored {
         out: &mut Vec<(u64, Vec<u8>)>,
     ) {
         if self.parts.is_empty() {
-            self.parts = cut_up(map, 0..LIMIT, number, out);
+            self.parts = write_parts_of(map, 0..LIMIT, number, out);
             return;
         }
-        let chosen = self.touched_most(changes_left);
+        let chosen = self.parts_to_rewrite(changes_left);
         let old = std::mem::take(&mut self.parts);
         let mut at = 0;
         while at < old.len() {
@@ -166,19 +170,21 @@ impl Stored {
                 at += 1;
                 continue;
             }
-            let behind = (at..old.len()).find(|&part| !chosen[part]).unwrap_or(old.len());
-            let covered = old[at].first..old.get(behind).map_or(LIMIT, |part| part.first);
-            self.parts.extend(cut_up(map, covered.clone(), number, out));
+            // Neighbours are rewritten together, so that parts that have shrunk are joined.
+            let end = (at..old.len()).find(|&part| !chosen[part]).unwrap_or(old.len());
+            let covered = old[at].first..old.get(end).map_or(LIMIT, |part| part.first);
+            self.parts.extend(write_parts_of(map, covered.clone(), number, out));
             self.overlay.remove(covered);
-            at = behind;
+            at = end;
         }
+        // The first part may have become empty and been dropped. Its successor covers its range, too.
         if let Some(first) = self.parts.first_mut() {
             first.first = 0;
         }
     }
 
-    /// The parts to rewrite, so that at most `changes_left`, and at most a quarter of the changes, are left.
-    fn touched_most(&self, changes_left: u64) -> Vec<bool> {
+    /// Chooses the parts to rewrite, so that at most `changes_left`, and at most a quarter of the changes, are left.
+    fn parts_to_rewrite(&self, changes_left: u64) -> Vec<bool> {
         let mut touches = vec![0u64; self.parts.len()];
         for piece in self.overlay.pieces() {
             let first = self.parts.partition_point(|part| part.first <= piece.first) - 1;
@@ -219,8 +225,8 @@ impl Stored {
     }
 }
 
-/// Encodes the extents of `map` in `covered` as parts with about the same number of extents.
-fn cut_up(
+/// Encodes the extents of `map` in `covered` as parts with about the same number of extents; puts them into `out`, and returns their references.
+fn write_parts_of(
     map: &FileMap,
     covered: Range<u64>,
     number: &mut dyn FnMut() -> u64,
@@ -228,7 +234,7 @@ fn cut_up(
 ) -> Vec<PartRef> {
     let extents = || data_in(map, covered.clone());
     let count = extents().count();
-    let each = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
+    let extents_per_part = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
     let has_sums = !map.sums.chunks.is_empty();
     let granules_max = if has_sums { PART_GRANULES } else { u64::MAX };
     let (mut parts, mut extents) = (Vec::new(), extents());
@@ -236,7 +242,7 @@ fn cut_up(
     while let Some(first) = next {
         let first = if parts.is_empty() { covered.start } else { first.first };
         let (mut writer, mut left) = (PieceWriter::default(), granules_max);
-        while let Some(piece) = next.filter(|_| left > 0 && writer.count < each as u64) {
+        while let Some(piece) = next.filter(|_| left > 0 && writer.count < extents_per_part as u64) {
             let here = cut(piece, piece.first..piece.first.saturating_add(left));
             writer.push(&here);
             if has_sums {

@@ -37,7 +37,7 @@ fn commit(store: &mut Store, stored: &mut Stored, plan: StoragePlan, old: &FileM
     }
     store.record = Some(plan.record.clone());
     is(store, map);
-    for number in stored.done(plan) {
+    for number in stored.adopt(plan) {
         assert!(store.parts.remove(&number).is_some());
         is(store, map);
     }
@@ -172,7 +172,7 @@ fn bytes_of_a_small_write(with_sums: bool) -> usize {
             next
         });
         let bytes = plan.record.len() + plan.parts.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-        stored.done(plan);
+        stored.adopt(plan);
         bytes
     };
     let whole = plan(&mut map, &mut stored);
@@ -244,9 +244,9 @@ fn a_map_that_has_become_small_gives_its_parts_back() {
     };
     (0..20_000).for_each(|i| drop(map.insert(i * 2, Span::new(i * 5, 1))));
     let plan = stored.plan(&mut map, &head(0), 3800, &mut number);
-    stored.done(plan);
+    stored.adopt(plan);
     assert_eq!(stored.numbers().count(), 5);
     map.remove(2..u64::MAX);
     let plan = stored.plan(&mut map, &head(0), 3800, &mut number);
-    assert_eq!(stored.done(plan).len(), 5);
+    assert_eq!(stored.adopt(plan).len(), 5);
 }

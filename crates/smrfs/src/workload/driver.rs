@@ -1,6 +1,6 @@
 //! Runs scripts on a target, one alone or two in turns, measures their events, and reports to a watcher.
 //!
-//! Turns are counted in bytes, so that how two scripts take turns does not depend on how fast the target is.
+//! Turns are counted in bytes, so that the order of the acts does not depend on the speed of the target.
 
 use serde::Serialize;
 use smrkit::units::Nanos;
@@ -10,9 +10,9 @@ use crate::error::{Errno, FsResult};
 
 /// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
 pub const BLOCK_BYTES: u64 = 1 << 20;
-/// The longest rest between two calls of the watcher; longer ones are cut.
+/// The longest rest between two calls of the watcher. Longer rests are divided.
 const REST_NS: u64 = 250_000_000;
-/// The most bytes of an act that no turn limits.
+/// The most bytes of an act where a turn is a whole file.
 const ACT_BYTES: u64 = 64 << 20;
 
 /// Grain at which concurrent streams interleave.
@@ -62,7 +62,7 @@ pub trait Watch {
     fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool>;
 }
 
-/// When a script that runs alone rests. The pause has a fixed length, so that a slow target gets no longer ones.
+/// When a script that runs alone rests. Pauses have a fixed length, so that a slow target does not get longer ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rests {
     /// Bytes written from one rest to the next, which comes when an event has ended.
@@ -84,7 +84,7 @@ pub struct Driver<'a> {
     rested_at: u64,
     /// Time by which cleaning has made rests longer.
     overrun: Nanos,
-    /// Time by which cleaning had delayed acts when the last act ended. Delay since then belongs to the next act.
+    /// Time by which cleaning had delayed acts when the last act ended. Later delay belongs to the next act.
     waited: Nanos,
 }
 
@@ -105,11 +105,11 @@ pub struct Record {
     pub span: (Nanos, Nanos),
     /// Time spent in events of any kind.
     pub busy: Nanos,
-    /// The part of it that cleaning took.
+    /// The part of `busy` that cleaning took.
     pub delay: Nanos,
     /// Events that cleaning delayed.
     pub delayed: u64,
-    /// The most that it delayed one.
+    /// The longest delay of an event.
     pub longest_delay: Nanos,
     began: Nanos,
     /// Time by which cleaning had delayed acts before the event.
@@ -159,7 +159,7 @@ impl<'a> Driver<'a> {
             let due = |rests: &Rests| step.ends && self.written_bytes - self.rested_at >= rests.every_bytes;
             if let Some(Rests { pause, .. }) = self.rests.filter(due) {
                 self.rested_at = self.written_bytes;
-                if !self.pass(pause)? {
+                if !self.rest_for(pause)? {
                     return Ok(End::Stopped);
                 }
             }
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Rests for `pause` on the target's clock; returns `false` if the watcher stops the run.
-    fn pass(&mut self, pause: Nanos) -> FsResult<bool> {
+    fn rest_for(&mut self, pause: Nanos) -> FsResult<bool> {
         let end = self.target.now() + pause;
         while self.target.now() < end {
             let part = self.target.now() + Nanos(REST_NS);
@@ -187,7 +187,7 @@ impl<'a> Driver<'a> {
         self.target.waited() + self.overrun
     }
 
-    /// Runs `main` to its end, and alongside it `other`, which moves `share` bytes for each byte that `main` moves.
+    /// Runs `main` to its end, in turns with `other`, which moves `share` bytes for each byte that `main` moves.
     pub fn beside<M: Events, O: Events>(
         &mut self,
         main: &mut Script<M>,
@@ -196,18 +196,18 @@ impl<'a> Driver<'a> {
     ) -> FsResult<(Record, End)> {
         let turn = self.interleave.turn_bytes();
         let mut record = Record { span: (self.target.now(), Nanos::ZERO), ..Record::default() };
-        let mut aside = Record::default();
-        let mut owed = 0.0;
+        let mut other_record = Record::default();
+        let mut owed_bytes = 0.0;
         let end = loop {
             let Some(step) = main.next(turn) else { break End::Done };
             if let Some(end) = self.step(&step, &mut record)? {
                 break end;
             }
-            owed += share * moved(&step);
+            owed_bytes += share * moved_bytes(&step);
             if self.interleave == Interleave::WholeFile && !step.ends {
                 continue;
             }
-            if let Some(end) = self.catch_up(other, &mut aside, &mut owed)? {
+            if let Some(end) = self.catch_up(other, &mut other_record, &mut owed_bytes)? {
                 break end;
             }
         };
@@ -215,28 +215,28 @@ impl<'a> Driver<'a> {
         Ok((record, end))
     }
 
-    /// Runs the other stream until it has moved its share of bytes and, with whole files, ended its file.
+    /// Runs the other stream until it has moved_bytes its share of bytes and, with whole files, ended its file.
     fn catch_up<O: Events>(
         &mut self,
         other: &mut Script<O>,
-        aside: &mut Record,
-        owed: &mut f64,
+        other_record: &mut Record,
+        owed_bytes: &mut f64,
     ) -> FsResult<Option<End>> {
         let whole = self.interleave == Interleave::WholeFile;
-        while *owed > 0.0 || whole && other.is_within_event() {
+        while *owed_bytes > 0.0 || whole && other.is_within_event() {
             let Some(step) = other.next(self.interleave.turn_bytes()) else { break };
-            if let Some(end) = self.step(&step, aside)? {
+            if let Some(end) = self.step(&step, other_record)? {
                 return Ok(Some(end));
             }
-            *owed -= moved(&step);
+            *owed_bytes -= moved_bytes(&step);
         }
         Ok(None)
     }
 
-    /// Carries out an act, and records the event if that ends with it. Returns `Some` if the run is over.
+    /// Executes an act, and records the event if it ends with this act. Returns `Some` if the run is over.
     fn step(&mut self, step: &WorkloadStep, record: &mut Record) -> FsResult<Option<End>> {
         if step.begins {
-            // Cleaning since the last act's end delays this one, whose program has asked for it already: so the event began earlier.
+            // The program asked for this act when the last one ended, so cleaning since then is part of the event.
             record.began = Nanos(self.target.now().0 - self.waited().since(self.waited).0);
             record.waited = self.waited;
         }
@@ -252,11 +252,11 @@ impl<'a> Driver<'a> {
             record.ended(&step.event, self.target.now(), self.waited);
         }
         self.target.background()?;
-        let go_on = self.watch.stepped(self.target, self.written_bytes)?;
-        Ok((!go_on).then_some(End::Stopped))
+        let continues = self.watch.stepped(self.target, self.written_bytes)?;
+        Ok((!continues).then_some(End::Stopped))
     }
 }
 
-fn moved(step: &WorkloadStep) -> f64 {
+fn moved_bytes(step: &WorkloadStep) -> f64 {
     (step.act.written_bytes() + step.act.read_bytes()) as f64
 }

@@ -12,7 +12,7 @@ impl BandTable {
         let mut fresh = BandTable::new(Bands { count: 0, ..self.layout });
         for (number, band) in self.all() {
             fresh.bands.push(*band);
-            fresh.enter(number, band);
+            fresh.count(number, band);
         }
         for (name, kept, counted) in
             [("empty", &self.empty, &fresh.empty), ("open", &self.open, &fresh.open), ("dead", &self.dead, &fresh.dead)]

@@ -72,8 +72,8 @@ pub enum Synced {
     All,
 }
 
-/// Called before every operation, which it may refuse: by this, simulation charges the drive's time, and tests cut the power and find out
-/// what survives.
+/// Is called before every operation, and may refuse it. Simulation uses it to charge the drive's time; tests use it to cut the power and to
+/// know what survives.
 pub trait Recorder: Any + Send {
     /// Called before a read of the store.
     fn look(&self) -> FsResult {
@@ -83,8 +83,8 @@ pub trait Recorder: Any + Send {
     fn begin(&mut self, bytes: usize) -> FsResult;
     /// Called when the saved part of a node has changed.
     fn save(&mut self, _id: NodeId, _node: &SavedNode) {}
-    /// Called for effects that happen atomically. They change the names of the nodes `renamed`, and require that `emptied` is an empty
-    /// directory.
+    /// Called for effects that happen atomically. They change the names of the nodes `renamed`; if `emptied` is given, they require that
+    /// it is an empty directory.
     fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
     /// Called for a sync.
     fn sync(&mut self, what: Synced) -> FsResult;
@@ -118,33 +118,33 @@ impl MemoryStore {
     }
 
     /// Locks the state to read it, if the recorder allows it.
-    fn see(&self) -> FsResult<MutexGuard<'_, StoreState>> {
+    fn lock_to_read(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let state = self.lock();
         state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
         Ok(state)
     }
 
     /// Locks the state to change it, if the recorder allows it.
-    fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
-        self.put(0)
+    fn lock_to_change(&self) -> FsResult<MutexGuard<'_, StoreState>> {
+        self.lock_to_store(0)
     }
 
-    /// As `touch`, for a change with `bytes` of content.
-    fn put(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
+    /// Locks the state for a change with `bytes` of content, if the recorder allows it.
+    fn lock_to_store(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
         state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;
         Ok(state)
     }
 
-    fn synced(&self, what: Synced) -> FsResult {
+    fn sync_recorder(&self, what: Synced) -> FsResult {
         self.lock().recorder.as_mut().map_or(Ok(()), |recorder| recorder.sync(what))
     }
 
     /// Creates a node. In a set-group-ID directory it gets the directory's group.
     fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let StoreState { tree, .. } = &mut *state;
-        tree.vacant(parent, name)?;
+        tree.check_new_name(parent, name)?;
         if tree.nodes.len() as u64 >= self.limits.nodes {
             return Err(Errno::ENOSPC.into());
         }
@@ -158,7 +158,7 @@ impl MemoryStore {
         let (id, name) = (tree.add(saved), Arc::from(name));
         tree.attach(parent, &name, id)?;
         tree.modified(parent, now);
-        let attr = tree.answer(id)?;
+        let attr = tree.look_up(id)?;
         state.save(id);
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
         state.save(parent);
@@ -166,8 +166,8 @@ impl MemoryStore {
     }
 
     /// Removes a name.
-    fn part(&self, parent: NodeId, name: &[u8], directory: bool) -> FsResult {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+    fn remove_name(&self, parent: NodeId, name: &[u8], directory: bool) -> FsResult {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let StoreState { tree, .. } = &mut *state;
         let id = tree.find(parent, name)?;
         match (tree.names(id).is_ok(), directory) {
@@ -178,7 +178,7 @@ impl MemoryStore {
         }
         tree.detach(parent, name)?;
         tree.modified(parent, now);
-        tree.parted(id, now);
+        tree.note_removed_name(id, now);
         state.rename(vec![Effect::Name(parent, name.into(), None)], vec![id], directory.then_some(id));
         state.save(id);
         state.save(parent);
@@ -213,9 +213,9 @@ impl Names for MemoryStore {
     }
 
     fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        let mut state = self.see()?;
+        let mut state = self.lock_to_read()?;
         let id = state.tree.find(parent, name)?;
-        state.tree.answer(id)
+        state.tree.look_up(id)
     }
 
     fn forget(&self, id: NodeId, count: u64) {
@@ -234,20 +234,20 @@ impl Names for MemoryStore {
     }
 
     fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
-        let state = self.see()?;
+        let state = self.lock_to_read()?;
         state.tree.node(id)?.saved.target.as_ref().map(|target| target.to_vec()).ok_or(Errno::EINVAL.into())
     }
 
     fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let StoreState { tree, .. } = &mut *state;
-        tree.vacant(parent, name)?;
+        tree.check_new_name(parent, name)?;
         let node = tree.node(id)?;
         // Only directories have names in them.
         if node.names.is_some() {
             return Err(Errno::EPERM.into());
         }
-        // Its last name is gone: it lives only as long as it is open.
+        // A node that has lost its last name lives only as long as it is open.
         if node.links == 0 {
             return Err(Errno::ENOENT.into());
         }
@@ -255,7 +255,7 @@ impl Names for MemoryStore {
         tree.attach(parent, &name, id)?;
         tree.modified(parent, now);
         tree.changed(id, now);
-        let attr = tree.answer(id)?;
+        let attr = tree.look_up(id)?;
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
         state.save(id);
         state.save(parent);
@@ -263,36 +263,36 @@ impl Names for MemoryStore {
     }
 
     fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.part(parent, name, false)
+        self.remove_name(parent, name, false)
     }
 
     fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.part(parent, name, true)
+        self.remove_name(parent, name, true)
     }
 
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let StoreState { tree, .. } = &mut *state;
-        let Some((id, other)) = tree.renamed(from, to, mode)? else { return Ok(()) };
+        let Some((id, other)) = tree.check_rename(from, to, mode)? else { return Ok(()) };
         let names: [Arc<[u8]>; 2] = [Arc::from(from.1), Arc::from(to.1)];
-        let back = other.filter(|_| mode == RenameMode::Exchange);
+        let exchanged = other.filter(|_| mode == RenameMode::Exchange);
         tree.detach(from.0, from.1)?;
         if other.is_some() {
             tree.detach(to.0, to.1)?;
         }
         tree.attach(to.0, &names[1], id)?;
-        if let Some(back) = back {
-            tree.attach(from.0, &names[0], back)?;
+        if let Some(exchanged) = exchanged {
+            tree.attach(from.0, &names[0], exchanged)?;
         }
         tree.modified(from.0, now);
         tree.modified(to.0, now);
         tree.changed(id, now);
-        let emptied = other.filter(|&victim| back.is_none() && tree.names(victim).is_ok());
+        let emptied = other.filter(|&victim| exchanged.is_none() && tree.names(victim).is_ok());
         if let Some(other) = other {
-            tree.parted(other, now);
+            tree.note_removed_name(other, now);
         }
         let [from_name, to_name] = names;
-        let effects = vec![Effect::Name(from.0, from_name, back), Effect::Name(to.0, to_name, Some(id))];
+        let effects = vec![Effect::Name(from.0, from_name, exchanged), Effect::Name(to.0, to_name, Some(id))];
         state.rename(effects, [Some(id), other].into_iter().flatten().collect(), emptied);
         for node in [Some(id), other, Some(from.0), Some(to.0)].into_iter().flatten() {
             state.save(node);
@@ -301,17 +301,17 @@ impl Names for MemoryStore {
     }
 
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
-        self.see()?.tree.list(id, from)
+        self.lock_to_read()?.tree.list(id, from)
     }
 }
 
 impl Attributes for MemoryStore {
     fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.see()?.tree.attr(id)
+        self.lock_to_read()?.tree.attr(id)
     }
 
     fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         state.tree.set(id, set, now)?;
         state.save(id);
         state.tree.attr(id)
@@ -319,11 +319,11 @@ impl Attributes for MemoryStore {
 
     fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
         attribute_name(name)?;
-        self.see()?.tree.node(id)?.saved.attributes.get(name).cloned().ok_or(Errno::ENODATA.into())
+        self.lock_to_read()?.tree.node(id)?.saved.attributes.get(name).cloned().ok_or(Errno::ENODATA.into())
     }
 
     fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
-        Ok(self.see()?.tree.node(id)?.saved.attributes.keys().cloned().collect())
+        Ok(self.lock_to_read()?.tree.node(id)?.saved.attributes.keys().cloned().collect())
     }
 
     fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
@@ -331,7 +331,7 @@ impl Attributes for MemoryStore {
         if value.len() > VALUE_BYTES {
             return Err(Errno::E2BIG.into());
         }
-        let (now, mut state) = ((self.clock)(), self.put(value.len())?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_store(value.len())?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if name.starts_with(b"user.") && !matches!(saved.kind, Kind::File | Kind::Directory) {
             return Err(Errno::EPERM.into());
@@ -355,7 +355,7 @@ impl Attributes for MemoryStore {
 
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
         attribute_name(name)?;
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if Arc::make_mut(&mut saved.attributes).remove(name).is_none() {
             return Err(Errno::ENODATA.into());
@@ -372,11 +372,11 @@ impl Attributes for MemoryStore {
 
 impl Maps for MemoryStore {
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
-        Ok(self.see()?.tree.node(id)?.saved.map.as_ref().map(|map| map.to_vec()))
+        Ok(self.lock_to_read()?.tree.node(id)?.saved.map.as_ref().map(|map| map.to_vec()))
     }
 
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        let (now, mut state) = ((self.clock)(), self.put(map.len())?);
+        let (now, mut state) = ((self.clock)(), self.lock_to_store(map.len())?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if saved.kind != Kind::File {
             return Err(Errno::EINVAL.into());
@@ -396,7 +396,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        let mut state = self.put(part.len())?;
+        let mut state = self.lock_to_store(part.len())?;
         if state.parts.contains_key(&number) {
             return Err(Errno::EEXIST.into());
         }
@@ -407,33 +407,33 @@ impl Maps for MemoryStore {
     }
 
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
-        self.see()?.parts.get(&number).map(|part| part.to_vec()).ok_or(Errno::ENOENT.into())
+        self.lock_to_read()?.parts.get(&number).map(|part| part.to_vec()).ok_or(Errno::ENOENT.into())
     }
 
     fn remove_spill(&self, number: u64) -> FsResult {
-        let mut state = self.touch()?;
+        let mut state = self.lock_to_change()?;
         state.parts.remove(&number).ok_or(Errno::ENOENT)?;
         state.record(Effect::Part(number, None));
         Ok(())
     }
 
     fn spills(&self) -> FsResult<Vec<u64>> {
-        Ok(self.see()?.parts.keys().copied().collect())
+        Ok(self.lock_to_read()?.parts.keys().copied().collect())
     }
 
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        Ok(self.see()?.states.get(name).map(|bytes| bytes.to_vec()))
+        Ok(self.lock_to_read()?.states.get(name).map(|bytes| bytes.to_vec()))
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        let mut state = self.put(bytes.len())?;
+        let mut state = self.lock_to_store(bytes.len())?;
         state.states.insert(name.into(), bytes.into());
         state.record(Effect::State(name.into(), Some(bytes.into())));
         Ok(())
     }
 
     fn remove_state(&self, name: &str) -> FsResult {
-        let mut state = self.touch()?;
+        let mut state = self.lock_to_change()?;
         state.states.remove(name);
         state.record(Effect::State(name.into(), None));
         Ok(())
@@ -441,7 +441,7 @@ impl Maps for MemoryStore {
 
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
         let files: Vec<u64> = {
-            let state = self.see()?;
+            let state = self.lock_to_read()?;
             let named = |node: &tree::Node| node.saved.kind == Kind::File && node.links > 0;
             state.tree.nodes.iter().filter(|(_, node)| named(node)).map(|(&id, _)| id).collect()
         };
@@ -455,24 +455,24 @@ impl Maps for MemoryStore {
 
 impl Durability for MemoryStore {
     fn sync_spill(&self, number: u64) -> FsResult {
-        self.synced(Synced::Part(number))
+        self.sync_recorder(Synced::Part(number))
     }
 
     fn sync(&self, id: NodeId) -> FsResult {
-        self.synced(Synced::Node(id))
+        self.sync_recorder(Synced::Node(id))
     }
 
     fn sync_dir(&self, id: NodeId) -> FsResult {
-        self.see()?.tree.names(id)?;
-        self.synced(Synced::Directory(id))
+        self.lock_to_read()?.tree.names(id)?;
+        self.sync_recorder(Synced::Directory(id))
     }
 
     fn sync_all(&self) -> FsResult {
-        self.synced(Synced::All)
+        self.sync_recorder(Synced::All)
     }
 
     fn room(&self) -> FsResult<StoreRoom> {
-        let used = self.see()?.tree.nodes.len() as u64;
+        let used = self.lock_to_read()?.tree.nodes.len() as u64;
         let free_nodes = self.limits.nodes.saturating_sub(used);
         Ok(StoreRoom { nodes: self.limits.nodes, free_nodes, free_bytes: u64::MAX >> 1, name_bytes: NAME_BYTES as u32 })
     }

@@ -7,7 +7,7 @@ use crate::error::{Errno, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use crate::units::NodeId;
 
-/// Longest name in bytes, as everywhere on Linux.
+/// Longest name in bytes, as on file systems of Linux.
 pub(super) const NAME_BYTES: usize = 255;
 
 /// Most names of one node, as on ext4.
@@ -72,7 +72,7 @@ pub(super) struct Node {
     pub(super) saved: SavedNode,
     pub(super) names: Option<Box<Names>>,
     pub(super) links: u32,
-    answers: u64,
+    lookups: u64,
 }
 
 /// All nodes.
@@ -117,7 +117,7 @@ impl Tree {
             _ => (0, 0),
         };
         let links = match names {
-            // Its name, its own `.`, and the `..` of each directory in it.
+            // The directory's own name, its `.`, and the `..` of each directory in it.
             Some(names) if *links > 0 => 2 + names.directories,
             _ => *links,
         };
@@ -125,21 +125,21 @@ impl Tree {
         Ok(Attr { id, generation: 0, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
     }
 
-    /// The attributes of a node, counted as a lookup that the caller will give back.
-    pub(super) fn answer(&mut self, id: NodeId) -> FsResult<Attr> {
-        self.node_mut(id)?.answers += 1;
+    /// Returns the attributes of a node, and counts a lookup that the caller will give back by `forget`.
+    pub(super) fn look_up(&mut self, id: NodeId) -> FsResult<Attr> {
+        self.node_mut(id)?.lookups += 1;
         self.attr(id)
     }
 
     pub(super) fn forget(&mut self, id: NodeId, count: u64) {
         if let Some(node) = self.nodes.get_mut(&id.0) {
-            node.answers = node.answers.saturating_sub(count);
+            node.lookups = node.lookups.saturating_sub(count);
             self.drop_unused(id);
         }
     }
 
     fn drop_unused(&mut self, id: NodeId) {
-        if self.nodes.get(&id.0).is_some_and(|node| node.links == 0 && node.answers == 0) {
+        if self.nodes.get(&id.0).is_some_and(|node| node.links == 0 && node.lookups == 0) {
             self.nodes.remove(&id.0);
         }
     }
@@ -152,9 +152,9 @@ impl Tree {
         names.by_name.get(name).map(|found| found.0).ok_or(Errno::ENOENT.into())
     }
 
-    /// Checks that a new name can be added: the directory still has a name itself, and the name is free and valid.
-    pub(super) fn vacant(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        sound(name)?;
+    /// Checks that a new name can be added: that the name is free and valid, and that the directory has not been removed itself.
+    pub(super) fn check_new_name(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        check_name(name)?;
         match self.find(parent, name) {
             Ok(_) => Err(Errno::EEXIST.into()),
             Err(error) if error.errno() == Errno::ENOENT && self.node(parent)?.links > 0 => Ok(()),
@@ -172,7 +172,7 @@ impl Tree {
 
     pub(super) fn add_as(&mut self, id: NodeId, saved: SavedNode) {
         let names = (saved.kind == Kind::Directory).then(Box::default);
-        self.nodes.insert(id.0, Node { saved, names, links: 0, answers: 0 });
+        self.nodes.insert(id.0, Node { saved, names, links: 0, lookups: 0 });
     }
 
     /// Links a node into `parent` under `name`, which must be free.
@@ -221,7 +221,7 @@ impl Tree {
     }
 
     /// Updates the ctime of a node that lost a name, and drops the node if it has no names and no lookups.
-    pub(super) fn parted(&mut self, id: NodeId, now: Time) {
+    pub(super) fn note_removed_name(&mut self, id: NodeId, now: Time) {
         self.changed(id, now);
         self.drop_unused(id);
     }
@@ -278,14 +278,15 @@ impl Tree {
         true
     }
 
-    /// Checks a rename; returns the node, and the one that it replaces or is swapped with. `None` if both names are of one node.
-    pub(super) fn renamed(
+    /// Checks a rename; returns the node, and the one that it replaces or is swapped with. `None` if both names are of one node, because
+    /// such a rename changes nothing.
+    pub(super) fn check_rename(
         &self,
         from: (NodeId, &[u8]),
         to: (NodeId, &[u8]),
         mode: RenameMode,
     ) -> FsResult<Option<(NodeId, Option<NodeId>)>> {
-        sound(to.1)?;
+        check_name(to.1)?;
         let id = self.find(from.0, from.1)?;
         let victim = match self.find(to.0, to.1) {
             Ok(victim) => Some(victim),
@@ -321,7 +322,7 @@ impl Tree {
     }
 }
 
-fn sound(name: &[u8]) -> FsResult {
+fn check_name(name: &[u8]) -> FsResult {
     match name {
         b"" => Err(Errno::ENOENT.into()),
         b"." | b".." => Err(Errno::EEXIST.into()),

@@ -1,8 +1,11 @@
-//! When to clean, how much at a time, and when to stop.
+//! The cleaner of strict-append: when it works, how much at a time, and when it stops.
 //!
-//! A cleaning event examines some bands, and chooses by Rosenblum and Ousterhout (1992): the largest age × (1 − u) / (1 + u), where u is
-//! the live share. Ages count granules written by hosts since, so they need no clock. An event first moves the live data of all its bands,
-//! then settles once, then resets the bands without readable data.
+//! A cleaning event empties some bands: those of the largest age × (1 − u) / (1 + u), where u is the live share (Rosenblum and Ousterhout
+//! 1992). Ages count granules written by hosts since, so they need no clock. An event has three parts:
+//!
+//! 1. It moves the live data of all its bands.
+//! 2. It settles, which makes the maps of moved data durable.
+//! 3. It resets the bands without readable data.
 
 use super::table::{Band, BandTable, Streams};
 use super::{BandSpace, CleaningQuota, IDLE_PERCENT, LOW_PERCENT, RESERVE_BANDS, Reset};
@@ -10,115 +13,116 @@ use crate::space::{CleaningStep, Live, Trigger};
 use crate::units::{Granule, Owner, Span};
 
 /// Foreground events without gain before a write fails for lack of space (assumption).
-const MOST_WITHOUT_GAIN: u32 = 3;
+const WITHOUT_GAIN_MAX: u32 = 3;
 
 /// State of the cleaner beyond the bands themselves.
 #[derive(Debug, Default)]
 pub(super) struct BandCleaner {
     event: Option<CleaningEvent>,
-    /// Budget: granules that may still be moved for the host's writes.
-    allowed: u64,
+    /// Granules that may still be moved for the host's writes.
+    budget: u64,
     /// True if nothing was found to clean, and nothing has changed since.
-    fruitless: bool,
+    found_nothing: bool,
     /// Writable room when the last foreground event began.
     stuck_room: Option<u64>,
     /// Foreground events that gained nothing, such as one in which a write failed.
     stuck_without_gain: u32,
-    stuck_settled: bool,
+    /// True if the maps have been made durable since the last host write.
+    stuck_has_settled: bool,
     /// True if refused resets have been tried again since the last host write.
-    stuck_retried: bool,
-    /// Bands that the disk did not reset, with the times.
+    stuck_has_retried: bool,
+    /// Bands that the disk did not reset, with the value of `BandSpace::clock` then.
     pub(super) refused: Vec<(u64, u64)>,
 }
 
 impl BandCleaner {
     /// Notes that bands have changed, so that there may be something to clean now.
     pub fn changed(&mut self) {
-        self.fruitless = false;
+        self.found_nothing = false;
     }
 
-    /// Ends an event whose data can't be moved. It counts as a gain, because that data won't be tried again.
-    pub fn left_behind(&mut self) {
+    /// Counts an event whose data can't be moved as one with gain, because the next event will not try that data again.
+    pub fn count_as_gain(&mut self) {
         self.stuck_room = None;
     }
 
-    /// When the data that is being moved was written.
+    /// The band that is being emptied.
     pub fn source(&self) -> Option<u64> {
         self.event.as_ref().and_then(CleaningEvent::source)
     }
 }
 
 impl BandSpace {
-    /// Cleaning is due at once below this many empty bands: the configured share, but at most half of the space that is not live (cleaning
-    /// more would be very expensive), and enough above the reserve to clean ahead of need.
-    fn low_bands(&self) -> u64 {
+    /// Cleaning is due at once below this number of empty bands. It is at most half of the space that is not live, because to free more
+    /// would be very expensive, and above the reserve, so that cleaning begins before writers have to wait.
+    fn low_band_count(&self) -> u64 {
         let layout = &self.table.layout;
         let share = (layout.count * LOW_PERCENT).div_ceil(100);
-        let slack = layout.count.saturating_sub(self.table.sums.live.div_ceil(layout.granules));
-        share.min(slack / 2).max(RESERVE_BANDS + 1)
+        let without_live = layout.count.saturating_sub(self.table.sums.live.div_ceil(layout.granules));
+        share.min(without_live / 2).max(RESERVE_BANDS + 1)
     }
 
-    /// True if space is short, or partly written bands that were given up use up the limit of open bands.
+    /// True if empty bands are short, or bands closed early use up the limit of open bands.
     fn is_urgent(&self) -> bool {
-        (self.table.empty.len() as u64) < self.low_bands() || self.is_held_up()
+        (self.table.empty.len() as u64) < self.low_band_count() || self.is_at_open_limit()
     }
 
-    fn is_held_up(&self) -> bool {
-        self.table.sums.held_to_win > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
+    fn is_at_open_limit(&self) -> bool {
+        self.table.sums.closed_early_reclaimable > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
     }
 
     fn is_idle_low(&self) -> bool {
         self.table.empty.len() as u64 * 100 < self.table.layout.count * IDLE_PERCENT
     }
 
-    fn least_dead_when_idle(&self) -> u64 {
+    fn dead_min_when_idle(&self) -> u64 {
         (self.table.layout.granules * self.options.idle_dead_percent / 100).max(1)
     }
 
-    /// Raises the cleaning budget in proportion to the hosts' writes. If space is low, by as much as it takes to gain the same space from
-    /// the available bands, and by up to twice that as the reserve comes near.
-    pub(super) fn allow(&mut self, placed: u64) {
+    /// Raises the cleaning budget after a host has written `placed` granules: by as many live granules as the event moves to free as much
+    /// space, and by up to twice that the fewer bands are empty.
+    pub(super) fn raise_budget(&mut self, placed: u64) {
         self.cleaner.stuck_room = None;
         self.cleaner.stuck_without_gain = 0;
-        self.cleaner.stuck_settled = false;
-        self.cleaner.stuck_retried = false;
-        self.offer_refused_later();
+        self.cleaner.stuck_has_settled = false;
+        self.cleaner.stuck_has_retried = false;
+        self.retry_refused_later();
         if !self.is_urgent() {
-            self.cleaner.allowed = 0;
+            self.cleaner.budget = 0;
             return;
         }
         let Some(event) = &self.cleaner.event else { return };
-        let span = self.low_bands() - RESERVE_BANDS;
-        let above = (self.table.empty.len() as u64).saturating_sub(RESERVE_BANDS).min(span);
-        let share = u128::from(placed * event.live) * u128::from(2 * span - above);
-        self.cleaner.allowed += (share.div_ceil(u128::from(event.dead.max(1) * span))) as u64;
+        // The factor is 1 with `low_band_count` empty bands, and 2 when only the reserve is left.
+        let span = self.low_band_count() - RESERVE_BANDS;
+        let above_reserve = (self.table.empty.len() as u64).saturating_sub(RESERVE_BANDS).min(span);
+        let scaled = u128::from(placed * event.live) * u128::from(2 * span - above_reserve);
+        self.cleaner.budget += (scaled.div_ceil(u128::from(event.dead.max(1) * span))) as u64;
     }
 
-    /// Why a step of cleaning is due, if it is. `idle`: the file system has nothing else to do.
+    /// Returns why a step of cleaning is due, if it is. `idle`: the file system has nothing else to do.
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
         let can_reset = self.options.reset == Reset::Eager && !self.table.dead.is_empty();
-        let can_gain = self.table.sums.to_win > 0 && !self.cleaner.fruitless;
-        if can_reset || (self.is_urgent() && can_gain && self.may_go_on()) {
+        let can_gain = self.table.sums.reclaimable > 0 && !self.cleaner.found_nothing;
+        if can_reset || (self.is_urgent() && can_gain && self.is_within_budget()) {
             return Some(Trigger::Low);
         }
-        let helps_when_idle = self.cleaner.event.is_some() || (self.is_idle_low() && self.would_gain());
+        let helps_when_idle = self.cleaner.event.is_some() || (self.is_idle_low() && self.would_gain_when_idle());
         (idle && helps_when_idle).then_some(Trigger::Idle)
     }
 
-    fn would_gain(&self) -> bool {
-        let least = self.least_dead_when_idle();
+    /// True if some full band is dead enough to be cleaned in idle time. The sums are looked at first, because they are at hand.
+    fn would_gain_when_idle(&self) -> bool {
+        let dead_min = self.dead_min_when_idle();
         let size = self.table.layout.granules;
-        !self.cleaner.fruitless
-            && self.table.sums.to_win >= least
-            && self
-                .table
-                .all()
-                .any(|(_, band)| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= least)
+        let gains = |band: &Band| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= dead_min;
+        !self.cleaner.found_nothing
+            && self.table.sums.reclaimable >= dead_min
+            && self.table.all().any(|(_, band)| gains(band))
     }
 
-    /// True if the pace allows one more step alongside the host.
-    fn may_go_on(&self) -> bool {
-        self.options.pace == CleaningQuota::Event || self.cleaner.event.is_none() || self.cleaner.allowed > 0
+    /// True if the pace allows one more step while the host writes.
+    fn is_within_budget(&self) -> bool {
+        self.options.pace == CleaningQuota::Event || self.cleaner.event.is_none() || self.cleaner.budget > 0
     }
 
     pub(super) fn step(&mut self, why: Trigger) -> Option<CleaningStep> {
@@ -135,36 +139,36 @@ impl BandSpace {
 
     /// Asks for a reset. Until it is done, nobody writes to the band.
     fn reset(&mut self, number: u64) -> CleaningStep {
-        self.give_up(number);
-        self.table.change(number, |band| band.asked = true);
+        self.close(number);
+        self.table.change(number, |band| band.reset_asked = true);
         CleaningStep::Reset(number)
     }
 
-    /// Gives a band up: nothing more is written to it until it has been reset.
-    fn give_up(&mut self, number: u64) {
+    /// Closes a band: nothing more is written to it until it has been reset.
+    fn close(&mut self, number: u64) {
         let size = self.table.layout.granules;
         self.table.change(number, |band| {
-            band.held |= band.cursor < size;
+            band.closed_early |= band.cursor < size;
             band.unused += size - band.cursor;
             band.cursor = size;
         });
         self.streams.forget(number);
     }
 
-    /// A step of cleaning in idle time or alongside writes. Begins an event if none is under way and cleaning is due.
+    /// Returns a step of cleaning in idle time or between writes. Begins an event if none is under way and cleaning is due.
     fn step_in_background(&mut self, why: Trigger) -> Option<CleaningStep> {
         let has_event = self.cleaner.event.is_some() || self.due(why == Trigger::Idle).is_some() && self.begin(why);
-        let may_go_on = why != Trigger::Low || self.may_go_on();
-        if has_event && may_go_on { self.go_on() } else { None }
+        let may_continue = why != Trigger::Low || self.is_within_budget();
+        if has_event && may_continue { self.next_step() } else { None }
     }
 
-    /// The next step of the event; `None` ends it.
-    fn go_on(&mut self) -> Option<CleaningStep> {
+    /// Returns the next step of the event. After the last one, ends the event and returns `None`.
+    fn next_step(&mut self) -> Option<CleaningStep> {
         let room = self.room();
         let event = self.cleaner.event.as_mut()?;
         if let Some((piece, owner)) = event.next_piece(&self.table, &self.live, self.options.block_granules, room) {
-            event.passed(piece);
-            self.cleaner.allowed = self.cleaner.allowed.saturating_sub(piece.count);
+            event.pass_piece(piece);
+            self.cleaner.budget = self.cleaner.budget.saturating_sub(piece.count);
             return Some(CleaningStep::Move(piece, owner));
         }
         match event.finish(&self.table) {
@@ -177,49 +181,52 @@ impl BandSpace {
         }
     }
 
-    /// A step of cleaning for a host that has no room: by events as long as they gain room, then settling, then the bands whose reset was
-    /// refused. `None` if hosts can write, or if nothing helps.
+    /// Returns a step of cleaning for a host that has no room; `None` if hosts can write, or if nothing helps. Tries in this order:
+    ///
+    /// 1. events, as long as they gain room,
+    /// 2. settling, which frees what only stored maps still name,
+    /// 3. the bands whose reset was refused.
     fn step_stuck(&mut self) -> Option<CleaningStep> {
         if self.streams.can_place(&self.table) {
             return None;
         }
         if let Some(event) = self.cleaner.event.as_mut().filter(|_| self.options.pace == CleaningQuota::Steady) {
-            event.hurry();
+            event.end_after_current_band();
         }
         loop {
-            if let Some(step) = self.go_on() {
+            if let Some(step) = self.next_step() {
                 return Some(step);
             }
-            let room = self.table.sums.rest;
-            let without_gain = self.cleaner.stuck_room.is_some_and(|before| room <= before);
-            self.cleaner.stuck_without_gain += u32::from(without_gain);
-            if self.cleaner.stuck_without_gain > MOST_WITHOUT_GAIN || !self.begin(Trigger::Stuck) {
+            let room = self.table.sums.writable;
+            let has_gained = self.cleaner.stuck_room.is_none_or(|before| room > before);
+            self.cleaner.stuck_without_gain += u32::from(!has_gained);
+            if self.cleaner.stuck_without_gain > WITHOUT_GAIN_MAX || !self.begin(Trigger::Stuck) {
                 break;
             }
             self.cleaner.stuck_room = Some(room);
         }
         self.cleaner.stuck_room = None;
-        if self.table.sums.retired > 0 && !self.cleaner.stuck_settled {
-            self.cleaner.stuck_settled = true;
+        if self.table.sums.retired > 0 && !self.cleaner.stuck_has_settled {
+            self.cleaner.stuck_has_settled = true;
             return Some(CleaningStep::Settle);
         }
-        if !std::mem::replace(&mut self.cleaner.stuck_retried, true)
-            && self.offer_refused()
+        if !std::mem::replace(&mut self.cleaner.stuck_has_retried, true)
+            && self.retry_refused()
             && let Some(&band) = self.table.dead.first()
         {
             return Some(self.reset(band));
         }
-        self.cleaner.stuck_retried = false;
+        self.cleaner.stuck_has_retried = false;
         None
     }
 
     /// Granules that the cleaner can write while one band stays empty.
     fn room(&self) -> u64 {
-        let own = self.streams.moved.map_or(0, |band| self.table.rest(band));
+        let own = self.streams.moved.map_or(0, |band| self.table.writable(band));
         own + (self.table.empty.len() as u64).saturating_sub(1) * self.table.layout.granules
     }
 
-    /// Begins an event; `false` if there is nothing to clean, or no room to move it.
+    /// Begins an event; returns `false` if there is nothing to clean, or no room to move it.
     fn begin(&mut self, why: Trigger) -> bool {
         let steady = self.options.pace == CleaningQuota::Steady;
         let stuck = why == Trigger::Stuck;
@@ -227,21 +234,21 @@ impl BandSpace {
         let empty = self.table.empty.len() as u64;
         let choice = Choice {
             bands: if stuck && steady { 1 } else { self.options.event_bands(&self.shape) },
-            least_dead: if why == Trigger::Idle { self.least_dead_when_idle() } else { 1 },
-            greedy: stuck && steady,
-            open: stuck || empty <= RESERVE_BANDS,
-            begun: empty > 0 && self.table.open_for_disk() + 2 <= self.shape.bands.max_open,
-            held_first: self.is_held_up(),
+            dead_min: if why == Trigger::Idle { self.dead_min_when_idle() } else { 1 },
+            ignores_age: stuck && steady,
+            may_take_open: stuck || empty <= RESERVE_BANDS,
+            may_take_unwritten: empty > 0 && self.table.open_for_disk() + 2 <= self.shape.bands.max_open,
+            closed_early_first: self.is_at_open_limit(),
             room: self.room(),
-            most_room: self.table.sums.open_rest + empty * size,
+            first_band_room: self.table.sums.writable_in_open + empty * size,
             clock: self.clock,
         };
         let bands = choice.choose(&self.table, &self.streams);
         if bands.is_empty() {
-            self.cleaner.fruitless = true;
+            self.cleaner.found_nothing = true;
             return false;
         }
-        bands.iter().for_each(|&band| self.give_up(band));
+        bands.iter().for_each(|&band| self.close(band));
         self.cleaner.event = Some(CleaningEvent::new(bands, &self.table));
         true
     }
@@ -250,28 +257,28 @@ impl BandSpace {
 /// Which bands an event may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// At most this many.
+    /// The most bands.
     pub bands: usize,
-    /// At least this many granules are dead in each, and at least one.
-    pub least_dead: u64,
-    /// True to take the least live ones, however young.
-    pub greedy: bool,
-    /// True if a dead band may be taken from the stream that writes to it.
-    pub open: bool,
-    /// True if a partly written band without a writer may be given up, because moved data has another band to go to.
-    pub begun: bool,
-    /// True if bands that were given up go first, because they use up the limit of open bands.
-    pub held_first: bool,
-    /// How many granules there is room to move.
+    /// The fewest dead granules of a band. A band without any is never taken.
+    pub dead_min: u64,
+    /// True if bands are chosen by their live share only, however young they are.
+    pub ignores_age: bool,
+    /// True if an open band without live data may be taken from the stream that writes to it.
+    pub may_take_open: bool,
+    /// True if a partly written band without a writer may be closed, because moved data has another band to go to.
+    pub may_take_unwritten: bool,
+    /// True if bands that were closed early go first, because they use up the limit of open bands.
+    pub closed_early_first: bool,
+    /// Room for moved data, in granules.
     pub room: u64,
-    /// The same for the first band, if it needs more.
-    pub most_room: u64,
+    /// Room for the data of the first band, if `room` is too little for it.
+    pub first_band_room: u64,
     /// Granules that hosts have written until now.
     pub clock: u64,
 }
 
 impl Choice {
-    /// The bands of the event, best first.
+    /// Returns the bands of the event, best first.
     pub fn choose(&self, table: &BandTable, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
@@ -295,34 +302,38 @@ impl Choice {
         chosen
     }
 
-    /// True if a band may be emptied: it would gain space, nobody writes to it, and there is room for its live data.
+    /// True if a band may be emptied: that frees space, no stream loses it, and there is room for its live data.
     fn allows(&self, number: u64, band: &Band, table: &BandTable, streams: &Streams) -> bool {
         let can_be_emptied = !band.lost && band.can_be_emptied() && band.pending == 0;
-        let rest = table.rest(number);
-        let is_unused = rest == 0 || (self.open && band.live == 0) || (self.begun && !streams.taken(number));
-        let has_room = band.live == 0 || band.live + rest <= self.most_room;
-        can_be_emptied && band.dead() >= self.least_dead.max(1) && is_unused && has_room
+        let writable = table.writable(number);
+        let may_be_closed = writable == 0
+            || (self.may_take_open && band.live == 0)
+            || (self.may_take_unwritten && !streams.is_written(number));
+        // Closing the band takes its own writable granules out of the room.
+        let has_room = band.live == 0 || band.live + writable <= self.first_band_room;
+        can_be_emptied && band.dead() >= self.dead_min.max(1) && may_be_closed && has_room
     }
 
     fn score(&self, band: &Band, size: u64) -> f64 {
-        if band.held && self.held_first {
+        if band.closed_early && self.closed_early_first {
             return f64::INFINITY;
         }
         let live = band.live as f64 / size as f64;
-        let age = if self.greedy { 1.0 } else { (self.clock - band.youngest + 1) as f64 };
+        let age = if self.ignores_age { 1.0 } else { (self.clock - band.youngest + 1) as f64 };
         age * (1.0 - live) / (1.0 + live)
     }
 }
 
-/// An event under way.
+/// A cleaning event under way.
 #[derive(Clone, Debug)]
 pub(super) struct CleaningEvent {
-    /// Its bands; those after index `moving` have not been visited.
     bands: Vec<u64>,
+    /// Index of the band that is being emptied. Later ones have not been visited.
     moving: usize,
     /// Where to look for the next live piece in the band that is being emptied.
     at: Granule,
     settled: bool,
+    /// Index of the next band to be reset.
     resetting: usize,
     /// Live and dead granules of its bands when it began.
     pub live: u64,
@@ -341,10 +352,11 @@ impl CleaningEvent {
         self.bands.get(self.moving).copied()
     }
 
-    /// The next live piece to move, of at most `block` granules, without passing it. `None` if the next band needs more than `room`.
+    /// Returns the next live piece to move, of at most `block` granules, without passing it; `None` after the last one, and where the next
+    /// band needs more than `room`.
     pub fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
         loop {
-            self.cut_short(table, room);
+            self.end_if_short_of_room(table, room);
             let band = self.source()?;
             if table.get(band).unmovable > 0 {
                 self.pass_band();
@@ -365,25 +377,26 @@ impl CleaningEvent {
         self.at = Granule(0);
     }
 
-    /// Passes a piece that is being moved. Even if that fails, this event does not come back to it.
-    pub fn passed(&mut self, piece: Span) {
+    /// Passes a piece that is being moved. Even if the move fails, this event does not come back to the piece.
+    pub fn pass_piece(&mut self, piece: Span) {
         self.at = piece.end();
     }
 
-    /// Ends the event with the current band, because a host waits.
-    pub fn hurry(&mut self) {
+    /// Drops the bands after the current one, because a host waits.
+    pub fn end_after_current_band(&mut self) {
         self.bands.truncate(self.moving + 1);
     }
 
-    /// Ends the event before the next band, if that has not been begun and needs more than `room`.
-    fn cut_short(&mut self, table: &BandTable, room: u64) {
+    /// Drops the remaining bands if the next one needs more than `room`. The first band is kept, and so is a band of which pieces have been
+    /// moved already.
+    fn end_if_short_of_room(&mut self, table: &BandTable, room: u64) {
         let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
         if next.is_some_and(|band| table.get(band).live > room) {
             self.bands.truncate(self.moving);
         }
     }
 
-    /// The step after the last piece; `None` at the end of the event.
+    /// Returns the next step after the last piece has been moved: settling, then a reset of each band; `None` at the end of the event.
     pub fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
         if !self.settled && self.bands.iter().any(retired) {
@@ -393,7 +406,7 @@ impl CleaningEvent {
         while let Some(&band) = self.bands.get(self.resetting) {
             self.resetting += 1;
             let state = table.get(band);
-            if state.readable() == 0 && state.cursor > 0 && !state.asked {
+            if state.readable() == 0 && state.cursor > 0 && !state.reset_asked {
                 return Some(CleaningStep::Reset(band));
             }
         }

@@ -36,7 +36,7 @@ pub struct BandSpace {
 }
 
 impl BandSpace {
-    /// The space of an empty disk of that shape.
+    /// Makes the space of an empty disk.
     pub fn new(shape: &Shape, options: BandsOptions) -> Result<BandSpace, Error> {
         BandsOptions::fit(shape)?;
         Ok(BandSpace {
@@ -52,19 +52,19 @@ impl BandSpace {
         })
     }
 
-    /// Calls `how` for every band in which `span` lies, with the number of granules there.
-    fn each(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
+    /// Changes every band in which `span` lies. `how` also gets the number of granules there.
+    fn change_bands(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
         let pieces = self.table.pieces(span);
         for (band, piece) in pieces.unwrap_or_else(|| panic!("{span} is not in the bands {:?}", self.shape.bands)) {
             self.table.change(band, |band| how(band, piece.count));
-            if self.table.rest(band) == 0 {
+            if self.table.writable(band) == 0 {
                 self.streams.forget(band);
             }
         }
         self.cleaner.changed();
     }
 
-    /// End of the part of a band that maps name, in granules from its start.
+    /// The end of the last granule of a band that a map names, in granules from the band's start.
     fn live_end(&self, band: u64) -> u64 {
         let span = self.shape.bands.span(band);
         let last = self.live.before(span.end()).and_then(|(extent, _)| extent.overlap(span));
@@ -72,7 +72,7 @@ impl BandSpace {
     }
 }
 
-/// The owner of retired granules: nobody, with offsets by which neighbours join to one extent.
+/// The owner of retired granules. Its offsets are addresses, so that neighbours join to one extent.
 fn nobody(span: Span) -> Owner {
     Owner { file: NodeId(0), granule: span.at.0 }
 }
@@ -98,17 +98,18 @@ impl Space for BandSpace {
         let size = self.shape.bands.granules;
         for number in 0..self.shape.bands.count {
             let start = self.shape.bands.span(number).at;
-            let told = report.get(number as usize).filter(|told| told.start == start && told.cursor >= start);
+            // A band that the disk does not report, or reports differently, can't be used.
+            let reported = report.get(number as usize).filter(|band| band.start == start && band.cursor >= start);
             let (state, cursor) =
-                told.map_or((BandState::Offline, 0), |told| (told.state, (told.cursor - start).min(size)));
+                reported.map_or((BandState::Offline, 0), |band| (band.state, (band.cursor - start).min(size)));
             let live_end = self.live_end(number);
             self.table.change(number, |band| {
                 band.lost = state.is_lost();
-                // A map that names granules behind the cursor is damaged, but they must not be overwritten all the same.
-                let given_up = live_end > cursor;
-                band.held = given_up && cursor > 0;
-                let whole = band.lost || given_up || state == BandState::Full;
-                band.cursor = if whole { size } else { cursor };
+                // A map that names granules behind the cursor is damaged. The band is closed, so that they are not overwritten.
+                let is_damaged = live_end > cursor;
+                band.closed_early = is_damaged && cursor > 0;
+                let is_full = band.lost || is_damaged || state == BandState::Full;
+                band.cursor = if is_full { size } else { cursor };
             });
         }
     }
@@ -119,14 +120,14 @@ impl Space for BandSpace {
             Some(source) => self.table.get(source).youngest,
             None => self.clock,
         };
-        self.each(span, |band, count| {
+        self.change_bands(span, |band, count| {
             band.cursor += count;
             band.pending += count;
             band.youngest = band.youngest.max(written);
         });
         if !want.moving {
             self.clock += span.count;
-            self.allow(span.count);
+            self.raise_budget(span.count);
         }
         Some(span)
     }
@@ -135,7 +136,7 @@ impl Space for BandSpace {
         for &(span, owner) in pieces {
             assert!(self.live.insert(span, owner), "{span} was written and is live already");
         }
-        self.each(whole(pieces), |band, count| {
+        self.change_bands(whole(pieces), |band, count| {
             band.pending -= count;
             band.live += count;
         });
@@ -143,11 +144,11 @@ impl Space for BandSpace {
 
     fn failed(&mut self, span: Span) {
         let size = self.shape.bands.granules;
-        self.each(span, |band, count| {
+        self.change_bands(span, |band, count| {
             band.pending -= count;
-            // Where the cursor is now is unknown.
+            // The disk's cursor is unknown now, so the band must be reset before it is written again.
             band.cursor = size;
-            band.held = true;
+            band.closed_early = true;
         });
     }
 
@@ -159,8 +160,8 @@ impl Space for BandSpace {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
         assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
-        self.forget_unmovable(span);
-        self.each(span, |band, count| {
+        self.unmark_unmovable(span);
+        self.change_bands(span, |band, count| {
             band.live -= count;
             band.retired += count;
         });
@@ -169,7 +170,7 @@ impl Space for BandSpace {
     fn release(&mut self, span: Span) {
         let removed = self.retired.remove(span);
         assert_eq!(removed, span.count, "{span} is released and not all of it is retired");
-        self.each(span, |band, count| band.retired -= count);
+        self.change_bands(span, |band, count| band.retired -= count);
     }
 
     fn closed(&mut self, file: NodeId) {
@@ -193,11 +194,11 @@ impl Space for BandSpace {
     }
 
     fn reset_failed(&mut self, band: u64) {
-        self.refuse(band);
+        self.note_refused_reset(band);
     }
 
     fn unmovable(&mut self, span: Span) {
-        self.leave(span);
+        self.mark_unmovable(span);
     }
 
     fn usable(&self) -> u64 {
@@ -210,8 +211,8 @@ impl Space for BandSpace {
     fn counts(&self) -> Counts {
         let sums = self.table.sums;
         let readable = sums.live + sums.retired + sums.pending;
-        // Granules that were given up count, because the disk would still take writes there.
-        let writable = sums.rest + sums.unused;
+        // Unused granules count, because the disk would still take writes there.
+        let writable = sums.writable + sums.unused;
         Counts {
             readable,
             not_writable: self.shape.granules - readable - writable,
@@ -236,7 +237,7 @@ impl Space for BandSpace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reset {
-    /// By a cleaning event only, where it counts as one of the bands that the event examines (the paper's figure).
+    /// Only by a cleaning event, where it counts as one of the bands that the event examines (as in the paper's figure).
     Lazy,
     /// As soon as its last data is released.
     Eager,
@@ -248,7 +249,7 @@ pub enum Reset {
 pub enum CleaningQuota {
     /// A whole event at once, as in the paper.
     Event,
-    /// A share with each write of the host, as much as keeps the number of free bands.
+    /// A little with each write of the host, as much as keeps the number of free bands.
     Steady,
 }
 
@@ -266,7 +267,7 @@ pub enum Blocks {
 const LOW_PERCENT: u64 = 5;
 /// Cleaning is done in idle time when less than this share of the bands is empty (section 4.1).
 const IDLE_PERCENT: u64 = 35;
-/// Only the cleaner may use the room of this many bands: each of two power cuts in the middle of cleaning may cost one, until cleaning has
+/// Only the cleaner may use the room of this many bands. Each of two power cuts in the middle of cleaning may cost one, until cleaning has
 /// regained it.
 pub const RESERVE_BANDS: u64 = 3;
 /// Share of the bands that files can't fill, or more if the reserve needs it (assumption: a compromise between room for files and
@@ -334,7 +335,7 @@ impl BandsOptions {
         self.writers.min(shape.bands.count / 32).max(1)
     }
 
-    /// Refuses a disk that is too small.
+    /// Fails if the disk is too small.
     fn fit(shape: &Shape) -> Result<(), Error> {
         let Shape { model, bands: Bands { count, granules, max_open, .. }, .. } = *shape;
         let end = count.checked_sub(1).map_or(0, |last| shape.bands.span(last).end().0);

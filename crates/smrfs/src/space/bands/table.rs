@@ -1,10 +1,10 @@
-//! The state of each band, sums over all of them that are kept step by step, and the streams that fill open bands.
+//! The state of each band, running sums over all bands, and the streams that fill open bands.
 //!
 //! A band's cursor counts from its start. All changes go through `change`, so that all sums are updated.
 //!
-//! There is a stream for each of a few writers, and one for data that the cleaner moves. Data written together tends to die together, and
-//! survivors of cleaning are colder than new data; so each stream has bands of its own as long as space and the limit of open bands allow.
-//! If they don't, any open band takes any data.
+//! A few writers have a stream each, and the data that the cleaner moves has another. Data written together tends to die together, and
+//! survivors of cleaning are colder than new data. So each stream has bands of its own as long as space and the limit of open bands allow;
+//! if they don't, any open band takes any data.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::units::{Granule, NodeId, Span};
 /// One band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Band {
-    /// Granules written, or given up, from its start on.
+    /// Granules from its start on that no write can go to any more.
     pub cursor: u64,
     /// Granules in maps.
     pub live: u64,
@@ -26,15 +26,15 @@ pub(super) struct Band {
     pub pending: u64,
     /// When its youngest data was written, in granules written by hosts until then. Moved data keeps its age.
     pub youngest: u64,
-    /// True if it was given up while partly written, after a failed write or to be cleaned: for the disk it is open until it is reset.
-    pub held: bool,
-    /// Granules before `cursor` that were never written, because the band was given up to be cleaned: the disk's own cursor is before them.
+    /// True if it was closed while partly written, after a failed write or to be cleaned. For the disk it is open until it is reset.
+    pub closed_early: bool,
+    /// Granules before `cursor` that were never written, because the band was closed to be cleaned. The disk's own cursor is before them.
     pub unused: u64,
     /// True if the disk can no longer write it.
     pub lost: bool,
     /// True if a reset was asked for and has not been done.
-    pub asked: bool,
-    /// Granules in maps that can't be moved: while there are any, cleaning gains nothing here.
+    pub reset_asked: bool,
+    /// Granules in maps that can't be moved. While there are any, cleaning gains nothing here.
     pub unmovable: u64,
 }
 
@@ -46,7 +46,7 @@ impl Band {
 
     /// True if cleaning could empty it.
     pub fn can_be_emptied(&self) -> bool {
-        self.unmovable == 0 && !self.asked
+        self.unmovable == 0 && !self.reset_asked
     }
 
     /// Granules that are dead, or will be once all maps are durable.
@@ -64,22 +64,24 @@ impl Band {
         if self.unmovable == 0 { self.cursor - self.readable() - self.unused } else { 0 }
     }
 
-    /// The contribution of this band, of `size` granules, to the sums.
-    fn share(&self, size: u64) -> Sums {
-        let all = Sums { live: self.live, retired: self.retired, pending: self.pending, ..Sums::default() };
+    /// What this band, of `size` granules, adds to each sum.
+    fn contribution(&self, size: u64) -> Sums {
+        let readable = Sums { live: self.live, retired: self.retired, pending: self.pending, ..Sums::default() };
         if self.lost {
-            return Sums { lost: 1, ..all };
+            // Its data can still be read, but nothing can be written or reclaimed.
+            return Sums { lost: 1, ..readable };
         }
-        let rest = size - self.cursor;
+        let writable = size - self.cursor;
         Sums {
-            rest,
-            open_rest: if self.cursor > 0 { rest } else { 0 },
+            writable,
+            writable_in_open: if self.cursor > 0 { writable } else { 0 },
             garbage: self.garbage(),
             unused: self.unused,
-            to_win: if rest == 0 { self.gain() } else { 0 },
-            held: u64::from(self.held),
-            held_to_win: u64::from(self.held && self.can_be_emptied()),
-            ..all
+            // A partly written band can still be filled, so its dead granules are no reason to clean.
+            reclaimable: if writable == 0 { self.gain() } else { 0 },
+            closed_early: u64::from(self.closed_early),
+            closed_early_reclaimable: u64::from(self.closed_early && self.can_be_emptied()),
+            ..readable
         }
     }
 }
@@ -94,45 +96,46 @@ pub(super) struct Sums {
     /// Granules placed, whose write has neither completed nor failed.
     pub pending: u64,
     /// Granules behind the cursors of bands that can be written.
-    pub rest: u64,
-    /// The same in partly written bands.
-    pub open_rest: u64,
+    pub writable: u64,
+    /// Granules behind the cursors of partly written bands.
+    pub writable_in_open: u64,
     /// Dead granules that were written, of bands that can be written and emptied.
     pub garbage: u64,
-    /// Unwritten granules of bands that were given up to be cleaned.
+    /// Unwritten granules of bands that were closed to be cleaned.
     pub unused: u64,
     /// Granules of full bands that cleaning would free, retired ones included.
-    pub to_win: u64,
-    /// Bands given up while partly written.
-    pub held: u64,
-    /// Those of them that cleaning could empty.
-    pub held_to_win: u64,
+    pub reclaimable: u64,
+    /// Bands closed while partly written.
+    pub closed_early: u64,
+    /// Bands closed while partly written that cleaning could empty.
+    pub closed_early_reclaimable: u64,
     /// Bands that the disk can't write.
     pub lost: u64,
 }
 
 impl Sums {
-    fn change(&mut self, share: &Sums, how: impl Fn(&mut u64, u64)) {
-        how(&mut self.live, share.live);
-        how(&mut self.retired, share.retired);
-        how(&mut self.pending, share.pending);
-        how(&mut self.rest, share.rest);
-        how(&mut self.open_rest, share.open_rest);
-        how(&mut self.garbage, share.garbage);
-        how(&mut self.unused, share.unused);
-        how(&mut self.to_win, share.to_win);
-        how(&mut self.held, share.held);
-        how(&mut self.held_to_win, share.held_to_win);
-        how(&mut self.lost, share.lost);
+    /// Applies `how` to each sum and the same number of `part`.
+    fn change(&mut self, part: &Sums, how: impl Fn(&mut u64, u64)) {
+        how(&mut self.live, part.live);
+        how(&mut self.retired, part.retired);
+        how(&mut self.pending, part.pending);
+        how(&mut self.writable, part.writable);
+        how(&mut self.writable_in_open, part.writable_in_open);
+        how(&mut self.garbage, part.garbage);
+        how(&mut self.unused, part.unused);
+        how(&mut self.reclaimable, part.reclaimable);
+        how(&mut self.closed_early, part.closed_early);
+        how(&mut self.closed_early_reclaimable, part.closed_early_reclaimable);
+        how(&mut self.lost, part.lost);
     }
 }
 
-/// All bands.
+/// All bands, with the numbers of those in certain states.
 #[derive(Debug)]
 pub(super) struct BandTable {
     pub layout: Bands,
     pub bands: Vec<Band>,
-    /// Bands to be opened.
+    /// Bands without a written granule.
     pub empty: BTreeSet<u64>,
     /// Partly written bands.
     pub open: BTreeSet<u64>,
@@ -143,18 +146,16 @@ pub(super) struct BandTable {
 
 impl BandTable {
     pub fn new(layout: Bands) -> BandTable {
-        let bands = vec![Band::default(); layout.count as usize];
         let mut table = BandTable {
             layout,
-            bands: Vec::new(),
+            bands: vec![Band::default(); layout.count as usize],
             empty: BTreeSet::new(),
             open: BTreeSet::new(),
             dead: BTreeSet::new(),
             sums: Sums::default(),
         };
-        for (number, band) in (0..).zip(bands) {
-            table.bands.push(band);
-            table.enter(number, &band);
+        for number in 0..layout.count {
+            table.count(number, &Band::default());
         }
         table
     }
@@ -168,7 +169,7 @@ impl BandTable {
     }
 
     /// Granules that can still be written in a band.
-    pub fn rest(&self, number: u64) -> u64 {
+    pub fn writable(&self, number: u64) -> u64 {
         let band = self.get(number);
         if band.lost { 0 } else { self.layout.granules - band.cursor }
     }
@@ -180,19 +181,19 @@ impl BandTable {
 
     /// Bands that are open for the disk.
     pub fn open_for_disk(&self) -> u64 {
-        self.open.len() as u64 + self.sums.held
+        self.open.len() as u64 + self.sums.closed_early
     }
 
     /// Changes a band, and every sum with it.
     pub fn change(&mut self, number: u64, how: impl FnOnce(&mut Band)) {
         let mut band = self.bands[number as usize];
-        self.leave(number, &band);
+        self.uncount(number, &band);
         how(&mut band);
         self.bands[number as usize] = band;
-        self.enter(number, &band);
+        self.count(number, &band);
     }
 
-    /// The pieces of a span by band, with the band's number; `None` if some of it lies outside the bands.
+    /// Splits a span by bands, whose numbers come with the pieces; `None` if some of it lies outside the bands.
     pub fn pieces(&self, span: Span) -> Option<Vec<(u64, Span)>> {
         let mut pieces = Vec::with_capacity(1);
         let mut left = span;
@@ -205,93 +206,94 @@ impl BandTable {
         Some(pieces)
     }
 
-    /// Counts a band, and puts it into its set.
-    pub fn enter(&mut self, number: u64, band: &Band) {
+    /// Adds a band to the sums, and to the set of its state.
+    pub fn count(&mut self, number: u64, band: &Band) {
         let size = self.layout.granules;
         let used = band.readable() + band.unused;
         assert!(used <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
-        self.sums.change(&band.share(size), |sum, share| *sum += share);
+        self.sums.change(&band.contribution(size), |sum, part| *sum += part);
         self.set_of(band).map(|set| set.insert(number));
     }
 
-    fn leave(&mut self, number: u64, band: &Band) {
-        self.sums.change(&band.share(self.layout.granules), |sum, share| *sum -= share);
+    fn uncount(&mut self, number: u64, band: &Band) {
+        self.sums.change(&band.contribution(self.layout.granules), |sum, part| *sum -= part);
         self.set_of(band).map(|set| set.remove(&number));
     }
 
-    /// The set that such a band is in.
+    /// The set of the state that a band is in.
     fn set_of(&mut self, band: &Band) -> Option<&mut BTreeSet<u64>> {
         match band.cursor {
             _ if band.lost => None,
             0 => Some(&mut self.empty),
             cursor if cursor < self.layout.granules => Some(&mut self.open),
-            _ => (band.readable() == 0 && !band.asked).then_some(&mut self.dead),
+            _ => (band.readable() == 0 && !band.reset_asked).then_some(&mut self.dead),
         }
     }
 }
 
 impl BandSpace {
-    /// Marks the live data of `span` as unmovable. A band that was given up to be cleaned can be written again.
-    pub(super) fn leave(&mut self, span: Span) {
+    /// Marks the live data of `span` as unmovable, and reopens the bands that were closed to be cleaned.
+    pub(super) fn mark_unmovable(&mut self, span: Span) {
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
             for span in self.live.within(piece).map(|(span, _)| span).collect::<Vec<_>>() {
                 let range = span.range();
-                let more = span.count - self.unmovable.count_within(range.clone());
+                let newly_unmovable = span.count - self.unmovable.count_within(range.clone());
                 self.unmovable.cover(range, ());
-                self.table.change(number, |band| band.unmovable += more);
-                self.go_on_with(number);
+                self.table.change(number, |band| band.unmovable += newly_unmovable);
+                self.reopen(number);
             }
         }
-        self.cleaner.left_behind();
+        self.cleaner.count_as_gain();
     }
 
-    fn go_on_with(&mut self, number: u64) {
+    /// Lets a band be written again that was closed to be cleaned.
+    fn reopen(&mut self, number: u64) {
         if self.table.get(number).unused == 0 {
             return;
         }
         self.table.change(number, |band| {
             band.cursor -= band.unused;
             band.unused = 0;
-            band.held = false;
+            band.closed_early = false;
         });
     }
 
-    /// Takes retired data off the list of unmovable data, because the cleaner need not move it any more.
-    pub(super) fn forget_unmovable(&mut self, span: Span) {
+    /// Removes the marks of data that is retired, because the cleaner need not move it any more.
+    pub(super) fn unmark_unmovable(&mut self, span: Span) {
         if self.unmovable.is_empty() {
             return;
         }
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
             let range = piece.range();
-            let less = self.unmovable.count_within(range.clone());
+            let unmovable_granules = self.unmovable.count_within(range.clone());
             self.unmovable.uncover(range);
-            self.table.change(number, |band| band.unmovable -= less);
+            self.table.change(number, |band| band.unmovable -= unmovable_granules);
         }
     }
 
-    /// Notes that the disk did not reset the band.
-    pub(super) fn refuse(&mut self, band: u64) {
+    /// Notes that the disk did not reset a band.
+    pub(super) fn note_refused_reset(&mut self, band: u64) {
         self.cleaner.refused.push((band, self.clock));
     }
 
     /// Lets bands whose reset failed be reset again; returns `false` if there are none.
-    pub(super) fn offer_refused(&mut self) -> bool {
-        self.offer_refused_since(self.clock)
+    pub(super) fn retry_refused(&mut self) -> bool {
+        self.retry_refused_since(self.clock)
     }
 
-    /// Lets bands be reset again whose reset failed long ago (assumption: a band's worth of writes).
-    pub(super) fn offer_refused_later(&mut self) {
+    /// Lets bands be reset again whose reset failed at least as many granules of writes ago as a band has (assumption).
+    pub(super) fn retry_refused_later(&mut self) {
         if let Some(then) = self.clock.checked_sub(self.shape.bands.granules) {
-            self.offer_refused_since(then);
+            self.retry_refused_since(then);
         }
     }
 
-    fn offer_refused_since(&mut self, then: u64) -> bool {
+    fn retry_refused_since(&mut self, then: u64) -> bool {
         let (again, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, since)| since <= then);
         self.cleaner.refused = later;
         for &(band, _) in &again {
-            self.table.change(band, |band| band.asked = false);
+            self.table.change(band, |band| band.reset_asked = false);
             self.cleaner.changed();
         }
         !again.is_empty()
@@ -303,7 +305,8 @@ impl BandSpace {
 pub(super) struct Stream {
     pub band: Option<u64>,
     writer: Option<NodeId>,
-    used: u64,
+    /// The number of its last placement.
+    last_used: u64,
 }
 
 /// The open bands and their writers.
@@ -316,13 +319,13 @@ pub(super) struct Streams {
     max_open: u64,
     /// The band opened last. The search for the next one begins after it.
     last_opened: u64,
-    /// Counts placements.
-    used: u64,
+    /// Number of placements until now.
+    placements: u64,
 }
 
 impl Streams {
     pub fn new(writers: u64, blocks: Blocks, max_open: u64) -> Streams {
-        // One open band is left to the cleaner, and one for a write that fails.
+        // One open band is left to the cleaner, and one to the band of a failed write, which stays open until it is reset.
         let writers = writers.min(max_open.saturating_sub(2)).max(1);
         Streams {
             writers: vec![Stream::default(); writers as usize],
@@ -330,7 +333,7 @@ impl Streams {
             blocks,
             max_open,
             last_opened: 0,
-            used: 0,
+            placements: 0,
         }
     }
 
@@ -350,11 +353,11 @@ impl Streams {
     }
 
     /// True if a band is written by anyone.
-    pub fn taken(&self, band: u64) -> bool {
-        self.moved == Some(band) || self.is_writers(band)
+    pub fn is_written(&self, band: u64) -> bool {
+        self.moved == Some(band) || self.is_written_by_host(band)
     }
 
-    fn is_writers(&self, band: u64) -> bool {
+    fn is_written_by_host(&self, band: u64) -> bool {
         self.writers.iter().any(|stream| stream.band == Some(band))
     }
 
@@ -365,25 +368,24 @@ impl Streams {
         own > 0 || (spare > 0 && !table.open.is_empty()) || (spare >= table.layout.granules && self.may_open(table))
     }
 
-    /// Granules that hosts may take beyond their own bands. The cleaner must keep room for the bands of the reserve, empty or open, or it
-    /// could not continue in the middle of a band, or after a power cut there.
+    /// Granules that hosts may take beyond their own bands. The reserve is left to the cleaner, which otherwise could not continue in the
+    /// middle of a band, or after a power cut there.
     fn spare(&self, table: &BandTable) -> u64 {
-        let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.rest(band)).sum();
+        let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.writable(band)).sum();
         let size = table.layout.granules;
-        (table.sums.open_rest - own + table.empty.len() as u64 * size).saturating_sub(RESERVE_BANDS * size)
+        (table.sums.writable_in_open - own + table.empty.len() as u64 * size).saturating_sub(RESERVE_BANDS * size)
     }
 
-    /// Place of the next granules of `want`: at a cursor, at most up to the band's end.
+    /// Chooses where the next granules of `want` go: at a cursor, at most up to the band's end.
     pub fn place(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<Span> {
         let (band, most) = match want.moving {
             true => (self.band_for_cleaner(table, want.count)?, want.count),
             false => self.band_for_host(table, want)?,
         };
-        Some(Span { at: table.cursor(band), count: table.rest(band).min(most) })
+        Some(Span { at: table.cursor(band), count: table.writable(band).min(most) })
     }
 
-    /// A band with room for `count` granules of moved data, in order of preference: the one used last, an open one that fits, a new one,
-    /// any open one.
+    /// Chooses a band for `count` granules of moved data: the one used last, or an open one that fits, or a new one, or any open one.
     fn band_for_cleaner(&mut self, table: &BandTable, count: u64) -> Option<u64> {
         if let Some(band) = self.moved.filter(|&band| self.takes(table, band, count)) {
             return Some(band);
@@ -391,21 +393,20 @@ impl Streams {
         let band = self
             .fitting(table, count, None)
             .or_else(|| self.may_open(table).then(|| self.open(table)).flatten())
-            .or_else(|| self.any(table, |streams, band| !streams.taken(band)))
+            .or_else(|| self.any(table, |streams, band| !streams.is_written(band)))
             .or_else(|| self.any(table, |_, _| true))?;
-        if !self.is_writers(band) {
+        if !self.is_written_by_host(band) {
             self.moved = Some(band);
         }
         Some(band)
     }
 
-    /// A band for `want`, and how many granules it may take.
+    /// Chooses a band for `want`; returns also how many granules may go there.
     fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
         let number = self.stream_for(table, want);
-        self.used += 1;
-        let used = self.used;
+        self.placements += 1;
         let stream = &mut self.writers[number];
-        (stream.writer, stream.used) = (Some(want.owner.file), used);
+        (stream.writer, stream.last_used) = (Some(want.owner.file), self.placements);
         if let Some(band) = self.writers[number].band.filter(|&band| self.takes(table, band, want.count)) {
             return Some((band, want.count));
         }
@@ -415,7 +416,7 @@ impl Streams {
             return Some((band, want.count));
         }
         // If space or open bands are short, any open band will do; the cleaner's comes last.
-        if let Some(band) = self.any(table, Streams::is_writers) {
+        if let Some(band) = self.any(table, Streams::is_written_by_host) {
             return Some((band, want.count));
         }
         let others = self.any(table, |streams, band| streams.moved != Some(band)).or(self.moved);
@@ -431,11 +432,11 @@ impl Streams {
 
     /// A new band for a stream: an open one without a writer, or an empty one.
     fn new_band(&mut self, table: &BandTable, count: u64, stream: usize, spare: u64) -> Option<u64> {
-        let nobodys = match self.blocks {
-            Blocks::Split => self.any(table, |streams, band| !streams.taken(band)),
+        let unused = match self.blocks {
+            Blocks::Split => self.any(table, |streams, band| !streams.is_written(band)),
             Blocks::Whole => self.fitting(table, count, Some(stream)),
         };
-        if let Some(band) = nobodys.filter(|&band| table.rest(band) <= spare) {
+        if let Some(band) = unused.filter(|&band| table.writable(band) <= spare) {
             return Some(band);
         }
         let for_cleaner = u64::from(self.moved.is_none() && self.max_open > 1);
@@ -445,37 +446,42 @@ impl Streams {
         self.open(table)
     }
 
-    /// The stream whose cursor continues the file; else the file's own; else the last one without a file; else the oldest.
+    /// Chooses the stream for a write of a file, best first:
+    ///
+    /// 1. the file's own,
+    /// 2. one without a writer whose cursor is where the file's data before ends,
+    /// 3. the one without a writer that was used last,
+    /// 4. the one not used for longest.
     fn stream_for(&self, table: &BandTable, want: &AllocationRequest) -> usize {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
         };
         let best = |stream: &Stream| match stream.writer {
-            Some(file) if file == want.owner.file => (3, stream.used),
-            None if continues(stream) => (2, stream.used),
-            None => (1, stream.used),
-            Some(_) => (0, u64::MAX - stream.used),
+            Some(file) if file == want.owner.file => (3, stream.last_used),
+            None if continues(stream) => (2, stream.last_used),
+            None => (1, stream.last_used),
+            Some(_) => (0, u64::MAX - stream.last_used),
         };
         (0..self.writers.len()).max_by_key(|&number| best(&self.writers[number])).unwrap_or(0)
     }
 
-    /// True if a stream continues its own band.
+    /// True if a stream may write its next `count` granules to its band.
     fn takes(&self, table: &BandTable, band: u64, count: u64) -> bool {
         match self.blocks {
-            Blocks::Split => table.rest(band) > 0,
-            Blocks::Whole => table.rest(band) >= count,
+            Blocks::Split => table.writable(band) > 0,
+            Blocks::Whole => table.writable(band) >= count,
         }
     }
 
-    /// Band for a whole block: the fullest with room for `count` granules that no other writer has.
+    /// The fullest open band with room for a whole block of `count` granules that no other stream writes.
     fn fitting(&self, table: &BandTable, count: u64, stream: Option<usize>) -> Option<u64> {
         if self.blocks == Blocks::Split {
             return None;
         }
         let own = stream.and_then(|number| self.writers[number].band);
-        let free = |band: &u64| Some(*band) == own || !self.taken(*band);
-        let fits = table.open.iter().copied().filter(free).filter(|&band| table.rest(band) >= count);
-        fits.min_by_key(|&band| table.rest(band))
+        let free = |band: &u64| Some(*band) == own || !self.is_written(*band);
+        let fits = table.open.iter().copied().filter(free).filter(|&band| table.writable(band) >= count);
+        fits.min_by_key(|&band| table.writable(band))
     }
 
     fn may_open(&self, table: &BandTable) -> bool {
@@ -492,6 +498,6 @@ impl Streams {
     /// The emptiest open band that `which` accepts.
     fn any(&self, table: &BandTable, which: impl Fn(&Streams, u64) -> bool) -> Option<u64> {
         let accepted = table.open.iter().copied().filter(|&band| which(self, band));
-        accepted.max_by_key(|&band| table.rest(band))
+        accepted.max_by_key(|&band| table.writable(band))
     }
 }

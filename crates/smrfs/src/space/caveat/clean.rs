@@ -1,7 +1,7 @@
 //! The defragmenter: empties windows of the disk, a little at a time, if that gains more space than it uses.
 //!
-//! Kadekodi et al. 2015 leave it open. Of some sampled windows, it empties the one that gains the most space for each granule moved. Hosts
-//! may write in the window, which is then given up.
+//! Kadekodi et al. 2015 leave the defragmenter open. This one samples some windows, and empties the one that gains the most space for each
+//! granule moved. If a host writes in the window, the window is dropped.
 
 use rand::RngExt;
 
@@ -11,44 +11,49 @@ use crate::units::{Granule, Span};
 
 /// Idle cleaning has to gain at least one granule for this many that it moves (assumption).
 const IDLE_MOVES_FOR_ONE: u64 = 4;
-/// A waiting write fails after moves of this many times the whole disk: far more than it takes to make room (assumption).
-const MOST_ROUNDS: u64 = 4;
+/// A waiting write fails after moves of this many times the whole disk, which is far more than it takes to make room (assumption).
+const ROUNDS_MAX: u64 = 4;
 
-/// After this many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
-/// pieces a window holds thousands, and hosts wait for the search. (Assumption.)
-const MOST_LOOKED: u64 = 16_384;
+/// After visits to this many extents no more windows are sampled than [`SAMPLES_MIN`]. On a disk of small pieces a window holds thousands,
+/// and hosts wait for the search. (Assumption.)
+const VISITED_MAX: u64 = 16_384;
 /// At least this many windows are sampled (assumption).
-const FEWEST_SAMPLES: u32 = 16;
+const SAMPLES_MIN: u32 = 16;
 
 /// A stretch of the disk, with the cost and the gain of emptying it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     span: (u64, u64),
-    /// Granules to be moved out of it.
-    moved: u64,
-    won: u64,
+    /// Granules that are still to be moved out of it.
+    to_move: u64,
+    /// Granules of room that it gains when it is empty.
+    gain: u64,
 }
 
 impl Window {
-    /// The better of two windows: the one that gains more for each granule moved.
+    /// Returns the window that gains more for each granule moved.
     fn better(best: Option<Window>, other: Option<Window>) -> Option<Window> {
         let (Some(a), Some(b)) = (best, other) else { return best.or(other) };
-        let wins = u128::from(b.won) * u128::from(a.moved) > u128::from(a.won) * u128::from(b.moved);
-        Some(if wins { b } else { a })
+        let is_better = u128::from(b.gain) * u128::from(a.to_move) > u128::from(a.gain) * u128::from(b.to_move);
+        Some(if is_better { b } else { a })
     }
 }
 
-/// The window that is being emptied, the budget, and the granules moved since the last settling.
+/// The state of the defragmenter between its steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CleaningProgress {
+    /// The window that is being emptied.
     window: Option<Window>,
-    /// Budget: granules that may still be moved for the hosts' writes.
+    /// Granules that may still be moved for the hosts' writes.
     budget: u64,
+    /// Granules moved since the last write of a host.
     moved_while_stuck: u64,
     /// Granules moved since the last settling, which will free their old places.
-    moved_out: u64,
+    moved_unsettled: u64,
+    /// True if a settling was asked for since the last write of a host.
     settled: bool,
-    idle_is_useless: bool,
+    /// True if idle cleaning has found no window since the last write of a host.
+    idle_gains_nothing: bool,
 }
 
 impl CleaningProgress {
@@ -57,40 +62,40 @@ impl CleaningProgress {
         self.window.map(|window| window.span).filter(|span| at < span.1 && span.0 < end)
     }
 
-    /// Gives up the window if it overlaps `at..end`.
-    pub fn give_up_in(&mut self, at: u64, end: u64) {
+    /// Drops the window if it overlaps `at..end`.
+    pub fn drop_window_at(&mut self, at: u64, end: u64) {
         self.window = self.window.filter(|_| self.window_in(at, end).is_none());
     }
 
-    /// Room that the window still needs besides data in `at..end`; 0 if that is in the window, which is given up then.
-    pub fn needed_beside(&self, at: u64, end: u64) -> u64 {
-        self.window.filter(|_| self.window_in(at, end).is_none()).map_or(0, |window| window.moved)
+    /// Room that the window still needs after a write of `at..end`; none if the write drops the window.
+    pub fn room_needed_beside(&self, at: u64, end: u64) -> u64 {
+        self.window.filter(|_| self.window_in(at, end).is_none()).map_or(0, |window| window.to_move)
     }
 
     /// Notes that `count` granules are moved out of the window.
     pub fn moved(&mut self, count: u64) {
         self.budget = self.budget.saturating_sub(count);
         self.moved_while_stuck += count;
-        self.moved_out += count;
+        self.moved_unsettled += count;
         if let Some(window) = &mut self.window {
-            window.moved = window.moved.saturating_sub(count);
+            window.to_move = window.to_move.saturating_sub(count);
         }
     }
 
-    /// Limits `moved_out` to the retired granules: others are free already, or were not moved after all.
+    /// Limits `moved_unsettled` to the retired granules, because others are free already, or were not moved after all.
     pub fn released(&mut self, retired: u64) {
-        self.moved_out = self.moved_out.min(retired);
+        self.moved_unsettled = self.moved_unsettled.min(retired);
     }
 
-    /// Notes a host's write: adds `more` to the budget, of which at most `kept` is carried over.
-    fn pay(&mut self, kept: u64, more: u64) {
+    /// Adds `more` to the budget after a host's write. At most `kept` of the old budget is carried over.
+    fn raise_budget(&mut self, kept: u64, more: u64) {
         self.budget = self.budget.min(kept) + more;
-        (self.moved_while_stuck, self.settled, self.idle_is_useless) = (0, false, false);
+        (self.moved_while_stuck, self.settled, self.idle_gains_nothing) = (0, false, false);
     }
 }
 
 impl Caveat {
-    /// True if cleaning is due.
+    /// Returns why cleaning is due, if it is.
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
         if !self.options.defragment {
             return None;
@@ -100,10 +105,10 @@ impl Caveat {
         }
         let dead = self.ledger.granules - self.ledger.readable.count();
         let fragmented = self.ledger.runs.roomy_granules < dead / 2;
-        (idle && fragmented && !self.progress.idle_is_useless).then_some(Trigger::Idle)
+        (idle && fragmented && !self.progress.idle_gains_nothing).then_some(Trigger::Idle)
     }
 
-    /// The next step.
+    /// Returns the next step of cleaning, if any helps.
     pub(super) fn next_step(&mut self, why: Trigger) -> Option<CleaningStep> {
         if !self.options.defragment {
             return (why == Trigger::Stuck).then(|| self.settle()).flatten();
@@ -111,26 +116,26 @@ impl Caveat {
         match why {
             Trigger::Low if self.progress.budget == 0 || self.shortage() == 0 => None,
             Trigger::Low if self.retired.count() >= self.slack() => self.settle(),
-            Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.move_on(why)),
-            Trigger::Stuck if self.progress.moved_while_stuck > MOST_ROUNDS * self.ledger.granules => None,
-            _ => self.move_on(why),
+            Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.empty_window(why)),
+            Trigger::Stuck if self.progress.moved_while_stuck > ROUNDS_MAX * self.ledger.granules => None,
+            _ => self.empty_window(why),
         }
     }
 
-    /// Notes a host's write, which pays for some cleaning.
-    pub(super) fn pay(&mut self, count: u64) {
+    /// Raises the cleaning budget after a host has written `count` granules.
+    pub(super) fn raise_budget(&mut self, count: u64) {
         let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
-        // Less if less is missing, so that hosts wait rarely and pay evenly.
+        // The budget grows with the square of the shortage, so that cleaning begins early and gently, and hosts rarely have to wait.
         let more = MOVED_PER_BLOCK * count * short / slack * short / slack;
-        self.progress.pay(if short == 0 { 0 } else { self.options.block_granules }, more);
+        self.progress.raise_budget(if short == 0 { 0 } else { self.options.block_granules }, more);
     }
 
-    /// The space that is missing until hosts can write without cleaning.
+    /// Room that is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
-        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules + self.progress.moved_out)
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules + self.progress.moved_unsettled)
     }
 
-    /// The reserve that is needed besides the readable data.
+    /// The reserve that the live data needs.
     fn needed(&self) -> u64 {
         self.reserve.beside(self.live.granules()).unwrap_or(self.ledger.granules)
     }
@@ -140,16 +145,16 @@ impl Caveat {
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
-        (self.progress.settled, self.progress.moved_out) = (true, 0);
+        (self.progress.settled, self.progress.moved_unsettled) = (true, 0);
         (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 
-    /// The next step of emptying a window. When it is empty, its granules are released, and the next window is chosen.
-    fn move_on(&mut self, why: Trigger) -> Option<CleaningStep> {
+    /// Returns the next step of emptying a window. When the window is empty, settles to free its granules, and chooses the next one.
+    fn empty_window(&mut self, why: Trigger) -> Option<CleaningStep> {
         for _ in 0..2 {
             let Some(window) = self.progress.window.or_else(|| self.find_window(why)) else { break };
             self.progress.window = Some(window);
-            if let Some(step) = self.move_out_of(window.span) {
+            if let Some(step) = self.move_next_piece(window.span) {
                 return Some(step);
             }
             self.progress.window = None;
@@ -159,14 +164,14 @@ impl Caveat {
         }
         match why {
             Trigger::Low => self.progress.budget = 0,
-            Trigger::Idle => self.progress.idle_is_useless = true,
+            Trigger::Idle => self.progress.idle_gains_nothing = true,
             Trigger::Stuck => self.failed.clear(),
         }
         self.settle()
     }
 
-    /// The next piece of the window; `None` if it is empty or there is no room outside.
-    fn move_out_of(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
+    /// Moves the next piece out of a window; `None` if the window is empty or there is no room outside.
+    fn move_next_piece(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
         let (piece, owner) = self.live.within(whole).next()?;
         let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
@@ -175,12 +180,12 @@ impl Caveat {
         Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
-    /// Marks the live data of `span` as unmovable: no window with it can be emptied.
-    pub(super) fn leave(&mut self, span: Span) {
+    /// Marks the live data of `span` as unmovable, so that no window with it is chosen.
+    pub(super) fn mark_unmovable(&mut self, span: Span) {
         for (live, _) in self.live.within(span) {
             self.unmovable.cover(live.range(), ());
         }
-        self.progress.give_up_in(span.at.0, span.end().0);
+        self.progress.drop_window_at(span.at.0, span.end().0);
         self.progress.released(self.retired.count());
     }
 
@@ -188,38 +193,38 @@ impl Caveat {
         self.unmovable.is_empty() || self.unmovable.count_within(span.range()) == 0
     }
 
-    /// Chooses the window to empty next. In idle time, none that needs too many moves for its gain.
+    /// Chooses the window to empty next. In idle time, leaves out windows that need too many moves for their gain.
     fn find_window(&mut self, why: Trigger) -> Option<Window> {
-        // Windows as large as the reserve always gain something; hosts would have to wait for larger ones.
+        // A window as large as the reserve always gains something. For a larger one hosts would have to wait.
         let (best, _) = self.sample(self.needed() + self.slack() / 4);
         match (best, why) {
-            (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
+            (Some(best), Trigger::Idle) if best.gain * IDLE_MOVES_FOR_ONE < best.to_move => None,
             (Some(best), _) => Some(best),
-            (None, Trigger::Stuck) => self.any_window(),
+            (None, Trigger::Stuck) => self.window_anywhere(),
             (None, _) => None,
         }
     }
 
     /// The best of some sampled windows of at most `most` granules each, and how many extents were visited.
     pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
-        let (mut best, mut looked) = (None, 0);
+        let (mut best, mut visited) = (None, 0);
         for sample in 0..SAMPLES {
-            if sample >= FEWEST_SAMPLES && looked >= MOST_LOOKED {
+            if sample >= SAMPLES_MIN && visited >= VISITED_MAX {
                 break;
             }
             let at = self.random.random_range(0..self.ledger.granules);
-            best = Window::better(best, self.window_from(at, most, &mut looked));
+            best = Window::better(best, self.window_from(at, most, &mut visited));
         }
-        (best, looked)
+        (best, visited)
     }
 
-    /// A window for when sampling finds none: as large as the free space, from anywhere on the disk.
-    fn any_window(&mut self) -> Option<Window> {
+    /// Chooses a window, of any size and anywhere on the disk, when sampling has found none.
+    fn window_anywhere(&mut self) -> Option<Window> {
         let from = self.random.random_range(0..self.ledger.granules);
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
         let mut best = None;
-        for (looked, (span, _)) in everywhere.enumerate() {
-            if best.is_some() && looked >= SAMPLES as usize {
+        for (sample, (span, _)) in everywhere.enumerate() {
+            if best.is_some() && sample >= SAMPLES as usize {
                 break;
             }
             best = Window::better(best, self.window_from(span.at.0, u64::MAX, &mut 0));
@@ -227,8 +232,9 @@ impl Caveat {
         best
     }
 
-    /// The best window that begins at the first run at or after `at`, and has at most `most` granules. `looked` counts the visited extents.
-    fn window_from(&self, at: u64, most: u64, looked: &mut u64) -> Option<Window> {
+    /// Returns the best window that begins at the first run at or after `at`, and has at most `most` granules to move. `visited` counts the
+    /// extents that were looked at.
+    fn window_from(&self, at: u64, most: u64, visited: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
         let mut above = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
@@ -238,14 +244,14 @@ impl Caveat {
         }
         let from = above.unwrap_or(0);
         let upper = from + above.map_or(0, |_| ledger.dpid);
-        let mut now = ledger.runs.worth_within(from, extents.peek()?.at.0);
+        let mut room_before = ledger.runs.worth_within(from, extents.peek()?.at.0);
         let room = ledger.runs.roomy_granules;
-        let (mut moved, mut best) = (0, None);
+        let (mut to_move, mut best) = (0, None);
         while let Some(span) = extents.next() {
-            *looked += 1;
-            moved += span.count;
+            *visited += 1;
+            to_move += span.count;
             // Data is moved out of the window, so free space inside does not count.
-            if moved > most || moved + now > room || !self.can_be_moved(span) {
+            if to_move > most || to_move + room_before > room || !self.can_be_moved(span) {
                 break;
             }
             let next = extents.peek().map(|next| next.at.0);
@@ -253,12 +259,13 @@ impl Caveat {
                 continue;
             }
             let to = next.unwrap_or(ledger.granules);
-            now += ledger.runs.worth_within(span.end().0, to);
+            room_before += ledger.runs.worth_within(span.end().0, to);
             let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
             // The moved data may become a new run elsewhere, with its own DPID after it.
-            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved + ledger.dpid);
-            if won > 0 && moved + now <= room {
-                best = Window::better(best, Some(Window { span: (from, to), moved, won }));
+            let gain =
+                ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(room_before + to_move + ledger.dpid);
+            if gain > 0 && to_move + room_before <= room {
+                best = Window::better(best, Some(Window { span: (from, to), to_move, gain }));
             }
         }
         best

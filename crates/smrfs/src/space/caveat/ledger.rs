@@ -1,11 +1,11 @@
-//! The labels of a disk, updated incrementally: readable extents and scars, each with its place in the order of writes, and the resulting
-//! writable runs, indexed by address and by length.
+//! What may be written on a Caveat-Scriptor disk, by the safety rules of Kadekodi et al. 2015, section 4.2, granule by granule.
 //!
-//! The safety policy of Kadekodi et al. 2015, section 4.2, granule by granule. A scar is a dead extent that was written after a readable
-//! one within DPID above it; once there is no such extent, it is forgotten. Other past writes don't matter.
+//! The ledger keeps readable extents and *scars*, each with its place in the order of writes. A scar is a dead extent that was written after
+//! readable data within DPID above it, so that a second write there would damage this data. When no such data is left, the scar is forgotten;
+//! other past writes don't matter. From both follow the writable runs, which are indexed by address and by length.
 //!
-//! The beginning of a run may be within DPID below readable data. The rest is solid: it stays writable when the history is lost in a mount.
-//! Space that must be relied on is counted in solid granules.
+//! The beginning of a run may be within DPID below readable data, where it can be written once. The rest is *solid*: it stays writable when
+//! the history is lost in a mount. Space that must be relied on is counted in solid granules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
@@ -94,7 +94,7 @@ impl CaveatLedger {
         self.readable.insert(span.range(), Order(self.order));
     }
 
-    /// Ends a mount, after the last `adopt`. Unreadable granules may have been written after the readable ones, so they are scars.
+    /// Ends a mount, after the last `adopt`. Dead granules within DPID below readable ones may have been written later, so they are scars.
     pub fn start(&mut self) {
         let following = self.readable.iter().skip(1).map(|(next, _)| next.start).chain([self.granules]);
         for ((extent, &order), next) in self.readable.iter().zip(following) {
@@ -173,7 +173,8 @@ impl CaveatLedger {
         emit(before, hi, WriteLabel::Before);
     }
 
-    /// Forgets scars, and parts of them, in `range` that have no older readable granule within DPID above them: they forbid no write.
+    /// Forgets scars, and parts of them, in `range` that have no older readable granule within DPID above them, because a write there
+    /// damages nothing.
     fn forget(&mut self, range: Range<u64>) {
         let reach = self.dpid;
         let readable = &self.readable;
@@ -218,8 +219,7 @@ impl CaveatLedger {
     }
 }
 
-/// Emits the labels of `lo..hi`, the first DPID granules behind a run: scars are not writable. Scars that forbid nothing have been
-/// forgotten.
+/// Emits the labels of `lo..hi`, the first DPID granules behind readable data: `Scar` for scars, and `Once` between them.
 fn label_below(
     lo: u64,
     hi: u64,
@@ -251,24 +251,25 @@ pub(super) struct WritableRun {
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WritableRuns {
-    /// To, and from where on solid.
+    /// The end of each run, and the beginning of its solid part, by its start.
     pub by_start: BTreeMap<u64, (u64, u64)>,
+    /// The length and the start of each run.
     pub by_length: BTreeSet<(u64, u64)>,
-    /// Solid granules of the runs with at least `unit` of them.
+    /// The number of solid granules, by start, of the runs with at least `unit` of them.
     pub roomy: BTreeMap<u64, u64>,
-    /// Runs of this many solid granules are room.
+    /// Runs of at least this many solid granules count as room.
     pub unit: u64,
-    /// The solid granules of the runs that have enough of them to count on.
+    /// The sum of `roomy`.
     pub roomy_granules: u64,
 }
 
 impl WritableRuns {
-    /// No run; those with at least `unit` solid granules count as room.
+    /// Without runs. Those with at least `unit` solid granules will count as room.
     pub fn new(unit: u64) -> WritableRuns {
         WritableRuns { unit, ..WritableRuns::default() }
     }
 
-    /// Room that a run with `solid` solid granules counts for: all of them, or nothing if they are fewer than a unit.
+    /// Room that a run with `solid` solid granules counts for: all of them, or none if they are fewer than a unit.
     pub fn worth(&self, solid: u64) -> u64 {
         if solid >= self.unit { solid } else { 0 }
     }
@@ -343,12 +344,12 @@ impl WritableRuns {
     }
 }
 
-/// Appends a run to `runs`; if it touches the last one, extends that.
+/// Appends a run to `runs`, or extends the last one, if they touch.
 fn join(runs: &mut Vec<WritableRun>, run: WritableRun) {
     match runs.last_mut() {
         _ if run.from >= run.to => {}
         Some(last) if last.to == run.from => {
-            // Nothing of `last` is solid, so the solid part begins in `run`.
+            // If no granule of `last` is solid, the solid part begins in `run`.
             if last.solid == last.to {
                 last.solid = run.solid;
             }

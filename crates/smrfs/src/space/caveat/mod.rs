@@ -1,11 +1,11 @@
 //! The allocator and the defragmenter of Caveat-Scriptor (Kadekodi et al. 2015, section 4.2).
 //!
-//! The ledger knows which granules may be written, a placement policy chooses among them, and the defragmenter wins back room that gaps
-//! have taken. None of it is stored: after a power cut, it is rebuilt from the maps. Figures: docs/design/performance.md.
+//! The ledger knows which granules may be written, a placement policy chooses among them, and the defragmenter regains room that gaps have
+//! taken. None of it is stored: after a power cut, it is rebuilt from the maps. Figures: docs/design/performance.md.
 //!
-//! A block goes to the begin of a writable run: there it costs the least new gap. Next-fit is that of Kadekodi et al. 2015;
-//! the others are compared in docs/papers/caveat.md. Room next to the last block of a file that is being written is reserved,
-//! so that two writers do not interleave. A reservation is soft: it binds nobody once there is no other room.
+//! A block goes to the beginning of a writable run, because there it makes the least new gap. Next-fit is the policy of Kadekodi et al.
+//! 2015; docs/papers/caveat.md compares it with the others. Room next to the last block of a file that is being written is reserved, so that
+//! two writers do not interleave; other files use it only when there is no other room.
 
 mod clean;
 mod ledger;
@@ -33,8 +33,8 @@ use ledger::{CaveatLedger, WritableRun};
 
 /// The least number of units on a disk. A unit is the run that cleaning makes: a block, or less on a tiny disk (assumption).
 const UNITS: u64 = 64;
-/// The most failed stretches that placing avoids; beyond that, the oldest is tried again (assumption).
-const MOST_FAILED: usize = 64;
+/// The most stretches with a failed write that placing avoids; beyond that, the oldest is tried again (assumption).
+const FAILED_MAX: usize = 64;
 
 /// The allocator and cleaner of a Caveat-Scriptor disk.
 #[derive(Clone, Debug)]
@@ -88,18 +88,18 @@ impl Caveat {
         )))
     }
 
-    fn on_disk(&self, span: Span) -> bool {
+    fn is_on_disk(&self, span: Span) -> bool {
         span.at.0.checked_add(span.count).is_some_and(|end| end <= self.ledger.granules)
     }
 }
 
 impl Space for Caveat {
     fn adopt(&mut self, span: Span, owner: Owner) -> bool {
-        let good = self.on_disk(span) && self.live.insert(span, owner);
-        if good && !span.is_empty() {
+        let is_adopted = self.is_on_disk(span) && self.live.insert(span, owner);
+        if is_adopted && !span.is_empty() {
             self.ledger.adopt(span);
         }
-        good
+        is_adopted
     }
 
     fn start(&mut self, _report: &[BandReport]) {
@@ -113,21 +113,21 @@ impl Space for Caveat {
 
     fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]) {
         let span = whole(pieces);
-        assert!(self.on_disk(span), "{span} is not on the disk");
+        assert!(self.is_on_disk(span), "{span} is not on the disk");
         for &(span, owner) in pieces {
             assert!(self.live.insert(span, owner), "a write of {span}, of which some is live");
         }
         self.ledger.write(span);
         if !self.moving {
-            self.progress.give_up_in(span.at.0, span.end().0);
-            self.pay(span.count);
+            self.progress.drop_window_at(span.at.0, span.end().0);
+            self.raise_budget(span.count);
         }
     }
 
     fn failed(&mut self, span: Span) {
-        assert!(self.on_disk(span), "{span} is not on the disk");
+        assert!(self.is_on_disk(span), "{span} is not on the disk");
         self.ledger.fail(span);
-        if self.failed.len() == MOST_FAILED {
+        if self.failed.len() == FAILED_MAX {
             self.failed.remove(0);
         }
         self.failed.push((span.at.0, span.end().0));
@@ -170,7 +170,7 @@ impl Space for Caveat {
     fn reset_failed(&mut self, _band: u64) {}
 
     fn unmovable(&mut self, span: Span) {
-        self.leave(span);
+        self.mark_unmovable(span);
     }
 
     fn usable(&self) -> u64 {
@@ -269,46 +269,49 @@ impl Default for CaveatOptions {
 /// The most blocks expected to follow in a file because as many were written before (assumption: longer runs read no faster).
 const STREAK_BLOCKS_MAX: u64 = 64;
 
-/// Places that a search avoids. The first search avoids the most.
+/// Places that a search avoids.
 #[derive(Clone, Copy)]
-struct Care {
-    /// Room kept for other files.
+struct Avoided {
+    /// Room reserved for other files.
     reserved: bool,
     /// The window that is being emptied.
     window: bool,
 }
 
-const CARE: [Care; 3] = [
-    Care { reserved: true, window: true },
-    Care { reserved: true, window: false },
-    Care { reserved: false, window: false },
+/// The rounds of a search for room, each of which avoids less than the one before.
+
+const ROUNDS: [Avoided; 3] = [
+    Avoided { reserved: true, window: true },
+    Avoided { reserved: true, window: false },
+    Avoided { reserved: false, window: false },
 ];
 
 impl Caveat {
-    /// Room for a host's data.
+    /// Finds room for a host's data.
     fn place_host(&mut self, want: &AllocationRequest) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
-        let placed = self.search(want, count).or_else(|| {
-            // Cleaning promises runs of a unit only; on small disks that is less than a block.
+        let (from, to) = self.search(want, count).or_else(|| {
+            // Cleaning makes runs of a unit; on small disks a unit is less than a block.
             (self.options.split && count > self.ledger.runs.unit).then(|| self.search_longest(want, count)).flatten()
         })?;
-        if placed.1 < placed.0 + count {
-            return Some(Span::new(placed.0, placed.1 - placed.0));
+        if to < from + count {
+            return Some(Span::new(from, to - from));
         }
-        self.keep_room(want, placed, count);
-        Some(Span::new(placed.0, count))
+        self.reserve_behind(want, from + count, to);
+        Some(Span::new(from, count))
     }
 
     /// Finds room for data being moved, outside its window; less than wanted if no run holds it all.
     fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
-        // Only at the begin of a run: elsewhere the data costs new gaps, and emptying the window might win nothing.
-        let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
-        let beside = want.after.and_then(|after| self.beside(after.0, count, want, CARE[0]));
-        let smallest = |care| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, care));
-        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, CARE_OF_MOVING));
-        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
-        let found = beside.or_else(|| smallest(CARE[0])).or_else(|| smallest(CARE_OF_MOVING)).or_else(longest);
+        // The beginning of a run is preferred, because elsewhere the data makes new gaps, and emptying the window might gain nothing.
+        let begin =
+            |run: (u64, u64), least, avoided| self.part(run, least, want, avoided).filter(|part| part.0 == run.0);
+        let beside = want.after.and_then(|after| self.beside(after.0, count, want, ROUNDS[0]));
+        let smallest = |avoided| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, avoided));
+        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, MOVE_AVOIDS));
+        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, MOVE_AVOIDS));
+        let found = beside.or_else(|| smallest(ROUNDS[0])).or_else(|| smallest(MOVE_AVOIDS)).or_else(longest);
         let (from, to) = found.or_else(elsewhere)?;
         Some(Span::new(from, count.min(to - from)))
     }
@@ -316,12 +319,12 @@ impl Caveat {
     /// Finds room for `count` granules by the placement policy, avoiding fewer places in each round.
     fn search(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
-        CARE.iter().find_map(|&care| {
-            let fits = |run| self.part(run, count, want, care).filter(affordable);
-            let beside = |at: Option<u64>| self.beside(at?, count, want, care).filter(affordable);
+        ROUNDS.iter().find_map(|&avoided| {
+            let fits = |run| self.part(run, count, want, avoided).filter(affordable);
+            let beside = |at: Option<u64>| self.beside(at?, count, want, avoided).filter(affordable);
             match self.options.placement {
                 Placement::Adjacent => {
-                    beside(want.after.map(|after| after.0)).or_else(|| self.smallest(want, count, care))
+                    beside(want.after.map(|after| after.0)).or_else(|| self.smallest(want, count, avoided))
                 }
                 Placement::NextFit => self.next_fit(count).find_map(fits),
                 Placement::FirstFit => self.ledger.runs.following(0, count).find_map(fits),
@@ -333,28 +336,27 @@ impl Caveat {
         })
     }
 
-    /// Takes the longest run, for a block that has to be split.
+    /// Finds room in the longest run, for a block that has to be split.
     fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
-        let care = CARE[2];
-        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit);
-        long.into_iter().find_map(|run| {
-            let (from, to) = self.part(run, self.ledger.runs.unit, want, care)?;
-            let least = (from, from + self.ledger.runs.unit);
-            let most = (from, to.min(from + count));
-            [most, least].into_iter().find(|part| self.affordable(part.0, part.1 - part.0))
+        let unit = self.ledger.runs.unit;
+        let mut runs = self.ledger.runs.longest().take_while(|(from, to)| to - from >= unit);
+        runs.find_map(|run| {
+            let (from, to) = self.part(run, unit, want, ROUNDS[2])?;
+            let ends = [to.min(from + count), from + unit];
+            ends.into_iter().find(|end| self.affordable(from, end - from)).map(|end| (from, end))
         })
     }
 
-    /// The part that begins at `at`, if it lies in a run and none of its first `count` granules must be avoided.
-    fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
+    /// Returns the part of a run that begins at `at`, if none of its first `count` granules must be avoided.
+    fn beside(&self, at: u64, count: u64, want: &AllocationRequest, avoided: Avoided) -> Option<(u64, u64)> {
         let run = self.ledger.runs.around(at)?;
-        self.part((at, run.to), count, want, care).filter(|&(from, _)| from == at)
+        self.part((at, run.to), count, want, avoided).filter(|&(from, _)| from == at)
     }
 
-    /// The shortest run that holds all that is to come; if none does, the longest.
-    fn smallest(&self, want: &AllocationRequest, count: u64, care: Care) -> Option<(u64, u64)> {
-        let (runs, rest) = (&self.ledger.runs, count + self.to_come(want));
-        let part = |run, least| self.part(run, least, want, care);
+    /// Finds the shortest run that holds all that is expected of the file, or else the longest run.
+    fn smallest(&self, want: &AllocationRequest, count: u64, avoided: Avoided) -> Option<(u64, u64)> {
+        let (runs, rest) = (&self.ledger.runs, count + self.expected(want));
+        let part = |run, least| self.part(run, least, want, avoided);
         let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
         let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
         let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
@@ -363,7 +365,7 @@ impl Caveat {
         found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
     }
 
-    /// The runs from the cursor on, then those from the begin of the disk.
+    /// The runs from the cursor on, then those from the beginning of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
         let here = runs.around(self.cursor).map(|run| (self.cursor, run.to));
@@ -371,11 +373,11 @@ impl Caveat {
         here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
 
-    /// The first part of a run that has at least `count` granules and none that must be avoided.
-    fn part(&self, run: (u64, u64), count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
+    /// Returns the first part of a run that has at least `count` granules and none that must be avoided.
+    fn part(&self, run: (u64, u64), count: u64, want: &AllocationRequest, avoided: Avoided) -> Option<(u64, u64)> {
         let (mut at, end) = run;
         while at < end && end - at >= count {
-            let Some((from, to)) = self.obstacle(at, end, want, care) else { return Some((at, end)) };
+            let Some((from, to)) = self.obstacle(at, end, want, avoided) else { return Some((at, end)) };
             if from > at && from - at >= count {
                 return Some((at, from));
             }
@@ -384,18 +386,18 @@ impl Caveat {
         None
     }
 
-    /// The first stretch that overlaps `at..end` and must be avoided: by `care`, or because a write failed there.
-    fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
-        let window = self.progress.window_in(at, end).filter(|_| care.window);
-        let others = if care.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
+    /// The first stretch that overlaps `at..end` and must be avoided, by `avoided` or because a write failed there.
+    fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, avoided: Avoided) -> Option<(u64, u64)> {
+        let window = self.progress.window_in(at, end).filter(|_| avoided.window);
+        let others = if avoided.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
         // A block right behind reserved room would make the end of that room unwritable, so the damage distance is kept too.
         let others = others.map(|(from, to)| (from, to + self.ledger.did));
         let failed = self.failed.iter().copied().filter(|failed| failed.0 < end && at < failed.1).min();
         [window, others, failed].into_iter().flatten().min()
     }
 
-    /// True if a host may write here and the defragmenter still has its reserve. While it has less, hosts get nothing, not even runs
-    /// shorter than a unit: moves need those, or cleaning would lose room from window to window.
+    /// True if the defragmenter still has its reserve after a host's write of `count` granules at `at`. While it has less, hosts get
+    /// nothing, not even runs shorter than a unit, because without these for moves cleaning would lose room from window to window.
     fn affordable(&self, at: u64, count: u64) -> bool {
         if !self.options.defragment {
             return true;
@@ -405,14 +407,14 @@ impl Caveat {
         let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
             + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
-        // Retired granules do not count: the next settling frees them. An overwritten block is live twice for a moment.
+        // Retired granules do not count, because the next settling frees them.
         let live = self.live.granules() + count;
-        let to_move = self.progress.needed_beside(at, at + count);
+        let to_move = self.progress.room_needed_beside(at, at + count);
         self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules - lost >= reserve.max(to_move))
     }
 
-    /// Room that other runs lose if `at..end` of the run `own` is written. A run upstream must stay DID away from the data, one downstream
-    /// DPID. Only runs separated from it by nothing but scars are near enough.
+    /// Room that other runs lose if `at..end` of the run `own` is written. A run upstream must stay DID away from the data, and a run
+    /// downstream DPID. Only runs that scars alone separate from the data are near enough.
     fn lost_beside(&self, own: WritableRun, at: u64, end: u64) -> u64 {
         let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
         let lost = |run: WritableRun| {
@@ -430,69 +432,74 @@ impl Caveat {
         upstream.chain(runs.within(own.to, hi.max(own.to))).map(lost).sum()
     }
 
-    /// Reserves room behind `placed` for the rest of the file, if the policy does that.
-    fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
-        self.cursor = placed.0 + count;
+    /// Moves the cursor to `at`, where a block ends, and reserves room from there for the rest of the file, if the policy does that and up
+    /// to `end`.
+    fn reserve_behind(&mut self, want: &AllocationRequest, at: u64, end: u64) {
+        self.cursor = at;
         if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
-            let kept = self.to_come(want).max(RESERVED_BLOCKS * self.options.block_granules);
-            let until = placed.1.min(placed.0 + count + kept);
+            let reserved = self.expected(want).max(RESERVED_BLOCKS * self.options.block_granules);
+            let count = want.count.min(self.options.block_granules);
             let streak = self.reservations.streak(want.owner.file, want.after) + count;
-            self.reservations.renew(want.owner.file, placed.0 + count, until, streak);
+            self.reservations.renew(want.owner.file, at, end.min(at + reserved), streak);
         }
     }
 
-    /// Granules expected to follow in the file: those known to, or as many as were written one after another so far.
-    fn to_come(&self, want: &AllocationRequest) -> u64 {
+    /// Granules expected to follow in the file: those known to follow, or as many as were written one after another so far.
+    fn expected(&self, want: &AllocationRequest) -> u64 {
         let streak = self.reservations.streak(want.owner.file, want.after);
         want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
     }
 }
 
-/// What a move avoids if no other run holds it: its window only.
-const CARE_OF_MOVING: Care = Care { reserved: false, window: true };
+/// What a move avoids in its later rounds: only the window that it leaves.
+const MOVE_AVOIDS: Avoided = Avoided { reserved: false, window: true };
 
 /// The most reservations, one for each open file (assumption: rarely more are written at once). The longest unused one is dropped.
-const MOST: usize = 64;
+const RESERVATIONS_MAX: usize = 64;
 
-/// Room that is kept for a file.
+/// Room that is reserved for a file.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Reservation {
     from: u64,
     to: u64,
     /// Granules that were written to the file one after another.
     streak: u64,
+    /// The number of the renewal that made it.
     renewed: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Reservations {
-    of: BTreeMap<NodeId, Kept>,
+    by_file: BTreeMap<NodeId, Reservation>,
+    /// The end and the file of each reservation that is not empty.
     by_start: BTreeMap<u64, (u64, NodeId)>,
-    renewed: u64,
+    /// Number of renewals until now.
+    renewals: u64,
 }
 
 impl Reservations {
     /// Start of a file's reserved room.
     pub fn start_for(&self, file: NodeId) -> Option<u64> {
-        self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
+        self.by_file.get(&file).filter(|reserved| reserved.from < reserved.to).map(|reserved| reserved.from)
     }
 
     /// Granules written to the file one after another, if the last ends at `after`; else 0.
     pub fn streak(&self, file: NodeId, after: Option<Granule>) -> u64 {
-        self.of.get(&file).filter(|kept| after == Some(Granule(kept.from))).map_or(0, |kept| kept.streak)
+        let reserved = self.by_file.get(&file).filter(|reserved| after == Some(Granule(reserved.from)));
+        reserved.map_or(0, |reserved| reserved.streak)
     }
 
-    /// Replaces a file's reservation by `from..to`. Parts that other files have reserved stay theirs.
+    /// Replaces a file's reservation by `from..to`, cut at the first reservation of another file.
     pub fn renew(&mut self, file: NodeId, from: u64, to: u64, streak: u64) {
         self.end(file);
         let to = to.min(self.others(file, from, to).map_or(to, |(begin, _)| begin)).max(from);
-        if self.of.len() >= MOST
-            && let Some(oldest) = self.of.iter().min_by_key(|(_, kept)| kept.renewed).map(|(&file, _)| file)
+        if self.by_file.len() >= RESERVATIONS_MAX
+            && let Some((&oldest, _)) = self.by_file.iter().min_by_key(|(_, reserved)| reserved.renewed)
         {
             self.end(oldest);
         }
-        self.renewed += 1;
-        self.of.insert(file, Kept { from, to, streak, renewed: self.renewed });
+        self.renewals += 1;
+        self.by_file.insert(file, Reservation { from, to, streak, renewed: self.renewals });
         if from < to {
             self.by_start.insert(from, (to, file));
         }
@@ -500,8 +507,8 @@ impl Reservations {
 
     /// Ends the reservation of a file.
     pub fn end(&mut self, file: NodeId) {
-        if let Some(kept) = self.of.remove(&file).filter(|kept| kept.from < kept.to) {
-            self.by_start.remove(&kept.from);
+        if let Some(reserved) = self.by_file.remove(&file).filter(|reserved| reserved.from < reserved.to) {
+            self.by_start.remove(&reserved.from);
         }
     }
 
@@ -514,12 +521,13 @@ impl Reservations {
     }
 }
 
-/// The terms of the reserve.
+/// How much room the defragmenter needs on a disk: as much as it takes to empty a window that gains something.
 #[derive(Clone, Copy, Debug)]
 struct Reserve {
     pub granules: u64,
+    /// Room that gaps and the unit take from a window that is emptied.
     pub loss: u64,
-    /// Room that may be lost beyond that on a full disk before the reserve is used up.
+    /// Further room that may be lost on a full disk before the reserve is used up.
     margin: u64,
     /// The most granules that files may fill with room left for the reserve.
     pub usable: u64,
@@ -531,20 +539,22 @@ impl Reserve {
         let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
         let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
         let mut reserve = Reserve { granules, loss, margin, usable: 0 };
-        let mut failing = granules;
-        while reserve.usable + 1 < failing {
-            let middle = reserve.usable.midpoint(failing);
+        let mut too_many = granules;
+        while reserve.usable + 1 < too_many {
+            let middle = reserve.usable.midpoint(too_many);
             let fits = reserve.room(middle, loss.saturating_add(margin)).is_some();
-            *(if fits { &mut reserve.usable } else { &mut failing }) = middle;
+            *(if fits { &mut reserve.usable } else { &mut too_many }) = middle;
         }
         reserve
     }
 
-    /// The room that must be left beside `readable` granules; at most the usable ones count. `None` if nothing is usable.
+    /// The room that must be left beside `readable` granules, of which at most the usable ones count; `None` if none are usable.
     pub fn beside(self, readable: u64) -> Option<u64> {
         self.room(readable.min(self.usable), self.loss + self.loss.div_ceil(20).min(self.margin))
     }
 
+    /// The least `r` of `r * (spare - r) >= loss * readable`, if there is one. Beside `r` granules of room, `spare - r` granules are in gaps. So
+    /// some window with `r` granules of data has at least `r * (spare - r) / readable` in gaps, which must make up for the loss.
     fn room(self, readable: u64, loss: u64) -> Option<u64> {
         let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
         let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;

@@ -227,8 +227,8 @@ fn the_search_for_a_window_is_bounded_however_small_the_pieces() {
         assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
     }
     space.start(&[]);
-    let (_, looked) = space.sample(4000);
-    assert!((16_000..=16 * 4001).contains(&looked), "{looked} extents");
+    let (_, visited) = space.sample(4000);
+    assert!((16_000..=16 * 4001).contains(&visited), "{visited} extents");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn cleaning_for_one_write_ends_after_the_disk_was_moved_a_few_times() {
     assert!(space.clean(Trigger::Stuck).is_some());
     space.progress.moved(4 * 1000);
     assert_eq!(space.clean(Trigger::Stuck), None);
-    space.pay(1);
+    space.raise_budget(1);
     assert!(space.clean(Trigger::Stuck).is_some(), "for the next one");
 }
 
@@ -289,7 +289,9 @@ fn room_is_kept_from_others_until_the_file_is_closed() {
     for file in 0..100 {
         reservations.renew(NodeId(file), 1000 + 10 * file, 1005 + 10 * file, 1);
     }
-    assert!(reservations.of.len() <= MOST && reservations.by_start.len() == reservations.of.len());
+    assert!(
+        reservations.by_file.len() <= RESERVATIONS_MAX && reservations.by_start.len() == reservations.by_file.len()
+    );
 }
 
 #[test]
