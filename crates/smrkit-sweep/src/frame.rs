@@ -26,6 +26,7 @@ pub fn flat(record: Value) -> FlatRun {
     row
 }
 
+/// Adds a value to a row under its key. Fields of objects get keys with dots; arrays have no column.
 fn flatten(key: String, value: Value, row: &mut FlatRun) {
     match value {
         Value::Object(fields) => {

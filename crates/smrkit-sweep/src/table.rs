@@ -129,14 +129,14 @@ pub(crate) fn varying(rows: &[FlatRun]) -> Vec<String> {
 /// was given (`asked.*`), because `auto` resolves differently on each drive. A drive file or a size varies only if it differs between runs of
 /// one drive or array.
 pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
-    let given_key = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
+    let asked_key = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
     let group_keys: &[&str] = match key {
         "drive_file" | RAW_SECTORS => &["drive", "array"],
-        _ if given_key.is_some() => &["layer"],
+        _ if asked_key.is_some() => &["layer"],
         _ => &[],
     };
-    // Old records lack the values as they were given.
-    let value = |row: &FlatRun| cell(row, given_key.as_deref().filter(|key| row.contains_key(*key)).unwrap_or(key));
+    // A parameter that was given as `auto` compares as `auto`, whatever number it became. Other parameters are not in `asked`.
+    let value = |row: &FlatRun| cell(row, asked_key.as_deref().filter(|key| row.contains_key(*key)).unwrap_or(key));
     let mut first_in_group: BTreeMap<Vec<String>, String> = BTreeMap::new();
     rows.iter().any(|row| {
         let group = group_keys.iter().map(|key| cell(row, key)).collect();

@@ -60,13 +60,15 @@ impl Msr {
         }
     }
 
-    /// Takes a remembered key, `found`, as the current one. `None` if it is not remembered.
+    /// Makes a remembered key the current one, if `found` begins with it; `None` if no such key is remembered. A key is `,host,disk,`, so it
+    /// ends with the third comma, which is found without a loop over the bytes.
     fn recall(&mut self, found: u128) -> Option<()> {
         const ONES: u128 = u128::from_le_bytes([1; KEY]);
+        // Bytes that were commas are 0. The subtraction sets the top bit of these; it may also set that of a byte behind one, which does no
+        // harm, because the whole key is compared below.
         let commas = found ^ (ONES * b',' as u128);
-        // The top bit of each byte that was a comma; bytes above a true mark may be marked falsely, but the mask check
-        // below compares the whole key anyway.
         let mut marks = commas.wrapping_sub(ONES) & !commas & (ONES << 7);
+        // The lowest two marks are removed.
         marks &= marks.wrapping_sub(1);
         marks &= marks.wrapping_sub(1);
         let len = marks.trailing_zeros() as usize / 8 + 1;

@@ -214,8 +214,7 @@ impl Allocator {
                     return Ok(Some(pieces));
                 }
                 Err(error) => {
-                    // What a failed write left there, or did to its neighbours, is unknown: the span counts as written, and is not tried
-                    // again.
+                    // The state of the span and its neighbours is unknown, so the span counts as written, and is not tried again.
                     space.failed(span);
                     failure = Some(error);
                 }

@@ -153,7 +153,7 @@ impl Attributes for DirectoryStore {
         checked_attribute(name, Errno::EPERM)?;
         let _names = self.names.read();
         let fd = self.fd(id)?;
-        let _alone = self.values_change.lock();
+        let _values = self.values_change.lock();
         let long = ValueList::load(&fd)?;
         let exists = || long.has(name) || get(&fd, name).is_ok();
         if create && exists() {
@@ -183,7 +183,7 @@ impl Attributes for DirectoryStore {
         checked_attribute(name, Errno::ENODATA)?;
         let _names = self.names.read();
         let fd = self.fd(id)?;
-        let _alone = self.values_change.lock();
+        let _values = self.values_change.lock();
         let long = ValueList::load(&fd)?;
         let is_long = long.has(name);
         if is_long {

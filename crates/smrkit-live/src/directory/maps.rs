@@ -65,7 +65,7 @@ impl DirectoryStore {
     /// Changes the owner of a file. While it changes, its map is sealed for both users, so that after a crash the map is valid for whichever of them
     /// owns the file.
     pub(super) fn change_file_owner(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
-        let _alone = self.owners.write();
+        let _owners = self.owners.write();
         let sealer = &self.home.sealer;
         let reseal = |map: &SealedMap, owners| {
             let sealed = sealer.seal_map(&map.record, owners, map.mark);
@@ -328,7 +328,7 @@ impl Durability for DirectoryStore {
     }
 
     fn frozen(&self, during: &mut dyn FnMut()) {
-        let _alone = self.changes.write();
+        let _changes = self.changes.write();
         during();
     }
 

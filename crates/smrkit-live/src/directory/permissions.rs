@@ -33,7 +33,7 @@ pub fn with_permissions<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Re
     if !matches!(done, Err(Os::ACCESS)) {
         return done;
     }
-    let _alone = PERMISSIONS.write();
+    let _permissions = PERMISSIONS.write();
     let mode = rustix::fs::fstat(fd)?.st_mode;
     let needed = match FileType::from_raw_mode(mode) {
         FileType::Directory => Mode::RWXU,

@@ -201,7 +201,7 @@ impl DirectoryStore {
             DirectoryStore::clock(),
         )?;
         written.map_err(failed_io)?;
-        let _alone = self.values_moved.write();
+        let _moved = self.values_moved.write();
         new.store(fd)?;
         match remove(fd, name) {
             Err(Os::NODATA) => Ok(()),
@@ -213,7 +213,7 @@ impl DirectoryStore {
     pub(super) fn drop_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8]) -> FsResult {
         let new = list.without(name);
         {
-            let _alone = self.values_moved.write();
+            let _moved = self.values_moved.write();
             new.store(fd)?;
         }
         if new.0.is_empty() && takes_values(fd, &stat::for_fd(fd)?) {

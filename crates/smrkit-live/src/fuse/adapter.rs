@@ -618,13 +618,15 @@ fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> 
 
 /// Adds to `set` the loss of set-id bits that it entails: a new owner always clears them, a new size only if an ordinary user sets it.
 fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAttr) -> FsResult<SetAttr> {
-    // An empty change comes from chown(2) with -1 for both owners, or from a write, which clears the bits itself.
+    // chown(2) with -1 for both owners sends an empty change, and clears the bits, too.
     let is_empty = SetAttr { ctime: None, ..set } == SetAttr::default();
-    let changes_owner = set.uid.is_some() || set.gid.is_some() || is_empty;
-    if set.mode.is_some() || !changes_owner && (set.size.is_none() || req.uid() == 0) {
+    let is_chown = set.uid.is_some() || set.gid.is_some() || is_empty;
+    let is_truncate_by_user = set.size.is_some() && req.uid() != 0;
+    if set.mode.is_some() || !(is_chown || is_truncate_by_user) {
         return Ok(set);
     }
     let attr = core.attributes(id)?;
+    // A write also sends an empty change, but clears the bits itself. Only chown(2) comes from root or the owner.
     if is_empty && ![0, attr.uid].contains(&req.uid()) {
         return Ok(set);
     }

@@ -104,14 +104,15 @@ impl SectorSet {
 
     /// Number of aligned pieces of `sectors` that have at least one sector present.
     pub(super) fn pieces(&self, sectors: u64) -> u64 {
-        let (mut count, mut counted) = (0, None);
+        let (mut count, mut last_counted) = (0, None);
         for (volume, run) in self.runs() {
             let (mut first, last) = (run.start / sectors, (run.end - 1) / sectors);
-            if counted == Some((volume, first)) {
+            // A run may begin in the piece in which the run before ends.
+            if last_counted == Some((volume, first)) {
                 first += 1;
             }
             count += (last + 1).saturating_sub(first);
-            counted = Some((volume, last));
+            last_counted = Some((volume, last));
         }
         count
     }

@@ -63,8 +63,8 @@ impl TableColumns {
                 "column {op} says the opposite of what a table of requests does: turn it into is_write"
             ));
         }
-        let ((offset_unit, _), (size_unit, is_open)) = (csv::unit_bytes(&offset), csv::unit_bytes(&size));
-        if is_open && offset_unit != 1 {
+        let ((offset_unit, _), (size_unit, is_ambiguous)) = (csv::unit_bytes(&offset), csv::unit_bytes(&size));
+        if is_ambiguous && offset_unit != 1 {
             return Err(format!("column {size} may count bytes or sectors: call it size_bytes or sectors"));
         }
         let (mut time, mut is_moment) = (None, false);

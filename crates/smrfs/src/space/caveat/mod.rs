@@ -355,14 +355,17 @@ impl Caveat {
 
     /// Finds the shortest run that holds all that is expected of the file, or else the longest run.
     fn smallest(&self, want: &AllocationRequest, count: u64, avoided: Avoided) -> Option<(u64, u64)> {
-        let (runs, rest) = (&self.ledger.runs, count + self.expected(want));
+        let (runs, all) = (&self.ledger.runs, count + self.expected(want));
         let part = |run, least| self.part(run, least, want, avoided);
         let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
-        let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
-        let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
-        // The room above the reserve may be too little for long runs; runs shorter than a unit take nothing from it.
-        let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit);
-        found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
+        let shortest = runs.at_least(all).find_map(|run| part(run, all));
+        let longest = || runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| part(run, count));
+        // The room above the reserve may be too little for either. Runs shorter than a unit take nothing from it.
+        let below_unit = || {
+            let mut runs_below = runs.at_least(count).take_while(|(from, to)| to - from < runs.unit);
+            runs_below.find_map(|run| part(run, count).filter(affordable))
+        };
+        shortest.or_else(longest).filter(affordable).or_else(below_unit)
     }
 
     /// The runs from the cursor on, then those from the beginning of the disk.

@@ -30,10 +30,10 @@ impl Identify {
                     Error::Usage("no model is named: give what stands on the disk, such as WD40EFAX".into()).into()
                 );
             }
-            model => one(model),
+            model => identify(model),
         };
         match (self.json, disks.as_slice()) {
-            (true, [one]) => print_json(&as_json(one))?,
+            (true, [disk]) => print_json(&as_json(disk))?,
             (true, all) => print_json(&all.iter().map(as_json).collect::<Vec<_>>())?,
             (false, all) => print(all.iter().map(identified).collect::<String>())?,
         }
@@ -42,13 +42,9 @@ impl Identify {
 }
 
 /// The disks that match a model string or a family's name; the string itself, as unknown, if the catalogue has none.
-fn one(model: &str) -> Vec<Identified> {
-    match catalogue::identify(model) {
-        none if none.is_empty() => {
-            vec![of_family(model).unwrap_or_else(|| catalogue::unlisted(model))]
-        }
-        found => found,
-    }
+fn identify(model: &str) -> Vec<Identified> {
+    let found = catalogue::identify(model);
+    if found.is_empty() { vec![of_family(model).unwrap_or_else(|| catalogue::unlisted(model))] } else { found }
 }
 
 /// A disk that stands for a family, such as HC620, if all disks of the family record in the same way.
