@@ -66,8 +66,8 @@ pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<Str
     let with_measured = beside(runs, measured);
     let (mut first, verdicts) = (series::telling(&with_measured), verdict_table(runs));
     first.name = "telling".into();
-    let said = power_cuts(runs).into_iter().chain(pauses_told(runs, measured));
-    let text = [headline(runs)].into_iter().chain(said).chain([first.note.clone()]).collect();
+    let findings = power_cuts(runs).into_iter().chain(pauses_told(runs, measured));
+    let text = [headline(runs)].into_iter().chain(findings).chain([first.note.clone()]).collect();
     let mut sections = vec![
         Section { heading: first.title.clone(), text, figure: Some(first), ..Section::default() },
         Section::of_table("What happens", verdicts),

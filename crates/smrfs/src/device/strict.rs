@@ -1,8 +1,8 @@
 //! Strict-append: bands with a write cursor. Refuses everything except appends, resets, and reads of written data.
 //!
-//! Kadekodi et al. 2015, section 3.1; cursors, states and the limit of open bands are those of zoned block devices, so that one can be used
-//! below ([`zoned`](super::zoned)), which reports where a failed write has left the cursor, and which bands are lost. Also copies disks,
-//! band by band, each up to its cursor.
+//! The model is that of Kadekodi et al. 2015, section 3.1. Cursors, states and the limit of open bands are those of zoned block devices, so
+//! that such a device can be the platters ([`zoned`](super::zoned)); it reports where a failed write has left the cursor, and which bands
+//! are lost. Also copies disks, band by band, each up to its cursor.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
     pub fn reported(platters: Arc<P>, shape: Shape, reports: &[BandReport]) -> Result<StrictAppend<P>, Error> {
         let cursors: Vec<Granule> = reports.iter().map(|report| report.cursor).collect();
         let disk = StrictAppend::new(platters, shape, &cursors)?;
-        (0..).zip(reports).for_each(|(band, report)| disk.believe(band, report));
+        (0..).zip(reports).for_each(|(band, report)| disk.adopt_report(band, report));
         Ok(disk)
     }
 
@@ -93,17 +93,17 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
     }
 
     /// Adopts the platters' report of a band.
-    fn believe(&self, band: u64, report: &BandReport) {
+    fn adopt_report(&self, band: u64, report: &BandReport) {
         self.put_cursor(band, (report.cursor - report.start).min(self.shape.bands.granules));
         if report.state.is_lost() {
             self.cursors.lock().lost.insert(band, report.state);
         }
     }
 
-    /// Finds out where a failed write or reset has left a band; returns `false` if the platters do not know.
-    fn look(&self, band: u64) -> bool {
+    /// Asks the platters where a failed write or reset has left a band's cursor; returns `false` if they do not know.
+    fn refresh_cursor(&self, band: u64) -> bool {
         let report = self.platters.band(band).ok().flatten();
-        report.inspect(|report| self.believe(band, report)).is_some()
+        report.inspect(|report| self.adopt_report(band, report)).is_some()
     }
 }
 
@@ -133,7 +133,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         &self.shape
     }
 
-    /// As the trait says. A read may span several bands, if there are no gaps between them.
+    /// Reads, also over several bands if there are no gaps between them.
     fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         let mut part = Span { at, count: 0 };
@@ -151,14 +151,14 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         Ok(())
     }
 
-    /// As in the trait. A failed write moves the cursor, too, unless the platters can report where it is.
+    /// Appends to a band. A failed write moves the cursor, too, unless the platters can report where it is.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.band_of(span)?;
         let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);
-        if written.is_err() && self.look(band) {
+        if written.is_err() && self.refresh_cursor(band) {
             return written;
         }
         self.put_cursor(band, span.end() - self.shape.bands.span(band).at);
@@ -173,7 +173,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         let _writing = self.writing.lock();
         let span = self.shape.bands.span(band);
         if let Err(error) = self.platters.keep_cursor(band, span.at) {
-            self.look(band);
+            self.refresh_cursor(band);
             return Err(error);
         }
         self.put_cursor(band, 0);
@@ -242,7 +242,7 @@ pub fn copy(from: &dyn HostManaged, to: &dyn HostManaged) -> Result<(), CopyErro
         if report.cursor == report.start || rest == 0 {
             continue;
         }
-        // One fewer, because the next band is open while it is written.
+        // One open band is left for the next band, which is open while it is written.
         if open + 1 < to.shape().bands.max_open {
             open += 1;
         } else {

@@ -123,8 +123,8 @@ impl FileMap {
         self.sums.set(first, sums);
     }
 
-    /// Maps the granules from `first` of the file on to `span`; returns the replaced pieces. Checksums stay, as for moved data; for new
-    /// data, `set_sums` follows.
+    /// Maps the granules from `first` of the file on to `span`; returns the replaced pieces. Checksums stay, as is right for moved data; for
+    /// new data the caller calls `set_sums`.
     pub fn insert(&mut self, first: u64, span: Span) -> Vec<FilePiece> {
         if span.is_empty() {
             return Vec::new();
@@ -137,7 +137,7 @@ impl FileMap {
 
     /// Makes a hole of `range`; returns the removed pieces.
     pub fn remove(&mut self, range: Range<u64>) -> Vec<FilePiece> {
-        // A hole stays a hole: only mapped granules change.
+        // Granules in holes do not change, so the change begins and ends with data.
         let end = range.end.min(self.end());
         self.changes.cover(self.next_data(range.start).unwrap_or(end)..end, ());
         self.sums.remove(range.clone());

@@ -1,10 +1,10 @@
 //! The map record of a file, the one attribute that a commit replaces, and the parts that it names.
 //!
-//! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
-//! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
+//! `docs/reference/smrfs-format.md` describes both byte by byte. A record holds size, times and promised granules; then its base (nothing, a
+//! list of parts, or the number of the part with that list), and pieces that override the base.
 //!
-//! Integers are LEB128 (seven bits in each byte, the lowest first); signed ones are zigzag-coded (0, -1, 1, -2, ...). Written by hand, so
-//! that errors distinguish damaged records that are too short from numbers out of range.
+//! Integers are LEB128 (seven bits in each byte, the lowest first); signed ones are zigzag-coded (0, -1, 1, -2, ...). The code is written by
+//! hand, so that errors distinguish records that are too short from numbers out of range.
 
 use super::{FileMap, FilePiece};
 use crate::data::{sealed, unsealed};
@@ -166,7 +166,7 @@ pub(super) fn read_parts(reader: &mut RecordReader<'_>, with_sums: bool) -> Resu
     Ok(parts)
 }
 
-/// Encodes a part with `body`. `with_sums` if it is a list of parts that names checksums.
+/// Encodes a part with `body`. `with_sums` is true for a list of parts that names checksums.
 pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8], with_sums: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
     out.extend([version_of(false, with_sums), kind]);

@@ -1,9 +1,13 @@
 //! The superblock: the file system that a disk belongs to, the disk's shape, and the path of the metadata.
 //!
-//! The format is in docs/reference/smrfs-format.md. A superblock is one granule. There are two places for it at the disk's
-//! beginning, of which the older one is rewritten. Caveat-Scriptor: two granules more than max(DID, DPID) apart and as far
-//! from the data, so that neither law forbids to rewrite them. Strict-append: the first two bands; one is appended to until it
-//! is full, then the other begins anew. The rest of the disk is a disk of its own, for data.
+//! docs/reference/smrfs-format.md describes the format. A superblock is one granule. The disk begins with two places for it, of which the
+//! one with the older superblock is rewritten:
+//!
+//! - On Caveat-Scriptor, these are two granules more than max(DID, DPID) apart, and as far from the data, so that rewriting one damages
+//!   neither the other nor data.
+//! - On strict-append, these are the first two bands. Superblocks are appended to one until it is full; then the other is reset and used.
+//!
+//! The rest of the disk is a disk of its own, for data.
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +54,7 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// The key of a volume, with which its maps are sealed. Whoever knows it can forge them: it is never shown.
+/// The key of a volume, with which its maps are sealed. It is never shown, because a user who knows it can forge maps.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct VolumeKey(pub [u8; 16]);
 
@@ -210,8 +214,8 @@ impl SuperblockReader<'_> {
 /// The bands that superblocks take on a strict-append disk.
 const BANDS: u64 = 2;
 
-/// Granules before a band's cursor in which its last superblock is searched: a power cut leaves at most one torn superblock, and a band
-/// that never held any is not read to its beginning (assumption).
+/// Granules before a band's cursor in which its last superblock is searched (assumption). A power cut leaves at most one torn superblock, so
+/// a few would do; the limit keeps a band that never held any from being read to its beginning.
 const SEARCHED: usize = 256;
 
 /// Why a superblock could not be found or written.

@@ -1,8 +1,7 @@
 //! Work for a file system, as a sequence that is the same on a mount and on the model's clock.
 //!
-//! A generator yields [`WorkloadEvent`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
-//! size, so that two of them can take turns; a [`Target`] carries the acts out: a file system on the model's clock, or a
-//! directory of a mounted one.
+//! A generator yields [`WorkloadEvent`]s (create, append, read whole, delete, stat). A [`Script`] cuts them into acts of a bounded size, so
+//! that two scripts can take turns. A [`Target`] executes the acts: a file system on the model's clock, or a directory of a mounted one.
 
 pub mod driver;
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) fn names(
             return Ok(());
         }
     }
-    each(core, id, from, |entry| {
+    for_each_entry(core, id, from, |entry| {
         let kind = convert::file_type(entry.kind);
         Ok(reply.add(numbers.inode(entry.id), kernel_place(entry.next), kind, os(&entry.name)))
     })
@@ -49,7 +49,7 @@ pub(super) fn names_and_attributes(
             }
         }
     }
-    each(core, id, from, |entry| {
+    for_each_entry(core, id, from, |entry| {
         let attr = match core.lookup(id, &entry.name) {
             Ok(attr) => attr,
             // Gone since it was listed.
@@ -68,7 +68,7 @@ pub(super) fn names_and_attributes(
 
 /// Passes the entries from the kernel's position `from` on to `add`, until that returns true because the page is full. An error after an entry is
 /// left to the next request, because the lookups of the entries so far would be lost with this one.
-fn each(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
+fn for_each_entry(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
     let mut place = core_place(from);
     let mut added = false;
     loop {

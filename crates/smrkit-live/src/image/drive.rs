@@ -82,9 +82,9 @@ impl Blank {
     fn write(&self) -> io::Result<()> {
         let is_file = self.file.metadata()?.is_file();
         if is_file {
-            // Whatever the umask is, and whoever could read an older image.
+            // The umask, or an older image at this path, may let other users read the file.
             self.file.set_permissions(Permissions::from_mode(PRIVATE))?;
-            // Frees an old image's bytes; the new one's are allocated when they are written.
+            // Frees the blocks of an older image. Those of the new one are allocated when they are written.
             self.file.set_len(0)?;
             self.file.set_len(self.bytes)?;
         }
