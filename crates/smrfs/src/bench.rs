@@ -92,7 +92,7 @@ impl Fileserver {
         Fileserver { options, set: FileSet::new(options.seed, folder), done: 0 }
     }
 
-    /// Creates a file. Its size is gamma-distributed with shape 2 (assumption): the sum of two exponentials of has_half_left the mean.
+    /// Creates a file. Its size is gamma-distributed with shape 2 (assumption): the sum of two exponentials of half the mean.
     fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let halves = self.set.dice.exponential() + self.set.dice.exponential();
         self.set.create(((halves * self.options.mean_bytes / 2.0) as u64).max(1), counted)

@@ -37,7 +37,7 @@ impl Blkparse {
     /// A reader of the events that `choice` names: Q, D or C.
     pub fn choosing(choice: &str) -> Option<Blkparse> {
         let event = Some(Event::from_action(choice.as_bytes())?);
-        Some(Blkparse { event, chosen: true, summary: false })
+        Some(Blkparse { event, chosen: true, in_summary: false })
     }
 }
 

@@ -37,7 +37,7 @@ struct CountingReader {
 
 impl CountingReader {
     fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> CountingReader {
-        CountingReader { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false }
+        CountingReader { inner, head: Vec::new(), head_at: 0, bytes_read: 0, hash, failed: false }
     }
 
     /// Reads past the head.
@@ -332,7 +332,7 @@ impl Stream {
 
     /// Bytes of the file read so far, and its size where known.
     pub fn progress(&self) -> Progress {
-        Progress { done: self.decoder.source().done, total: self.total }
+        Progress { done: self.decoder.source().bytes_read, total: self.total }
     }
 
     /// The SHA-256 of the stored file, once all of it was read.

@@ -106,8 +106,8 @@ impl TextFormat for Served {
 impl Served {
     /// The latest moment so far, by the log's clock.
     fn last(&self) -> u64 {
-        let end = self.ends.iter().map(|end| end.0).max().unwrap_or(self.seen);
-        self.origin.saturating_add(self.arrived.max(end))
+        let end = self.unseen_ends.iter().map(|end| end.0).max().unwrap_or(self.last_seen_end);
+        self.origin.saturating_add(self.last_arrival.max(end))
     }
 
     /// Adds a request, and returns its time, of the kind asked for.

@@ -215,7 +215,7 @@ impl<'a> Driver<'a> {
         Ok((record, end))
     }
 
-    /// Runs the other stream until it has moved_bytes its share of bytes and, with whole files, ended its file.
+    /// Runs the other stream until it has moved its share of bytes and, with whole files, ended its file.
     fn catch_up<O: Events>(
         &mut self,
         other: &mut Script<O>,

@@ -56,8 +56,8 @@ mod tests {
     /// Bytes that are filled for `writes` of 4 KiB in order.
     fn filled(ahead: &mut AppendRun, from: u64, writes: u64) -> Vec<Range<u64>> {
         let write = |i| {
-            let fill = ahead.wrote(from + i * 4096, 4096);
-            ahead.flushed();
+            let fill = ahead.note_write(from + i * 4096, 4096);
+            ahead.note_flush();
             fill
         };
         (0..writes).filter_map(write).collect()
@@ -78,17 +78,17 @@ mod tests {
     #[test]
     fn nothing_is_filled_for_other_writes() {
         let mut ahead = AppendRun::default();
-        assert!((0..100).all(|i| ahead.wrote(i * 4096, 4096).is_none()), "they are not flushed");
-        ahead.flushed();
+        assert!((0..100).all(|i| ahead.note_write(i * 4096, 4096).is_none()), "they are not flushed");
+        ahead.note_flush();
         let scattered = |i: u64| {
-            let fill = ahead.wrote(i * 40_960, 4096);
-            ahead.flushed();
+            let fill = ahead.note_write(i * 40_960, 4096);
+            ahead.note_flush();
             fill
         };
         assert!((0..100).filter_map(scattered).next().is_none());
         let large = |i: u64| {
-            let fill = ahead.wrote(i * MOST_BYTES, MOST_BYTES);
-            ahead.flushed();
+            let fill = ahead.note_write(i * MOST_BYTES, MOST_BYTES);
+            ahead.note_flush();
             fill
         };
         assert!((0..100).filter_map(large).next().is_none());
@@ -98,11 +98,11 @@ mod tests {
     fn a_write_follows_if_it_is_small_flushed_and_next() {
         let after = |flushed: bool, at: u64, bytes: u64| {
             let mut ahead = AppendRun::default();
-            assert_eq!(ahead.wrote(1000, 4096), None);
+            assert_eq!(ahead.note_write(1000, 4096), None);
             if flushed {
-                ahead.flushed();
+                ahead.note_flush();
             }
-            ahead.wrote(at, bytes)
+            ahead.note_write(at, bytes)
         };
         assert_eq!(after(true, 5096, 4096), Some(9192..17_384), "as much as was written in order");
         assert_eq!(after(true, 5096, SMALL_BYTES), Some(70_632..70_632 + 69_632));
@@ -114,8 +114,8 @@ mod tests {
         // What is filled is not filled again, up to its last byte.
         let mut ahead = AppendRun::default();
         let mut wrote = |at, bytes| {
-            let fill = ahead.wrote(at, bytes);
-            ahead.flushed();
+            let fill = ahead.note_write(at, bytes);
+            ahead.note_flush();
             fill
         };
         assert_eq!([wrote(0, 100), wrote(100, 100), wrote(200, 199)], [None, Some(200..400), None]);

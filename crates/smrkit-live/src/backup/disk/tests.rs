@@ -91,7 +91,7 @@ fn put(
     to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(), LiveError> {
-    onto(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.settle(goes_on).map(drop)
+    copy_to_disk(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.finish(goes_on).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -125,7 +125,7 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         put(&zoned_disk(&device, true), &open(&old).area, &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
-        copy(&area, &there, &back, false, &mut || {}, &|| true).unwrap().settle(&|| true).unwrap();
+        copy(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();
