@@ -81,7 +81,7 @@ impl Restore {
     pub fn execute(self) -> anyhow::Result<Done> {
         let to = VolumePaths { image: self.image, meta: self.meta };
         let wanted = backup::RestoreOptions { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
-        tell(backup::restore(&self.folder, &wanted, &until_interrupted())?, self.json)
+        print_copy(backup::restore(&self.folder, &wanted, &until_interrupted())?, self.json)
     }
 }
 

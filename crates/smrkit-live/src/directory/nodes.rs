@@ -58,14 +58,14 @@ impl Node {
 /// What must be done before the last known name of a node is removed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UnlinkStep {
-    /// Nothing, because nobody uses the node, or it has another name.
-    No,
-    /// Nothing: the node has a descriptor, which will stay open.
-    Open,
-    /// Open a descriptor.
-    Need,
+    /// Nothing, because the node is not in use, or has another name.
+    Nothing,
+    /// Nothing now, because the node has a descriptor; it will be kept open.
+    KeepDescriptor,
+    /// Open a descriptor, which will be kept open.
+    OpenDescriptor,
     /// Give the node a name among the orphans, because too many descriptors must stay open already.
-    Rename,
+    LinkAsOrphan,
 }
 
 /// All known nodes.
@@ -268,13 +268,8 @@ impl Nodes {
             (Some(_), true) => UnlinkStep::KeepDescriptor,
             (None, true) => UnlinkStep::OpenDescriptor,
             // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
-            (fd, false) if node.kind == Kind::Directory => {
-                if fd.is_some() {
-                    UnlinkStep::KeepDescriptor
-                } else {
-                    UnlinkStep::OpenDescriptor
-                }
-            }
+            (Some(_), false) if node.kind == Kind::Directory => UnlinkStep::KeepDescriptor,
+            (None, false) if node.kind == Kind::Directory => UnlinkStep::OpenDescriptor,
             (_, false) => UnlinkStep::LinkAsOrphan,
         }
     }

@@ -192,7 +192,7 @@ impl EndClient {
     pub fn tell<E: ToString>(self, ended: &Result<(), E>) {
         // A client that has gone does not matter; one that does not listen is not waited for.
         let _ = self.outcome.send(EndOutcome::Ended(ended.as_ref().map_err(ToString::to_string).copied()));
-        let _ = self.told.recv_timeout(REPLY_LIMIT);
+        let _ = self.reply_sent.recv_timeout(REPLY_LIMIT);
     }
 
     /// Reports that the daemon does not end.

@@ -22,7 +22,7 @@ use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;
 
-use super::{Damage, VolumePaths, leave_in_order, refuse_taken, remove};
+use super::{Damage, VolumePaths, refuse_taken, remove, verify_and_unmount};
 use crate::contents::{self, GoesOn};
 use crate::directory::{self, DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
