@@ -279,7 +279,6 @@ struct Avoided {
 }
 
 /// The rounds of a search for room, each of which avoids less than the one before.
-
 const ROUNDS: [Avoided; 3] = [
     Avoided { reserved: true, window: true },
     Avoided { reserved: true, window: false },
