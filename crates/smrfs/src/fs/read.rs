@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn hints_begin_anew_where_reading_does() {
-        assert_eq!(hints([70, 3, 4]), [5..7]);
+        assert_eq!(hints([70, 3, 4]).first(), Some(&(5..7)));
         for blocks in [3, 5, 9, 16, 40] {
             let once = hints((0..blocks).flat_map(|block| [block; 8]));
             let twice = hints((0..2 * blocks).flat_map(|at| [at % blocks; 8]));
