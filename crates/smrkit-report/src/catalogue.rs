@@ -130,15 +130,15 @@ fn degrees(turn: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{degrees, is_box};
+    use super::{degrees, is_external};
 
     #[test]
     fn a_product_with_a_disk_in_it_is_no_disk() {
         for name in ["STEL8000100", "STDR5000200", "wdbbgb0040hbk-EESN", "HDTB410EK3AA"] {
-            assert!(is_box(name), "{name}");
+            assert!(is_external(name), "{name}");
         }
         for name in ["ST8000DM004", "ST4000VN008", "WD40EFAX", "HDWL120", "WD80EMAZ", ""] {
-            assert!(!is_box(name), "{name}");
+            assert!(!is_external(name), "{name}");
         }
     }
 
