@@ -6,7 +6,7 @@
 //! - Postmark (Katcher 1997) creates files, runs transactions that read or append to one file and create or remove another, and removes the
 //!   remaining files. Left out: its text of random letters.
 
-use smrkit::workload::dice::Dice;
+use smrkit::dice::Dice;
 
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 

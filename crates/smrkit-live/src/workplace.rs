@@ -18,10 +18,10 @@ use smrfs::device::Shape;
 use smrfs::error::{DeviceError, FsError, FsResult};
 use smrfs::space::Counts;
 use smrfs::workload::{Act, Cleaned, FileKey, Target, TargetRoom};
+use smrkit::dice::Dice;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit::units::Nanos;
-use smrkit::workload::dice::Dice;
 
 use crate::mount;
 use crate::mount::control::{ControlClient, ControlCommand, value_path};

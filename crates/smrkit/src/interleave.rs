@@ -9,13 +9,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dice::Dice;
 use crate::error::Error;
 use crate::names::known;
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::schema::kept_as_text;
 use crate::units::{Lba, Nanos};
-use crate::workload::dice::Dice;
 
 /// Sources that can be told apart by `Request::source`.
 pub const SOURCES_MAX: usize = 256;

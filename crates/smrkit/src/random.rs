@@ -1,6 +1,6 @@
 //! Pseudo-random functions of numbers: a 64-bit mixer, and permutations that take no memory.
 //!
-//! They have no state: keys and seeds come from the caller. `workload/dice.rs` draws. Written by hand, because a run must give the same
+//! They have no state: keys and seeds come from the caller. `dice.rs` draws. Written by hand, because a run must give the same
 //! result with any version, bit by bit.
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).

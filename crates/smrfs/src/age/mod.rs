@@ -13,8 +13,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use serde::Serialize;
+use smrkit::dice::Dice;
 use smrkit::units::Nanos;
-use smrkit::workload::dice::Dice;
 
 use crate::bench::{Fileserver, FileserverOptions, Postmark, PostmarkOptions};
 use crate::error::FsResult;

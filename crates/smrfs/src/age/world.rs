@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use smrkit::dice::Dice;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::units::Nanos;
-use smrkit::workload::dice::Dice;
 
 use super::PAPER_DISK_BYTES;
 use crate::data::{Data, ReadBuffer as ReadRoom};

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use smrkit::workload::dice::Dice;
+use smrkit::dice::Dice;
 
 /// Hours of a year.
 pub const YEAR_H: f64 = 8766.0;

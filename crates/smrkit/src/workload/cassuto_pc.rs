@@ -5,8 +5,8 @@
 //! all writes fill the cache only half. So writes spread over the whole disk and still prefer some caches: a run begins in
 //! one of 120 places, chosen by Zipf's law, in any of 99 periods. No PC does this; the table implies it.
 
-use super::dice::{Dice, Shuffle};
 use super::stream::Pattern;
+use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
 

@@ -11,6 +11,7 @@ use crate::names::known;
 use crate::schema::{Key, Refused, TextPiece, Values};
 
 /// A workload: its name, what it does, its keys, and how its requests are made.
+#[derive(Debug)]
 pub struct WorkloadInfo {
     /// The name, as in `smrkit run --workload NAME`.
     pub name: &'static str,
@@ -41,12 +42,6 @@ impl WorkloadInfo {
     /// The streams of its requests: one, except for `runs`.
     pub(super) fn streams(&self, values: &Values, site: &Site) -> Streams {
         (self.streams)(values, site)
-    }
-}
-
-impl fmt::Debug for WorkloadInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
     }
 }
 

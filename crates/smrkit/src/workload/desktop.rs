@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::dice::{Dice, Shuffle};
 use super::draws::ZipfRanks;
 use super::stream::Pattern;
+use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
@@ -154,7 +154,6 @@ struct Running {
     dice: Dice,
     room: Room,
     copies: Room,
-    weight: u64,
     file_sectors: u64,
     ranks: Option<(ZipfRanks, Shuffle)>,
     /// Requests done today; `time_ns` is when the next one comes.
@@ -183,7 +182,6 @@ impl Running {
             dice,
             room,
             copies: Room::new(&day.areas["copies"], first, span),
-            weight: sizes.iter().map(|size| size.1).sum(),
             sizes,
             file_sectors,
             ranks,
@@ -217,7 +215,7 @@ impl Running {
 
     fn next(&mut self) -> Request {
         let time = Nanos(self.time_ns.unwrap_or(DAY_NS));
-        let sectors = self.size();
+        let sectors = self.dice.weighted(&self.sizes);
         let (op, lba) = self.place(u64::from(sectors));
         self.done += 1;
         if self.done == self.activity.all_requests() {
@@ -228,17 +226,6 @@ impl Running {
             self.time_ns = Some(time.0 + self.activity.gap_us * 1000);
         }
         Request { time, ..Request::new(op, Lba(lba), sectors) }
-    }
-
-    fn size(&mut self) -> u32 {
-        let mut drawn = self.dice.below(self.weight);
-        for &(sectors, weight) in &self.sizes {
-            if drawn < weight {
-                return sectors;
-            }
-            drawn -= weight;
-        }
-        8
     }
 
     /// The operation and the address of the next request.

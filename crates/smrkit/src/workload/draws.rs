@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::dice::Dice;
+use crate::dice::Dice;
 use crate::error::Error;
 use crate::quantity::{exact_bytes, exact_duration, parse_count, parse_duration, parse_sectors};
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -97,7 +97,7 @@ pub(super) enum Sizes {
     /// From the first to the last, uniform in steps of 4 KiB if both are multiples of it, else of 512 bytes.
     Range(u32, u32),
     /// Each with its weight.
-    Weighted(Vec<(u32, u32)>),
+    Weighted(Vec<(u32, u64)>),
 }
 
 impl Sizes {
@@ -123,29 +123,22 @@ impl Sizes {
             Sizes::One(size) => f64::from(*size),
             Sizes::Range(low, high) => (f64::from(*low) + f64::from(*high)) / 2.0,
             Sizes::Weighted(list) => {
-                let whole: f64 = list.iter().map(|&(_, weight)| f64::from(weight)).sum();
-                list.iter().map(|&(size, weight)| f64::from(size) * f64::from(weight)).sum::<f64>() / whole
+                let whole: u64 = list.iter().map(|&(_, weight)| weight).sum();
+                list.iter().map(|&(size, weight)| f64::from(size) * weight as f64).sum::<f64>() / whole as f64
             }
         }
     }
 
-    /// The sampler of these sizes.
-    pub fn picker(&self) -> Picker {
+    /// Draws one of them, in sectors.
+    #[inline]
+    pub fn draw(&self, dice: &mut Dice) -> u32 {
         match self {
-            Sizes::One(size) => Picker::One(*size),
+            Sizes::One(size) => *size,
             Sizes::Range(low, high) => {
                 let step = if low.is_multiple_of(8) && high.is_multiple_of(8) { 8 } else { 1 };
-                Picker::Range { low: *low, step, steps: u64::from((high - low) / step) + 1 }
+                low + step * dice.below(u64::from((high - low) / step) + 1) as u32
             }
-            Sizes::Weighted(list) => {
-                let mut whole = 0;
-                let ends = list.iter().map(|&(size, weight)| {
-                    whole += u64::from(weight);
-                    (whole, size)
-                });
-                let ends = ends.collect();
-                Picker::Weighted { ends, whole }
-            }
+            Sizes::Weighted(list) => dice.weighted(list),
         }
     }
 }
@@ -177,12 +170,12 @@ fn one(text: &str) -> Result<u32, Error> {
     }
 }
 
-fn weighted(item: &str) -> Result<(u32, u32), Error> {
+fn weighted(item: &str) -> Result<(u32, u64), Error> {
     let (size, weight) = item.split_once('/').unwrap_or((item, "1"));
     let weight = weight.trim();
     let number = parse_count(weight.strip_suffix('%').unwrap_or(weight)).ok();
     match number.and_then(|number| u32::try_from(number).ok()) {
-        Some(weight) if weight > 0 => Ok((one(size)?, weight)),
+        Some(weight) if weight > 0 => Ok((one(size)?, weight.into())),
         _ => Err(Error::Usage(format!("`{item}` needs a whole weight from 1: write a list as 4Ki/70:64Ki/30"))),
     }
 }
@@ -196,29 +189,6 @@ impl fmt::Display for Sizes {
             Sizes::Weighted(list) => {
                 let items: Vec<_> = list.iter().map(|&(size, weight)| format!("{}/{weight}", text(size))).collect();
                 f.write_str(&items.join(":"))
-            }
-        }
-    }
-}
-
-/// Draws sizes, in sectors.
-#[derive(Clone, Debug)]
-pub(super) enum Picker {
-    One(u32),
-    Range { low: u32, step: u32, steps: u64 },
-    Weighted { ends: Vec<(u64, u32)>, whole: u64 },
-}
-
-impl Picker {
-    /// One size.
-    #[inline]
-    pub fn pick(&self, dice: &mut Dice) -> u32 {
-        match self {
-            Picker::One(size) => *size,
-            Picker::Range { low, step, steps } => low + step * dice.below(*steps) as u32,
-            Picker::Weighted { ends, whole } => {
-                let drawn = dice.below(*whole);
-                ends.iter().find(|&&(end, _)| drawn < end).map_or(1, |&(_, size)| size)
             }
         }
     }
@@ -313,8 +283,7 @@ mod tests {
             let sizes = text.parse::<Sizes>().unwrap();
             assert_eq!(sizes.to_string(), text);
             assert_eq!(sizes.mean(), mean);
-            let picker = sizes.picker();
-            let drawn: Vec<u64> = (0..50_000).map(|_| u64::from(picker.pick(&mut dice))).collect();
+            let drawn: Vec<u64> = (0..50_000).map(|_| u64::from(sizes.draw(&mut dice))).collect();
             assert_eq!(drawn.iter().copied().min(), Some(sizes.smallest()));
             assert_eq!(drawn.iter().copied().max(), Some(sizes.largest()));
             let got = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;

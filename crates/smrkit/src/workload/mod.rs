@@ -7,7 +7,6 @@
 mod cassuto_pc;
 mod catalog;
 mod desktop;
-pub mod dice;
 mod draws;
 mod patterns;
 mod recipes;
@@ -21,9 +20,10 @@ use std::str::FromStr;
 pub use catalog::{WORKLOADS, WorkloadInfo, find};
 
 use crate::error::Error;
+use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use crate::request::Source;
 use catalog::WorkloadPart;
-use stream::{Chained, MergedStreams, Stream, StreamSource};
+use stream::{Chained, Stream};
 
 /// A workload has fewer than 2 to this power parts.
 const NTH_SHIFT: u32 = 40;
@@ -60,10 +60,16 @@ impl Workload {
                 let message = format!("{} sources are merged, at most 256 can be: lower `sources`", streams.len());
                 return Err(Error::Usage(message));
             }
-            phases.push(if streams.len() == 1 { streams.remove(0) } else { Box::new(MergedStreams::new(streams)) });
+            phases.push(if streams.len() == 1 { streams.remove(0) } else { merged(streams, seed)? });
         }
-        Ok(Box::new(StreamSource(if phases.len() == 1 { phases.remove(0) } else { Box::new(Chained::new(phases)) })))
+        Ok(Box::new(Chained::new(phases)))
     }
+}
+
+/// Streams over one another, merged by their times.
+fn merged(streams: Vec<Box<dyn Stream>>, seed: u64) -> Result<Box<dyn Stream>, Error> {
+    let parts = streams.into_iter().map(|source| MergePart { source, sectors: 0 }).collect();
+    Ok(Box::new(Interleaved::new(parts, Interleave::Time, SourcePlacement::Zero, seed)?))
 }
 
 impl FromStr for Workload {

@@ -1,34 +1,29 @@
 //! Patterns of requests: time, length, operation and address drawn independently; runs in a hot part; a backup with its metadata.
 
-use super::dice::{Coin, Dice, Shuffle};
-use super::draws::{Picker, RequestTimes, ZipfRanks};
+use super::draws::{RequestTimes, Sizes, ZipfRanks};
 use super::stream::Pattern;
+use crate::dice::{Coin, Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
-
-/// Address of the next request, as a sector from the start of the span.
-pub(super) trait Address: Send {
-    /// A place for a request of this length.
-    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64;
-}
 
 /// The plain pattern: time, length, operation and address are drawn independently.
 pub(super) struct Independent<A> {
     pub dice: Dice,
     pub arrivals: RequestTimes,
-    pub sizes: Picker,
+    pub sizes: Sizes,
     pub writes: Coin,
     pub first: u64,
+    /// Draws the place of a request of some length, as a sector from the start of the span.
     pub address: A,
 }
 
-impl<A: Address> Pattern for Independent<A> {
+impl<A: FnMut(&mut Dice, u64) -> u64 + Send> Pattern for Independent<A> {
     #[inline]
     fn next(&mut self) -> Option<Request> {
         let time = self.arrivals.next(&mut self.dice);
-        let sectors = self.sizes.pick(&mut self.dice);
+        let sectors = self.sizes.draw(&mut self.dice);
         let op = if self.writes.toss(&mut self.dice) { Op::Write } else { Op::Read };
-        let lba = Lba(self.first + self.address.place(&mut self.dice, u64::from(sectors)));
+        let lba = Lba(self.first + (self.address)(&mut self.dice, u64::from(sectors)));
         Some(Request { time, ..Request::new(op, lba, sectors) })
     }
 
@@ -69,154 +64,100 @@ impl Grid {
 }
 
 /// Any place, with equal probability.
-pub(super) struct Uniform {
-    grid: Grid,
-    /// The last length and its number of places, because most workloads have only one length.
-    last: (u64, u64),
-}
-
-impl Uniform {
-    pub fn new(grid: Grid) -> Uniform {
-        Uniform { grid, last: (0, 0) }
-    }
-}
-
-impl Address for Uniform {
-    #[inline]
-    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64 {
-        if self.last.0 != sectors {
-            self.last = (sectors, self.grid.places(sectors));
+pub(super) fn uniform(grid: Grid) -> impl FnMut(&mut Dice, u64) -> u64 + Send {
+    // The last length and its number of places, because most workloads have only one length.
+    let mut last = (0, 0);
+    move |dice, sectors| {
+        if last.0 != sectors {
+            last = (sectors, grid.places(sectors));
         }
-        dice.below(self.last.1) * self.grid.align
+        dice.below(last.1) * grid.align
     }
 }
 
 /// One after another, wrapping at the end.
-pub(super) struct Sequential {
-    pub span: u64,
-    pub at: u64,
+pub(super) fn sequential(span: u64) -> impl FnMut(&mut Dice, u64) -> u64 + Send {
+    let mut next = 0;
+    move |_, sectors| in_order(&mut next, span, sectors)
 }
 
-impl Address for Sequential {
-    #[inline]
-    fn place(&mut self, _: &mut Dice, sectors: u64) -> u64 {
-        let at = if sectors > self.span - self.at { 0 } else { self.at };
-        self.at = at + sectors;
-        at
-    }
+fn in_order(next: &mut u64, span: u64, sectors: u64) -> u64 {
+    let at = if sectors > span - *next { 0 } else { *next };
+    *next = at + sectors;
+    at
 }
 
 /// By Zipf's law over the places, which are shuffled if the frequent ones shall be scattered.
-pub(super) struct Zipfian {
-    zipf: ZipfRanks,
-    scatter: Option<Shuffle>,
-    align: u64,
-}
-
-impl Zipfian {
-    pub fn new(grid: Grid, largest: u64, theta: f64, scatter: bool, dice: &mut Dice) -> Zipfian {
-        let places = grid.places(largest);
-        let scatter = scatter.then(|| Shuffle::new(places, dice));
-        Zipfian { zipf: ZipfRanks::new(places, theta), scatter, align: grid.align }
-    }
-}
-
-impl Address for Zipfian {
-    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
-        let rank = self.zipf.sample(dice);
-        self.scatter.as_ref().map_or(rank, |shuffle| shuffle.at(rank)) * self.align
+pub(super) fn zipfian(
+    grid: Grid,
+    largest: u64,
+    theta: f64,
+    scatter: bool,
+    dice: &mut Dice,
+) -> impl FnMut(&mut Dice, u64) -> u64 + Send + use<> {
+    let places = grid.places(largest);
+    let (shuffle, zipf) = (scatter.then(|| Shuffle::new(places, dice)), ZipfRanks::new(places, theta));
+    move |dice, _| {
+        let rank = zipf.sample(dice);
+        shuffle.as_ref().map_or(rank, |shuffle| shuffle.at(rank)) * grid.align
     }
 }
 
 /// A hot stretch, and the rest.
-pub(super) struct HotColdAddresses {
-    hot_first: u64,
-    hot: u64,
-    cold: u64,
-    to_hot: Coin,
-    align: u64,
-}
-
-impl HotColdAddresses {
-    pub fn new(grid: Grid, largest: u64, hot_share: f64, hot_access_share: f64, dice: &mut Dice) -> HotColdAddresses {
-        let places = grid.places(largest);
-        let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
-        let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
-        let hot_first = dice.below(places - hot + 1);
-        HotColdAddresses { hot_first, hot, cold: places - hot, to_hot, align: grid.align }
-    }
-}
-
-impl Address for HotColdAddresses {
-    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
-        let place = if self.to_hot.toss(dice) {
-            self.hot_first + dice.below(self.hot)
+pub(super) fn hot_cold(
+    grid: Grid,
+    largest: u64,
+    hot_share: f64,
+    hot_access_share: f64,
+    dice: &mut Dice,
+) -> impl FnMut(&mut Dice, u64) -> u64 + Send + use<> {
+    let places = grid.places(largest);
+    let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
+    let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
+    let hot_first = dice.below(places - hot + 1);
+    move |dice, _| {
+        let place = if to_hot.toss(dice) {
+            hot_first + dice.below(hot)
         } else {
-            let cold = dice.below(self.cold);
-            if cold < self.hot_first { cold } else { cold + self.hot }
+            let cold = dice.below(places - hot);
+            if cold < hot_first { cold } else { cold + hot }
         };
-        place * self.align
+        place * grid.align
     }
 }
 
-/// Alternating turns of random and of sequential places. A sequential turn begins at a random place.
-pub(super) struct Turns {
-    uniform: Uniform,
-    run: Sequential,
-    random: u64,
-    sequential: u64,
-    done: u64,
-}
-
-impl Turns {
-    pub fn new(grid: Grid, random: u64, sequential: u64) -> Turns {
-        let run = Sequential { span: grid.span, at: 0 };
-        Turns { uniform: Uniform::new(grid), run, random, sequential, done: 0 }
-    }
-}
-
-impl Address for Turns {
-    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64 {
-        if self.done == self.random + self.sequential {
-            self.done = 0;
+/// Alternating turns of `random` random places and of `run` sequential ones. A sequential turn begins at a random place.
+pub(super) fn turns(grid: Grid, random: u64, run: u64) -> impl FnMut(&mut Dice, u64) -> u64 + Send {
+    let (mut uniform, mut next, mut done) = (uniform(grid), 0, 0);
+    move |dice, sectors| {
+        if done == random + run {
+            done = 0;
         }
-        self.done += 1;
-        if self.done <= self.random {
-            return self.uniform.place(dice, sectors);
+        done += 1;
+        if done <= random {
+            return uniform(dice, sectors);
         }
-        if self.done == self.random + 1 {
-            self.run.at = self.uniform.place(dice, sectors);
+        if done == random + 1 {
+            next = uniform(dice, sectors);
         }
-        self.run.place(dice, sectors)
+        in_order(&mut next, grid.span, sectors)
     }
 }
 
 /// Every place once in each pass, in order, or shuffled anew for each pass.
-pub(super) struct Passes {
-    places: u64,
-    size: u64,
-    shuffled: bool,
-    order: Option<Shuffle>,
-    at: u64,
-}
-
-impl Passes {
-    pub fn new(span: u64, size: u64, shuffled: bool) -> Passes {
-        Passes { places: span / size, size, shuffled, order: None, at: 0 }
-    }
-}
-
-impl Address for Passes {
-    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
-        if self.at == self.places {
-            self.at = 0;
+pub(super) fn passes(span: u64, size: u64, shuffled: bool) -> impl FnMut(&mut Dice, u64) -> u64 + Send {
+    let places = span / size;
+    let (mut order, mut next) = (None, 0);
+    move |dice, _| {
+        if next == places {
+            next = 0;
         }
-        if self.shuffled && self.at == 0 {
-            self.order = Some(Shuffle::new(self.places, dice));
+        if shuffled && next == 0 {
+            order = Some(Shuffle::new(places, dice));
         }
-        let at = self.at;
-        self.at += 1;
-        self.order.as_ref().map_or(at, |order| order.at(at)) * self.size
+        let at = next;
+        next += 1;
+        order.as_ref().map_or(at, |order: &Shuffle| order.at(at)) * size
     }
 }
 
@@ -283,7 +224,7 @@ impl Pattern for RunsStream {
 pub(super) struct BackupStream {
     pub dice: Dice,
     pub arrivals: RequestTimes,
-    pub data: Picker,
+    pub data: Sizes,
     /// First sector of the metadata, and the number of updates that fit.
     pub metadata_area: (u64, u64),
     /// First sector and sectors of the data.
@@ -305,7 +246,7 @@ impl BackupStream {
 
     /// The next append; it begins again at the start of the area if the rest is too short.
     fn append(&mut self) -> (u64, u32) {
-        let sectors = self.data.pick(&mut self.dice);
+        let sectors = self.data.draw(&mut self.dice);
         if u64::from(sectors) > self.data_area.1 - self.at {
             self.at = 0;
         }
@@ -335,9 +276,8 @@ mod tests {
 
     #[test]
     fn a_sequence_begins_again_where_a_request_has_no_room() {
-        let mut run = Sequential { span: 10, at: 0 };
-        let mut dice = Dice::new(1, 1);
-        let places = [3, 3, 4, 10, 1, 9, 2, 8, 1].map(|sectors| run.place(&mut dice, sectors));
+        let (mut run, mut dice) = (sequential(10), Dice::new(1, 1));
+        let places = [3, 3, 4, 10, 1, 9, 2, 8, 1].map(|sectors| run(&mut dice, sectors));
         assert_eq!(places, [0, 3, 6, 0, 0, 1, 0, 2, 0]);
     }
 
@@ -345,10 +285,10 @@ mod tests {
     fn places_have_room_for_their_request() {
         let places = |span, align, sectors| Grid { span, align }.places(sectors);
         assert_eq!([places(10, 1, 10), places(10, 1, 9), places(10, 4, 2), places(10, 4, 3)], [1, 2, 3, 2]);
-        let mut uniform = Uniform::new(Grid { span: 10, align: 4 });
+        let mut uniform = uniform(Grid { span: 10, align: 4 });
         let mut dice = Dice::new(1, 1);
         for (sectors, all) in [(2, vec![0, 4, 8]), (3, vec![0, 4]), (10, vec![0]), (2, vec![0, 4, 8])] {
-            let mut found: Vec<u64> = (0..100).map(|_| uniform.place(&mut dice, sectors)).collect();
+            let mut found: Vec<u64> = (0..100).map(|_| uniform(&mut dice, sectors)).collect();
             found.sort_unstable();
             found.dedup();
             assert_eq!(found, all);
@@ -358,16 +298,16 @@ mod tests {
     #[test]
     fn passes_and_turns_come_around() {
         let mut dice = Dice::new(1, 1);
-        let mut in_order = Passes::new(11, 5, false);
-        assert_eq!([(); 5].map(|()| in_order.place(&mut dice, 5)), [0, 5, 0, 5, 0]);
-        let mut shuffled = Passes::new(40, 5, true);
+        let mut in_order = passes(11, 5, false);
+        assert_eq!([(); 5].map(|()| in_order(&mut dice, 5)), [0, 5, 0, 5, 0]);
+        let mut shuffled = passes(40, 5, true);
         for _ in 0..3 {
-            let mut pass = [(); 8].map(|()| shuffled.place(&mut dice, 5));
+            let mut pass = [(); 8].map(|()| shuffled(&mut dice, 5));
             pass.sort_unstable();
             assert_eq!(pass, [0, 5, 10, 15, 20, 25, 30, 35]);
         }
-        let mut turns = Turns::new(Grid { span: 1000, align: 1 }, 2, 3);
-        let all: Vec<u64> = (0..50).map(|_| turns.place(&mut dice, 5)).collect();
+        let mut turns = turns(Grid { span: 1000, align: 1 }, 2, 3);
+        let all: Vec<u64> = (0..50).map(|_| turns(&mut dice, 5)).collect();
         for turn in all.chunks_exact(5) {
             let follows = |pair: &[u64]| pair[1] == pair[0] + 5 || pair[1] == 0;
             assert!(turn[2..].windows(2).all(follows) && !turn[..3].windows(2).all(follows), "{turn:?}");

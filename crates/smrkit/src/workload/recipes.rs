@@ -5,12 +5,10 @@ use std::str::FromStr;
 
 use super::cassuto_pc::{self, CassutoPc, CassutoPlan, READS, WRITES};
 use super::desktop::{self, Desktop};
-use super::dice::{Coin, Dice};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
-use super::patterns::{
-    self, Address, Flushes, Grid, HotColdAddresses, Independent, Passes, Sequential, Turns, Uniform, Zipfian,
-};
+use super::patterns::{self, Flushes, Grid, Independent};
 use super::stream::{Limit, Limited, Pattern, Stream};
+use crate::dice::{Coin, Dice};
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
@@ -197,8 +195,14 @@ impl Requests {
     }
 
     /// Streams in which time, length, operation and address of each request are drawn independently.
-    pub fn streams(&self, dice: Dice, write_share: f64, first: u64, address: impl Address + 'static) -> Streams {
-        let (sizes, arrivals) = (self.size.picker(), self.pace.arrivals());
+    pub fn streams(
+        &self,
+        dice: Dice,
+        write_share: f64,
+        first: u64,
+        address: impl FnMut(&mut Dice, u64) -> u64 + Send + 'static,
+    ) -> Streams {
+        let (sizes, arrivals) = (self.size.clone(), self.pace.arrivals());
         let pattern = Independent { dice, arrivals, sizes, writes: Coin::new(write_share), first, address };
         Ok(vec![self.limited(pattern, 1.0)])
     }
@@ -276,7 +280,7 @@ impl Site {
 impl Requests {
     fn in_order(&self, site: &Site, write_share: f64) -> Streams {
         let (first, span) = self.area(site)?;
-        self.streams(site.dice(0), write_share, first, Sequential { span, at: 0 })
+        self.streams(site.dice(0), write_share, first, patterns::sequential(span))
     }
 }
 
@@ -300,7 +304,7 @@ impl AtRandom {
 
     fn uniform(&self, site: &Site, write_share: f64) -> Streams {
         let (first, grid, _) = self.grid(site)?;
-        self.requests.streams(site.dice(0), write_share, first, Uniform::new(grid))
+        self.requests.streams(site.dice(0), write_share, first, patterns::uniform(grid))
     }
 }
 
@@ -318,7 +322,7 @@ impl Mix {
     fn hot_cold(&self, site: &Site, hot_share: f64, hot_access_share: f64) -> Streams {
         let (first, grid, largest) = self.at.grid(site)?;
         let mut dice = site.dice(0);
-        let address = HotColdAddresses::new(grid, largest, hot_share, hot_access_share, &mut dice);
+        let address = patterns::hot_cold(grid, largest, hot_share, hot_access_share, &mut dice);
         self.at.requests.streams(dice, self.write_share, first, address)
     }
 }
@@ -411,7 +415,7 @@ impl Recipe for Zipf {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, largest) = self.mix.at.grid(site)?;
         let mut dice = site.dice(0);
-        let address = Zipfian::new(grid, largest, self.theta, self.scatter, &mut dice);
+        let address = patterns::zipfian(grid, largest, self.theta, self.scatter, &mut dice);
         self.mix.at.requests.streams(dice, self.mix.write_share, first, address)
     }
 }
@@ -465,7 +469,7 @@ keys! {
 impl Recipe for LocalInTime {
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
-        let address = Turns::new(grid, self.random, self.sequential);
+        let address = patterns::turns(grid, self.random, self.sequential);
         self.mix.at.requests.streams(site.dice(0), self.mix.write_share, first, address)
     }
 }
@@ -489,10 +493,10 @@ impl Recipe for Burst {
         let pattern = Independent {
             dice: site.dice(0),
             arrivals: requests.pace.arrivals().in_bursts(self.on, self.off),
-            sizes: requests.size.picker(),
+            sizes: requests.size.clone(),
             writes: Coin::new(self.mix.write_share),
             first,
-            address: Uniform::new(grid),
+            address: patterns::uniform(grid),
         };
         let (on, off) = (self.on.as_secs(), self.off.as_secs());
         Ok(vec![requests.limited(pattern, on / (on + off))])
@@ -519,7 +523,7 @@ impl Recipe for Backup {
         let pattern = patterns::BackupStream {
             dice: site.dice(0),
             arrivals: self.requests.pace.arrivals(),
-            data: data.picker(),
+            data: data.clone(),
             metadata_area: (first, kept / metadata),
             data_area: (first + kept, span - kept),
             at: 0,
@@ -542,7 +546,7 @@ keys! {
 impl Recipe for Overwrite {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.requests.area(site)?;
-        let address = Passes::new(span, self.requests.size.largest(), self.order);
+        let address = patterns::passes(span, self.requests.size.largest(), self.order);
         self.requests.streams(site.dice(0), 1.0, first, address)
     }
 }

@@ -1,13 +1,12 @@
 //! Streams of requests: a pattern with an end, several merged by time, several one after another.
 
 use crate::error::Error;
+use crate::interleave::Interleaved;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::units::Nanos;
 
-/// Requests in the order of their times; it cannot fail.
-pub(super) trait Stream: Send {
-    /// Replaces `batch` by the next requests; an empty batch is the end.
-    fn fill(&mut self, batch: &mut Vec<Request>);
+/// Requests in the order of their times.
+pub(super) trait Stream: Source {
     /// The end: the time that one more request would have had.
     fn end(&self) -> Nanos;
     /// Requests so far, and in all; an estimate if only a time or an amount is set.
@@ -66,11 +65,11 @@ impl<P: Pattern> Limited<P> {
     }
 }
 
-impl<P: Pattern> Stream for Limited<P> {
-    fn fill(&mut self, batch: &mut Vec<Request>) {
+impl<P: Pattern> Source for Limited<P> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         if self.over {
-            return;
+            return Ok(());
         }
         let full = InMemory::BATCH;
         if let Limit::Count(count) = self.limit {
@@ -82,8 +81,11 @@ impl<P: Pattern> Stream for Limited<P> {
             self.over = batch.len() < full;
         }
         self.done += batch.len() as u64;
+        Ok(())
     }
+}
 
+impl<P: Pattern> Stream for Limited<P> {
     fn end(&self) -> Nanos {
         match self.limit {
             Limit::Until(end) => end,
@@ -96,63 +98,18 @@ impl<P: Pattern> Stream for Limited<P> {
     }
 }
 
-/// Streams merged by time; at equal times the lower number goes first. The number is the requests' source.
-pub(super) struct MergedStreams {
-    streams: Vec<BufferedStream>,
-}
-
-struct BufferedStream {
-    stream: Box<dyn Stream>,
-    batch: Vec<Request>,
-    at: usize,
-}
-
-impl BufferedStream {
-    fn peek(&mut self) -> Option<Nanos> {
-        if self.at == self.batch.len() {
-            self.at = 0;
-            self.stream.fill(&mut self.batch);
-        }
-        self.batch.get(self.at).map(|request| request.time)
-    }
-}
-
-impl MergedStreams {
-    /// At most 256 streams.
-    pub fn new(streams: Vec<Box<dyn Stream>>) -> MergedStreams {
-        assert!(streams.len() <= 256, "{} sources", streams.len());
-        MergedStreams {
-            streams: streams.into_iter().map(|stream| BufferedStream { stream, batch: Vec::new(), at: 0 }).collect(),
-        }
-    }
-}
-
-impl Stream for MergedStreams {
-    fn fill(&mut self, batch: &mut Vec<Request>) {
-        batch.clear();
-        while batch.len() < InMemory::BATCH {
-            let times = self.streams.iter_mut().enumerate().filter_map(|(i, ahead)| Some((ahead.peek()?, i)));
-            let Some((_, source)) = times.min() else { return };
-            let ahead = &mut self.streams[source];
-            batch.push(Request { source: source as u8, ..ahead.batch[ahead.at] });
-            ahead.at += 1;
-        }
-    }
-
+impl Stream for Interleaved<Box<dyn Stream>> {
     fn end(&self) -> Nanos {
-        self.streams.iter().map(|ahead| ahead.stream.end()).max().unwrap_or(Nanos::ZERO)
+        (0..self.len()).map(|number| self.source(number).end()).max().unwrap_or(Nanos::ZERO)
     }
 
     fn counts(&self) -> (u64, u64) {
-        self.streams.iter().fold((0, 0), |(done, total), ahead| {
-            let (more_done, more_total) = ahead.stream.counts();
-            let waiting = (ahead.batch.len() - ahead.at) as u64;
-            (done + more_done - waiting, u64::saturating_add(total, more_total))
-        })
+        let all = (0..self.len()).map(|number| (self.given(number), self.source(number).counts().1));
+        all.fold((0, 0), |(done, total), (given, own)| (done + given, u64::saturating_add(total, own)))
     }
 }
 
-/// Streams one after another. The times of each continue from the end of the one before.
+/// Streams one after another. The times of each continue from the end of the one before. Progress counts requests.
 pub(super) struct Chained {
     streams: Vec<Box<dyn Stream>>,
     current: usize,
@@ -166,40 +123,26 @@ impl Chained {
     }
 }
 
-impl Stream for Chained {
-    fn fill(&mut self, batch: &mut Vec<Request>) {
+impl Source for Chained {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         while let Some(stream) = self.streams.get_mut(self.current) {
-            stream.fill(batch);
+            stream.fill(batch)?;
             if !batch.is_empty() {
-                batch.iter_mut().for_each(|r| r.time = Nanos(r.time.0.saturating_add(self.offset.0)));
-                return;
+                if self.offset > Nanos::ZERO {
+                    batch.iter_mut().for_each(|request| request.time += self.offset);
+                }
+                break;
             }
-            self.offset = Nanos(self.offset.0.saturating_add(stream.end().0));
+            self.offset += stream.end();
             self.current += 1;
         }
-    }
-
-    fn end(&self) -> Nanos {
-        self.offset
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        self.streams.iter().map(|s| s.counts()).fold((0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)))
-    }
-}
-
-/// A stream as the engine takes it; its progress counts requests.
-pub(super) struct StreamSource(pub Box<dyn Stream>);
-
-impl Source for StreamSource {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        self.0.fill(batch);
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        let (done, total) = self.0.counts();
+        let counts = self.streams.iter().map(|stream| stream.counts());
+        let (done, total) = counts.fold((0, 0u64), |(done, total), own| (done + own.0, total.saturating_add(own.1)));
         Progress { done, total: Some(total) }
     }
 }

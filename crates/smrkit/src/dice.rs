@@ -44,6 +44,18 @@ impl Dice {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// One of `list`, each with its weight; there is at least one.
+    pub(crate) fn weighted<T: Copy>(&mut self, list: &[(T, u64)]) -> T {
+        let mut drawn = self.below(list.iter().map(|&(_, weight)| weight).sum());
+        for &(value, weight) in list {
+            if drawn < weight {
+                return value;
+            }
+            drawn -= weight;
+        }
+        unreachable!("the weights sum to more than what was drawn")
+    }
+
     /// From the exponential distribution of mean 1.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
@@ -58,7 +70,7 @@ impl Dice {
 
 /// A coin that shows heads with a given probability. Takes no draw if that is 0 or 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Coin {
+pub(crate) enum Coin {
     Never,
     Always,
     Under(u64),
@@ -87,7 +99,7 @@ impl Coin {
 
 /// A random permutation of the numbers below `n` that takes no memory.
 #[derive(Clone, Debug)]
-pub(super) struct Shuffle(Permutation);
+pub(crate) struct Shuffle(Permutation);
 
 impl Shuffle {
     /// A permutation of the numbers below `n`.
