@@ -8,7 +8,7 @@ use super::pool::{self, Monitor, RecorderOf, RequestSink, StateSink, lock};
 use super::record::hashed;
 use crate::error::Error;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
-use crate::stats::verdict::{Baseline, judge};
+use crate::stats::verdict::judge;
 
 /// Recorders of a run's detail; they go to the one run that was asked for.
 #[derive(Default)]
@@ -124,10 +124,7 @@ pub fn compare_each(
     let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(hashed(one?).conclude())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
     for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
-        let Some(baseline) = outcomes[at].as_ref().filter(|outcome| is_complete(outcome)).map(Baseline::from_outcome)
-        else {
-            continue;
-        };
+        let Some(baseline) = outcomes[at].clone().filter(is_complete) else { continue };
         for &run in &group.runs {
             // A part of the requests can't be compared with all of them.
             if let Some(outcome) = outcomes[run].as_mut().filter(|outcome| is_complete(outcome)) {

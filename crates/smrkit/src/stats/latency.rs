@@ -226,39 +226,32 @@ const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// The value of a 3-bit field that is continued by digits.
 const LONG: u64 = 7;
 
-/// Writes occupied buckets, ascending.
-#[derive(Default)]
-struct Writer {
-    text: String,
-    next: u64,
+/// The text of occupied buckets: the largest latency of each, ascending, and its count.
+fn buckets_text(buckets: &[(u64, u64)]) -> String {
+    let (mut text, mut next) = (String::new(), 0);
+    for &(ns, count) in buckets {
+        let (skipped, more) = (index(ns) - next, count - 1);
+        text.push(digit(skipped.min(LONG) << 3 | more.min(LONG)));
+        [skipped, more]
+            .into_iter()
+            .filter(|&field| field >= LONG)
+            .for_each(|field| write_long(&mut text, field - LONG));
+        next = index(ns) + 1;
+    }
+    text
 }
 
-impl Writer {
-    /// Adds the bucket of a latency, above all before, with `count` requests.
-    fn push(&mut self, ns: u64, count: u64) {
-        let (skipped, more) = (index(ns) - self.next, count - 1);
-        self.digit(skipped.min(LONG) << 3 | more.min(LONG));
-        [skipped, more].into_iter().filter(|&field| field >= LONG).for_each(|field| self.number(field - LONG));
-        self.next = index(ns) + 1;
+/// Writes five bits in each digit, the lowest first. All digits except the last have the sixth bit set.
+fn write_long(text: &mut String, mut value: u64) {
+    while value >= 32 {
+        text.push(digit(32 | value & 31));
+        value >>= 5;
     }
+    text.push(digit(value));
+}
 
-    /// The text.
-    fn finish(self) -> String {
-        self.text
-    }
-
-    /// Writes five bits in each digit, the lowest first. All digits except the last have the sixth bit set.
-    fn number(&mut self, mut value: u64) {
-        while value >= 32 {
-            self.digit(32 | value & 31);
-            value >>= 5;
-        }
-        self.digit(value);
-    }
-
-    fn digit(&mut self, digit: u64) {
-        self.text.push(char::from(DIGITS[digit as usize]));
-    }
+fn digit(bits: u64) -> char {
+    char::from(DIGITS[bits as usize])
 }
 
 /// Calls `each` with the largest latency and the count of the text's buckets, ascending.
@@ -312,9 +305,7 @@ struct OpList {
 
 impl OpList {
     fn text(&self) -> OpLatencies {
-        let mut buckets = Writer::default();
-        self.values.iter().for_each(|&(ns, count)| buckets.push(ns, count));
-        OpLatencies { sum_ns: self.sum_ns, max_ns: self.max_ns, buckets: buckets.finish() }
+        OpLatencies { sum_ns: self.sum_ns, max_ns: self.max_ns, buckets: buckets_text(&self.values) }
     }
 
     /// Coarse steps of a thirty-second of a power of two, for drawing.
@@ -460,9 +451,8 @@ mod tests {
 
     #[test]
     fn neighbouring_buckets_of_few_requests_take_a_character_each() {
-        let mut writer = Writer::default();
-        (100..200).for_each(|ns| writer.push(ns, ns % 7 + 1));
-        assert!(writer.finish().len() <= 103);
+        let buckets: Vec<(u64, u64)> = (100..200).map(|ns| (ns, ns % 7 + 1)).collect();
+        assert!(buckets_text(&buckets).len() <= 103);
     }
 
     proptest! {
@@ -470,11 +460,10 @@ mod tests {
         fn what_is_written_is_read(buckets in prop::collection::btree_map(0u64.., 1u64..1 << 50, 0..50)) {
             let buckets: BTreeMap<u64, u64> =
                 buckets.into_iter().map(|(ns, count)| (largest(index(ns)), count)).collect();
-            let mut writer = Writer::default();
-            buckets.iter().for_each(|(&ns, &count)| writer.push(ns, count));
+            let buckets: Vec<(u64, u64)> = buckets.into_iter().collect();
             let mut found = Vec::new();
-            read_buckets(&writer.finish(), |ns, count| found.push((ns, count))).unwrap();
-            prop_assert_eq!(found, buckets.into_iter().collect::<Vec<_>>());
+            read_buckets(&buckets_text(&buckets), |ns, count| found.push((ns, count))).unwrap();
+            prop_assert_eq!(found, buckets);
         }
 
         #[test]

@@ -355,8 +355,8 @@ impl Outcome {
     ///
     /// Percentiles, counts, sums and maxima are those of one run over all requests. Columns that differ between the runs and can't be
     /// summed are null or empty: names of traces and workloads, gauges, counters that are not whole numbers, and columns that need a
-    /// comparison. For those, merge the baselines too, and judge with [`super::verdict::judge`] and
-    /// [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
+    /// comparison. For those, merge the baselines too, and judge with [`super::verdict::judge`]. `seed` is the
+    /// first run's.
     ///
     /// An error names what differs; a power cut, a rebuild, a record in summary, and times of more than 64 bits are refused.
     pub fn merge(outcomes: &[Outcome]) -> Result<Outcome, Error> {

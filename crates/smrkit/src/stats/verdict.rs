@@ -81,17 +81,17 @@ impl Verdict {
     }
 }
 
-/// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
-pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
+/// Compares `outcome` with `baseline`, the run of [`BASELINE`] on the same requests: slowdown, stalls, the sentence.
+pub fn judge(outcome: &mut Outcome, baseline: &Outcome) {
     // A run with a rebuild ends with the rebuild, so it did not serve the same requests.
     let is_comparable = outcome.rebuild.is_none() && baseline.elapsed_ns > 0;
     let times = (outcome.elapsed_ns as f64, baseline.elapsed_ns as f64);
     outcome.slowdown = is_comparable.then(|| time_ratio(times, (outcome.requests, baseline.requests))).flatten();
-    outcome.verdict.baseline_mean_ns = Some(baseline.mean_ns);
-    outcome.verdict.baseline_p99_ns = Some(baseline.p99_ns);
-    outcome.verdict.baseline_stalls_over_7s = Some(baseline.stalls_over_7s);
-    outcome.verdict.baseline_stalls_over_30s = Some(baseline.stalls_over_30s);
-    outcome.verdict.baseline_overloaded = baseline.overloaded;
+    outcome.verdict.baseline_mean_ns = Some(baseline.latency_ns.all.mean);
+    outcome.verdict.baseline_p99_ns = Some(baseline.latency_ns.all.p99);
+    outcome.verdict.baseline_stalls_over_7s = Some(baseline.verdict.stalls_over_7s);
+    outcome.verdict.baseline_stalls_over_30s = Some(baseline.verdict.stalls_over_30s);
+    outcome.verdict.baseline_overloaded = is_overloaded(baseline);
     outcome.verdict.text = sentence(outcome);
 }
 
@@ -102,33 +102,6 @@ pub(crate) fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Opti
         (one, same) if one == same => Some(own / other),
         (0, _) | (_, 0) => None,
         (one, another) => Some((own / one as f64) / (other / another as f64)),
-    }
-}
-
-/// Figures of the conventional disk's run that a comparison needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Baseline {
-    requests: u64,
-    elapsed_ns: u64,
-    mean_ns: u64,
-    p99_ns: u64,
-    stalls_over_7s: u64,
-    stalls_over_30s: u64,
-    overloaded: bool,
-}
-
-impl Baseline {
-    /// From the run of [`BASELINE`] on the same requests.
-    pub fn from_outcome(outcome: &Outcome) -> Baseline {
-        Baseline {
-            requests: outcome.requests,
-            elapsed_ns: outcome.elapsed_ns,
-            mean_ns: outcome.latency_ns.all.mean,
-            p99_ns: outcome.latency_ns.all.p99,
-            stalls_over_7s: outcome.verdict.stalls_over_7s,
-            stalls_over_30s: outcome.verdict.stalls_over_30s,
-            overloaded: is_overloaded(outcome),
-        }
     }
 }
 
@@ -439,7 +412,7 @@ mod tests {
         own.engine.warmup = Warmup::UntilSteady;
         (own.requests, own.elapsed_ns) = (100, 600);
         let usual = Outcome { requests: 200, elapsed_ns: 400, ..own.clone() };
-        judge(&mut own, &Baseline::from_outcome(&usual));
+        judge(&mut own, &usual);
         assert_eq!(own.slowdown, Some(3.0));
         assert!(own.verdict.text.contains("For a request it takes 3 times as long"), "{}", own.verdict.text);
     }

@@ -17,7 +17,7 @@ use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::latency::LatencyCounts;
 use smrkit::stats::outcome::{LatencyBuckets, Outcome, PowerCut, SourceCounts, Surface, Timeline};
-use smrkit::stats::verdict::{Baseline, judge};
+use smrkit::stats::verdict::judge;
 use smrkit::units::Nanos;
 
 const REQUESTS: u64 = 2000;
@@ -237,7 +237,7 @@ fn a_merge_is_judged_beside_merged_baselines() {
     };
     let (base, mut merged) = (Outcome::merge(&of("in-place")).unwrap(), Outcome::merge(&of("rmw")).unwrap());
     assert_eq!(merged.slowdown, None);
-    judge(&mut merged, &Baseline::from_outcome(&base));
+    judge(&mut merged, &base);
     assert_eq!(merged.slowdown, Some(merged.elapsed_ns as f64 / base.elapsed_ns as f64));
 }
 

@@ -268,7 +268,7 @@ fn a_judged_run_takes_over_what_its_baseline_shows() {
     (beside.verdict.stalls_over_7s, beside.verdict.stalls_over_30s) = (3, 1);
     let judged = |own: Outcome, beside: &Outcome| {
         let mut own = Outcome { elapsed_ns: 1500, slowdown: None, ..own };
-        judge(&mut own, &Baseline::from_outcome(beside));
+        judge(&mut own, beside);
         own
     };
     let own = judged(base(), &beside);
