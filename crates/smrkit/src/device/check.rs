@@ -32,19 +32,6 @@ pub struct Shadow {
     unflushed: LbaSet,
 }
 
-/// Loss of the host's data by a power cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loss {
-    /// How many sectors of the write in flight reached the platters, and how many it has.
-    pub in_flight: Option<(u64, u64)>,
-    /// Acknowledged sectors that are gone, ascending.
-    pub lost: Vec<Lba>,
-    /// Lost sectors that were destroyed; the others show an older write.
-    pub destroyed: u64,
-    /// The first lost sector that was durable: flushed, or acknowledged without a volatile cache.
-    pub durable: Option<Lba>,
-}
-
 impl Shadow {
     /// Expects that every LBA was written once before the first request.
     pub fn fill(&mut self) {
@@ -175,19 +162,20 @@ impl Shadow {
     }
 
     /// Finds out after a power cut and recovery what was lost. From then on the host owns the sectors of its write in flight that reached
-    /// the platters, and no longer those that were lost.
-    pub fn audit(&mut self, device: &mut LayeredDisk) -> Loss {
-        let mut loss = Loss::default();
+    /// the platters, and no longer those that were lost. Also returns the first lost sector that was durable: flushed, or acknowledged without
+    /// a volatile cache.
+    pub fn audit(&mut self, device: &mut LayeredDisk) -> (PowerCut, Option<Lba>) {
+        let mut in_flight = None;
         for (request, number) in std::mem::take(&mut self.in_flight) {
             if request.op == Op::Discard {
                 self.disown(request.lba, u64::from(request.sectors));
                 continue;
             }
-            let (there, all) = loss.in_flight.unwrap_or_default();
+            let (there, all) = in_flight.unwrap_or_default();
             let found = self.take_over(&request, number, device);
-            loss.in_flight = Some((there + found, all + u64::from(request.sectors)));
+            in_flight = Some((there + found, all + u64::from(request.sectors)));
         }
-        let mut gone: Vec<Lba> = Vec::new();
+        let (mut gone, mut destroyed): (Vec<Lba>, u64) = (Vec::new(), 0);
         let extents = self.pages.extents(device.host_sectors);
         let mut look = device.look();
         for range in extents {
@@ -195,20 +183,22 @@ impl Shadow {
             {
                 let found = if expected == 0 { Stamp(0) } else { look(lba) };
                 if found.0 != expected {
-                    loss.destroyed += u64::from(found.is_damaged());
+                    destroyed += u64::from(found.is_damaged());
                     gone.push(lba);
                 }
             }
         }
         drop(look);
         // Before `unflushed` is cleared below: it says which sectors the cut was allowed to take.
-        loss.durable = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
+        let durable = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
         gone.iter().for_each(|&lba| self.disown(lba, 1));
-        loss.lost = gone;
         self.unflushed = LbaSet::default();
-        // Damage of the cut is counted in `loss`: the next read must not report it again.
+        // Damage of the cut is counted above: the next read must not report it again.
         device.take_damages();
-        loss
+        let (lost_sectors, destroyed_sectors) = (gone.len() as u64, destroyed);
+        let lost = lost_extents(&gone);
+        let in_flight = fate(in_flight);
+        (PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }, durable)
     }
 
     /// Adopts the sectors of a write in flight that are on the disk (or a later write in their place) as the host's; returns how many.
@@ -328,13 +318,11 @@ impl DriveCheck {
     /// with what it was promised. Requests under way may then be tried again.
     #[cold]
     pub fn power_cut(&mut self, device: &mut LayeredDisk, write: u64) -> DiskResult {
-        let loss = self.shadow.audit(device);
-        let report = PowerCut { write, completed: self.shadow.requests, ..describe(&loss) };
-        self.power_cuts.push(report.clone());
-        match loss.durable {
-            Some(lba) if device.layer.keeps_acknowledged() => {
-                Err(Box::new(Fault::Lost { write, lba, sectors: report.lost_sectors }))
-            }
+        let (found, durable) = self.shadow.audit(device);
+        let sectors = found.lost_sectors;
+        self.power_cuts.push(PowerCut { write, completed: self.shadow.requests, ..found });
+        match durable {
+            Some(lba) if device.layer.keeps_acknowledged() => Err(Box::new(Fault::Lost { write, lba, sectors })),
             _ => Ok(()),
         }
     }
@@ -349,24 +337,20 @@ impl DriveCheck {
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
-/// The record of a loss: the fate of the write in flight, and the lost sectors as extents.
-fn describe(loss: &Loss) -> PowerCut {
-    let in_flight = match loss.in_flight {
+/// What became of the write in flight, of whose sectors so many reached the platters, of all that it has.
+fn fate(in_flight: Option<(u64, u64)>) -> InFlight {
+    match in_flight {
         None => InFlight::None,
         Some((0, _)) => InFlight::Absent,
         Some((there, all)) if there == all => InFlight::Whole,
         Some(_) => InFlight::Part,
-    };
-    let mut lost: Vec<(u64, u64)> = Vec::new();
-    for &Lba(lba) in &loss.lost {
-        match lost.last_mut() {
-            Some((first, sectors)) if *first + *sectors == lba => *sectors += 1,
-            _ => lost.push((lba, 1)),
-        }
     }
-    lost.truncate(LOST_SHOWN);
-    let (lost_sectors, destroyed_sectors) = (loss.lost.len() as u64, loss.destroyed);
-    PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
+}
+
+/// The first extents of lost sectors, which ascend: (LBA, sectors).
+fn lost_extents(gone: &[Lba]) -> Vec<(u64, u64)> {
+    let runs = gone.chunk_by(|one, next| *one + 1 == *next);
+    runs.take(LOST_SHOWN).map(|run| (run[0].0, run.len() as u64)).collect()
 }
 
 #[cfg(test)]
@@ -375,16 +359,10 @@ mod tests {
 
     #[test]
     fn a_loss_is_described_by_extents_and_what_became_of_the_write() {
-        let in_flight = |in_flight| describe(&Loss { in_flight, ..Loss::default() }).in_flight;
-        assert_eq!(in_flight(None), InFlight::None);
-        let states = [Some((0, 8)), Some((7, 8)), Some((8, 8))].map(in_flight);
+        assert_eq!(fate(None), InFlight::None);
+        let states = [(0, 8), (7, 8), (8, 8)].map(|parts| fate(Some(parts)));
         assert_eq!(states, [InFlight::Absent, InFlight::Part, InFlight::Whole]);
-        let lost = |lbas: &[u64]| {
-            let lost = lbas.iter().copied().map(Lba).collect();
-            let found = describe(&Loss { lost, destroyed: 2, ..Loss::default() });
-            assert_eq!((found.lost_sectors, found.destroyed_sectors), (lbas.len() as u64, 2));
-            found.lost
-        };
+        let lost = |lbas: &[u64]| lost_extents(&lbas.iter().copied().map(Lba).collect::<Vec<_>>());
         assert_eq!(lost(&[]), []);
         assert_eq!(lost(&[3, 4, 5, 7, 9, 10]), [(3, 3), (7, 1), (9, 2)]);
         let scattered: Vec<u64> = (0..2 * LOST_SHOWN as u64).map(|i| 2 * i).collect();
