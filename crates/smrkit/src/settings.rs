@@ -131,20 +131,13 @@ kept_as_text!(Prefill);
 
 /// Requests served before counting begins; as text a number of requests, or `until-steady`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "WarmupRecord", try_from = "WarmupRecord")]
+#[serde(rename_all = "kebab-case")]
 pub enum Warmup {
-    /// A number of requests.
-    Requests(u64),
     /// Requests until cleaning has settled: see the engine's page.
     UntilSteady,
-}
-
-/// A warm-up as outcomes record it.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum WarmupRecord {
+    /// A number of requests.
+    #[serde(untagged)]
     Requests(u64),
-    Word(String),
 }
 
 const UNTIL_STEADY: &str = "until-steady";
@@ -164,25 +157,6 @@ impl FromStr for Warmup {
         match text.trim() {
             UNTIL_STEADY => Ok(Warmup::UntilSteady),
             text => Ok(Warmup::Requests(Count(0, u64::MAX).read(text, true)?)),
-        }
-    }
-}
-
-impl From<Warmup> for WarmupRecord {
-    fn from(warmup: Warmup) -> WarmupRecord {
-        match warmup {
-            Warmup::Requests(requests) => WarmupRecord::Requests(requests),
-            Warmup::UntilSteady => WarmupRecord::Word(UNTIL_STEADY.into()),
-        }
-    }
-}
-
-impl TryFrom<WarmupRecord> for Warmup {
-    type Error = Error;
-    fn try_from(record: WarmupRecord) -> Result<Warmup, Error> {
-        match record {
-            WarmupRecord::Requests(requests) => Ok(Warmup::Requests(requests)),
-            WarmupRecord::Word(text) => text.parse(),
         }
     }
 }

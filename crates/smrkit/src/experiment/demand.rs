@@ -376,10 +376,7 @@ impl Opened for Interleaved<Box<dyn Opened>> {
         let mut all = Replayed { interleave: Some(self.rule), ..Replayed::default() };
         let source = |number: usize| {
             let own = self.source(number).describe();
-            let (notes, more) = (&mut all.trace_notes, own.trace_notes);
-            notes.skipped_rows += more.skipped_rows;
-            notes.unaligned_rows += more.unaligned_rows;
-            notes.out_of_order_rows += more.out_of_order_rows;
+            all.trace_notes = all.trace_notes + own.trace_notes;
             all.trace_reading = all.trace_reading.take().or(own.trace_reading.clone());
             let (first, sectors) = self.place(number);
             MergedSource {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::demand::{Demand, Opened, Opening};
-use super::record::{hashed, run_hash};
+use super::record::{PlannedRecord, hashed, run_hash};
 use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
@@ -17,7 +19,8 @@ use crate::settings::{Arrival, Prefill, Settings};
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
 
 /// A run and its demand: a value that gives the same results wherever it is executed. Outcomes record it as text.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(into = "PlannedRecord", try_from = "PlannedRecord")]
 pub struct PlannedRun {
     pub(crate) run: Run,
     /// The description of an array, as it was given.

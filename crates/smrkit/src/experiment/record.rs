@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::demand::{Demand, EditedDemand, GeneratedDemand, MergedDemand};
@@ -49,18 +48,6 @@ impl PlannedRun {
             Some(replayed) => demand(replayed, open),
             None => Err(Error::Usage("the run was planned for no demand: plan it by an experiment".into())),
         }
-    }
-}
-
-impl Serialize for PlannedRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        PlannedRecord::from(self.clone()).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for PlannedRun {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PlannedRun, D::Error> {
-        PlannedRecord::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
     }
 }
 

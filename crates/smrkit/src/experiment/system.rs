@@ -192,6 +192,9 @@ pub struct Systems {
     choices: Vec<Choice>,
 }
 
+/// A layer's name, and a key of it with one value.
+type SetValue = (&'static str, (String, String));
+
 /// Choice that the drives of one run share.
 struct Choice {
     /// The drive for members that name none.
@@ -495,7 +498,8 @@ impl<'a> RunBuilder<'a> {
         };
         let layer = layer.on(&drive)?;
         // The description's own parameters come last, and override.
-        let set = [of_layer(&self.choice.set, layer), spec.set.clone()].concat();
+        let own = self.choice.set.iter().filter(|(of, _)| *of == layer.name).map(|(_, value)| value);
+        let set: Vec<(String, String)> = own.chain(&spec.set).cloned().collect();
         let parameters = layer.resolve_on(&drive, &set)?;
         let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
         let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_about(layer.name))?;
@@ -511,14 +515,6 @@ struct Setting {
     layer: &'static LayerSpec,
     key: String,
     values: Vec<String>,
-}
-
-/// One value of a parameter.
-#[derive(Clone)]
-struct SetValue {
-    layer: &'static str,
-    key: String,
-    text: String,
 }
 
 impl Setting {
@@ -541,24 +537,15 @@ impl Setting {
     }
 }
 
-/// Every combination of the values that `settings` have for `layers`.
+/// Every combination of the values that `settings` have for `layers`, each with its layer.
 fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetValue>> {
     let of_these = settings.iter().filter(|setting| layers.iter().any(|spec| spec.name == setting.layer.name));
-    of_these.fold(vec![Vec::new()], |lists, setting| {
-        let extended = |list: &Vec<SetValue>| {
-            let value =
-                |text: &String| SetValue { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
-            let add = |text| [list.as_slice(), &[value(text)]].concat();
-            setting.values.iter().map(add).collect::<Vec<_>>()
+    of_these.fold(vec![Vec::new()], |lists, Setting { layer, key, values }| {
+        let add = |list: &Vec<SetValue>, text: &String| {
+            [list.as_slice(), &[(layer.name, (key.clone(), text.clone()))]].concat()
         };
-        lists.iter().flat_map(extended).collect()
+        lists.iter().flat_map(|list| values.iter().map(move |text| add(list, text))).collect()
     })
-}
-
-/// Settings of a layer in `values`, as (key, value).
-fn of_layer(values: &[SetValue], layer: &LayerSpec) -> Vec<(String, String)> {
-    let own = values.iter().filter(|value| value.layer == layer.name);
-    own.map(|value| (value.key.clone(), value.text.clone())).collect()
 }
 
 /// The size of drives.
