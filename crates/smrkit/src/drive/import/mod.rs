@@ -87,7 +87,7 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
     if let Some(specs) = specs {
         electronics(&mut out, specs, &blocks)?;
     }
-    Ok(Some(Imported { name, text: out.into(), from: path.into() }))
+    Ok(Some(Imported { name, text: out.0, from: path.into() }))
 }
 
 /// True for a device that is not simulated by a disk's mechanics.
@@ -102,7 +102,7 @@ fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Bl
         && mechanics.text("Access time type")? != "trackSwitchPlusRotation"
     {
         let message = "Access time type: only trackSwitchPlusRotation, seeks and rotation, can be simulated: give it";
-        return Err(bad(&mechanics.path, value.line, message));
+        return Err(mechanics.bad(value.line, message));
     }
     out.line("\n[mechanical]");
     let rpm = mechanics.number("Rotation speed (in rpms)")?;
@@ -141,7 +141,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
         2 => "alternating-throughout",
         _ => {
             let message = format!("LBN-to-PBN mapping scheme {mapping} is not known: give 0, 1 or 2");
-            return Err(bad(&layout.path, mapping_at.line, message));
+            return Err(layout.bad(mapping_at.line, message));
         }
     };
     out.line("\n[geometry]");
@@ -150,7 +150,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     let zone_of = ZoneRules::from_layout(&layout, surfaces)?;
     let zones = layout.list("Zones")?;
     let Some(first) = zones.first() else {
-        return Err(bad(&layout.path, layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
+        return Err(layout.bad(layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
     };
     out.line("\n[geometry.zones]");
     out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
@@ -172,7 +172,7 @@ fn skews_in_revolutions(fields: &Block, otherwise: bool) -> Result<bool, Error> 
             "sectors" => Ok(false),
             other => {
                 let message = format!("Skew units = {other} are not known: give sectors or revolutions");
-                Err(bad(&fields.path, value.line, message))
+                Err(fields.bad(value.line, message))
             }
         },
     }
@@ -225,7 +225,7 @@ impl ZoneRules {
     fn from_layout(layout: &Block, surfaces: u64) -> Result<ZoneRules, Error> {
         let (scheme, at) = layout.count("Sparing scheme used", 64)?;
         if scheme > 10 {
-            return Err(bad(&layout.path, at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
+            return Err(layout.bad(at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
         }
         let range = match layout.get("Rangesize for sparing") {
             Some(_) => layout.count("Rangesize for sparing", CYLINDERS_MAX)?.0,
@@ -241,14 +241,13 @@ impl ZoneRules {
         let (last, last_at) = zone.count("Last cylinder number", CYLINDERS_MAX)?;
         let (length, length_at) = zone.count("Blocks per track", TRACK_MAX)?;
         if last < first {
-            return Err(bad(
-                &zone.path,
+            return Err(zone.bad(
                 last_at.line,
                 format!("the zone ends at cylinder {last}, before its first: give {first} or more"),
             ));
         }
         if length == 0 {
-            return Err(bad(&zone.path, length_at.line, "Blocks per track = 0: give 1 or more"));
+            return Err(zone.bad(length_at.line, "Blocks per track = 0: give 1 or more"));
         }
         let tracks = last - first + 1;
         let all = tracks * self.surfaces;
@@ -262,11 +261,7 @@ impl ZoneRules {
         let (spares, spares_at) = zone.count("Number of spares", all * length)?;
         let spares = self.spares(spares, length, all, slips.len() as u64);
         if spares.is_some_and(|spares| spares.each >= spares.stretch) {
-            return Err(bad(
-                &zone.path,
-                spares_at.line,
-                "no fewer spares than sectors that they stand for: give fewer",
-            ));
+            return Err(zone.bad(spares_at.line, "no fewer spares than sectors that they stand for: give fewer"));
         }
         let front = front(zone, all * length, spares, &slips)?;
         if front > 0 {
@@ -277,7 +272,7 @@ impl ZoneRules {
                 let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
             }
             Some(spares) if all * length / spares.stretch > LISTED_MAX => {
-                return Err(bad(&zone.path, spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
+                return Err(zone.bad(spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
             }
             Some(spares) => slips.extend(spares.listed(all * length, &slips)),
             None => {}
@@ -322,7 +317,7 @@ impl ZoneRules {
                 _ => None,
             };
             let message = || format!("slips: expected a place inside of the zone, below {most}");
-            number.map(|n| (n as u64 * each, each)).ok_or_else(|| bad(&zone.path, value.line, message()))
+            number.map(|n| (n as u64 * each, each)).ok_or_else(|| zone.bad(value.line, message()))
         };
         let mut slips = zone.list("slips")?.iter().map(slip).collect::<Result<Vec<_>, _>>()?;
         slips.sort_unstable();
@@ -346,7 +341,7 @@ fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)
     };
     let stretch = spares.map_or(0, |spares| spares.stretch);
     let Some(start) = start.checked_mul(stretch).filter(|start| *start < sectors) else {
-        return Err(bad(&zone.path, at.line, "more empty space than the zone holds: give less"));
+        return Err(zone.bad(at.line, "more empty space than the zone holds: give less"));
     };
     let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
     let mut raw = start + before + within;
@@ -397,7 +392,7 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
             let message = format!(
                 "Seek type = {other} is not known: give extracted (with Full seek curve), linear, curve, constant, hpl or hplplus10"
             );
-            return Err(bad(&mechanics.path, mechanics.required("Seek type")?.line, message));
+            return Err(mechanics.bad(mechanics.required("Seek type")?.line, message));
         }
     };
     let list: Vec<String> = points.iter().map(|(distance, ms)| format!("[{distance}, {ms}]")).collect();
@@ -491,7 +486,7 @@ impl Hpl {
         let line = mechanics.required(KEY)?.line;
         let is_one = values[5] >= 0.0;
         if values[..5].iter().any(|value| *value < 0.0) || !(is_one || values[5] == -1.0) {
-            return Err(bad(&mechanics.path, line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
+            return Err(mechanics.bad(line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
         }
         Ok(Hpl {
             division: values[0] as u64,
@@ -515,7 +510,7 @@ fn first_ten(mechanics: &Block) -> Result<Vec<f64>, Error> {
     const KEY: &str = "First ten seek times";
     let mut ten = times(mechanics, KEY, 10)?;
     if ten.iter().any(|ms| *ms < 0.0) {
-        return Err(bad(&mechanics.path, mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
+        return Err(mechanics.bad(mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
     }
     ten.truncate(10);
     Ok(ten)
@@ -527,7 +522,7 @@ fn times(mechanics: &Block, key: &str, least: usize) -> Result<Vec<f64>, Error> 
     let list = mechanics.list(key)?;
     let numbers: Vec<f64> = list.iter().filter_map(|value| value.number()).collect();
     if numbers.len() < list.len() || numbers.len() < least {
-        return Err(bad(&mechanics.path, line, format!("{key}: give {least} numbers in brackets")));
+        return Err(mechanics.bad(line, format!("{key}: give {least} numbers in brackets")));
     }
     Ok(numbers)
 }

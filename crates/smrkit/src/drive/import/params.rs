@@ -144,12 +144,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn bad(&self, line: u64, message: impl Into<String>) -> Error {
+        bad(&self.path, line, message)
+    }
+
     fn open(&self, line: u64, mark: char) -> Error {
-        bad(
-            &self.path,
-            line,
-            format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"),
-        )
+        self.bad(line, format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"))
     }
 
     /// A block whose `{` was on `line`. The words before it are its type and, mostly at the top of a file, a name.
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
     /// The pairs of a block whose `{` was on `line`.
     fn entries(&mut self, line: u64, depth: u32) -> Result<Vec<(String, ParamValue)>, Error> {
         if depth > DEPTH_MAX {
-            return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
+            return Err(self.bad(line, "blocks lie too deep in each other: look for a missing '}'"));
         }
         let mut entries = Vec::new();
         let mut key = String::new();
@@ -181,11 +181,8 @@ impl<'a> Reader<'a> {
                 }
                 Some((at, Token::Mark(mark))) => {
                     let mark = char::from(mark);
-                    return Err(bad(
-                        &self.path,
-                        at,
-                        format!("'{mark}' where a key or '=' should be: mend the line, as in key = value"),
-                    ));
+                    return Err(self
+                        .bad(at, format!("'{mark}' where a key or '=' should be: mend the line, as in key = value")));
                 }
             }
         }
@@ -197,7 +194,7 @@ impl<'a> Reader<'a> {
         loop {
             match self.next_mark() {
                 None => match self.next() {
-                    None => return Err(bad(&self.path, line, "the file ends in the middle of a value: copy it again")),
+                    None => return Err(self.bad(line, "the file ends in the middle of a value: copy it again")),
                     Some((_, Token::Word(word))) => {
                         words += if words.is_empty() { "" } else { " " };
                         words += word;
@@ -218,11 +215,9 @@ impl<'a> Reader<'a> {
                 }
                 Some(mark) => {
                     let mark = char::from(mark);
-                    return Err(bad(
-                        &self.path,
-                        line,
-                        format!("'{mark}' where a value should be: give one, as in key = value"),
-                    ));
+                    return Err(
+                        self.bad(line, format!("'{mark}' where a value should be: give one, as in key = value"))
+                    );
                 }
             }
         }
@@ -230,7 +225,7 @@ impl<'a> Reader<'a> {
 
     fn list(&mut self, line: u64, depth: u32) -> Result<Vec<ParamValue>, Error> {
         if depth > DEPTH_MAX {
-            return Err(bad(&self.path, line, "lists lie too deep in each other: look for a missing ']'"));
+            return Err(self.bad(line, "lists lie too deep in each other: look for a missing ']'"));
         }
         let mut values = Vec::new();
         loop {
@@ -278,12 +273,17 @@ impl Block {
         format!("{name}:{line}, {key}")
     }
 
+    /// A mistake in its file.
+    pub fn bad(&self, line: u64, message: impl Into<String>) -> Error {
+        bad(&self.path, line, message)
+    }
+
     pub fn get(&self, key: &str) -> Option<&ParamValue> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     fn missing(&self, key: &str) -> Error {
-        bad(&self.path, self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
+        self.bad(self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
     }
 
     /// A number that may be left out.
@@ -293,7 +293,7 @@ impl Block {
             Some(number) => {
                 Ok(Some(SourcedNumber { value: number, line: value.line, source: self.source(value.line, key) }))
             }
-            None => Err(bad(&self.path, value.line, format!("{key}: expected a number"))),
+            None => Err(self.bad(value.line, format!("{key}: expected a number"))),
         }
     }
 
@@ -305,7 +305,7 @@ impl Block {
     pub fn positive(&self, key: &str) -> Result<SourcedNumber, Error> {
         let found = self.number(key)?;
         if found.value < 0.0 {
-            return Err(bad(&self.path, found.line, format!("{key} = {}: give a number from 0 on", found.value)));
+            return Err(self.bad(found.line, format!("{key} = {}: give a number from 0 on", found.value)));
         }
         Ok(found)
     }
@@ -315,7 +315,7 @@ impl Block {
         let found = self.number(key)?;
         match found.value {
             value if value.fract() == 0.0 && (0.0..=most as f64).contains(&value) => Ok((value as u64, found)),
-            value => Err(bad(&self.path, found.line, format!("{key} = {value}: give a whole number from 0 to {most}"))),
+            value => Err(self.bad(found.line, format!("{key} = {value}: give a whole number from 0 to {most}"))),
         }
     }
 
@@ -323,7 +323,7 @@ impl Block {
     pub fn text(&self, key: &str) -> Result<&str, Error> {
         match self.get(key) {
             Some(ParamValue { kind: ParamKind::Text(text), .. }) => Ok(text),
-            Some(value) => Err(bad(&self.path, value.line, format!("{key}: expected a name"))),
+            Some(value) => Err(self.bad(value.line, format!("{key}: expected a name"))),
             None => Err(self.missing(key)),
         }
     }
@@ -337,7 +337,7 @@ impl Block {
         match self.get(key) {
             None => Ok(&[]),
             Some(ParamValue { kind: ParamKind::List(values), .. }) => Ok(values),
-            Some(value) => Err(bad(&self.path, value.line, format!("{key}: expected a list in brackets"))),
+            Some(value) => Err(self.bad(value.line, format!("{key}: expected a list in brackets"))),
         }
     }
 }
@@ -402,11 +402,11 @@ impl<'a> Files<'a> {
         match block {
             Some(block) if block.of == of => Ok(block),
             Some(block) => {
-                Err(bad(&block.path, block.line, format!("{key}: a block {} is not known: give one of {of}", block.of)))
+                Err(block.bad(block.line, format!("{key}: a block {} is not known: give one of {of}", block.of)))
             }
             None => {
                 let message = format!("{key}: expected a block, as in {key} = {of} {{ … }} or {key} = source FILE");
-                Err(bad(&within.path, value.line, message))
+                Err(within.bad(value.line, message))
             }
         }
     }
@@ -414,13 +414,7 @@ impl<'a> Files<'a> {
 
 /// The lines of a drive file.
 #[derive(Default)]
-pub struct Toml(String);
-
-impl From<Toml> for String {
-    fn from(toml: Toml) -> Self {
-        toml.0
-    }
-}
+pub struct Toml(pub String);
 
 impl Toml {
     pub fn line(&mut self, line: &str) {
