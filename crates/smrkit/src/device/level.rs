@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::names::known;
+use crate::schema::words;
 
 /// Sectors of a chunk unless said otherwise: 512 KiB, the default of Linux's md.
 pub const CHUNK_SECTORS: u64 = 1024;
@@ -273,25 +274,18 @@ impl fmt::Display for Level {
     }
 }
 
-/// Way in which a stripe that is written in part gets its new parity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WritePolicy {
-    /// Whichever reads less.
-    #[default]
-    Auto,
-    /// From the old data and the old parity.
-    ReadModifyWrite,
-    /// From the data that is not written.
-    Reconstruct,
-}
-
-impl WritePolicy {
-    /// Every policy by its name in options and results.
-    pub(super) const NAMES: &[(&str, WritePolicy)] = &[
-        ("auto", WritePolicy::Auto),
-        ("rmw", WritePolicy::ReadModifyWrite),
-        ("reconstruct", WritePolicy::Reconstruct),
-    ];
+words! {
+    /// Way in which a stripe that is written in part gets its new parity.
+    #[derive(Default)]
+    pub enum WritePolicy {
+        /// Whichever reads less.
+        #[default]
+        Auto = "auto",
+        /// From the old data and the old parity.
+        ReadModifyWrite = "rmw",
+        /// From the data that is not written.
+        Reconstruct = "reconstruct",
+    }
 }
 
 #[cfg(test)]

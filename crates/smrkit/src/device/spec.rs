@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::keys;
 use crate::names::known;
 use crate::quantity::exact_bytes;
-use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, ValueKind, Values, Word};
+use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, ValueKind, Values};
 use crate::units::SECTOR_BYTES;
 
 /// The most drives of an array (assumption: no controller has more).
@@ -127,7 +127,7 @@ impl fmt::Display for ArraySpec {
             write!(f, ",copies={copies}")?;
         }
         if self.level.parities() > 0 && self.write != WritePolicy::Auto {
-            write!(f, ",write={}", WRITE.write(&self.write).text)?;
+            write!(f, ",write={}", WritePolicy::WORDS.write(&self.write).text)?;
         }
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
         match self.members.first() {
@@ -164,9 +164,6 @@ impl fmt::Display for DriveSpec {
     }
 }
 
-/// The kind of `write`.
-const WRITE: Word<WritePolicy> = Word(WritePolicy::NAMES);
-
 /// The kind of `chunk`.
 const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
 
@@ -180,7 +177,7 @@ keys! {
         /// Copies of each chunk (raid10); 2 by default.
         copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
         /// Source of the parity of a stripe written in part: its old data and parity, or the data not written.
-        write: WritePolicy = WRITE, "auto";
+        write: WritePolicy = WritePolicy::WORDS, "auto";
     }
 }
 
@@ -234,7 +231,7 @@ fn resolved(raw: &RawArray) -> Result<ArraySpec, Error> {
     let name = Level::name_as_written(raw.level.trim())?;
     let level = level(raw, &keys)?;
     if keys.write != WritePolicy::Auto && level.parities() == 0 {
-        let write = WRITE.write(&keys.write).text;
+        let write = WritePolicy::WORDS.write(&keys.write).text;
         return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
     }
     let members = members(raw, keys.disks, name, &drive(&raw.drive, &DriveSpec::default())?)?;

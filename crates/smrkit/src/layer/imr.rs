@@ -12,20 +12,10 @@
 
 use std::sync::Arc;
 
-use super::stats::{counts, layer_counts};
 use super::track_map::{TrackLayout, TrackPiece};
-use super::{Capacity, Layer, LayerKeys, LayerSpec};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
-use crate::keys;
-use crate::medium::interference::{Form, is_bottom};
-use crate::medium::{Buf, Placement};
+use crate::layer::prelude::*;
+use crate::medium::interference::is_bottom;
 use crate::pages::LbaSet;
-use crate::schema::Word;
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ImrKeys>(
     "imr",
@@ -39,17 +29,16 @@ keys! {
     #[derive(Clone)]
     struct ImrKeys {
         /// Order in which tracks are used: as they lie; bottom tracks before top ones; or every other top track before the rest, too.
-        phases: Phases = PHASES, "2";
+        phases: Phases = Phases::WORDS, "2";
     }
 }
 
-const PHASES: Word<Phases> = Word(&[("1", Phases::One), ("2", Phases::Two), ("3", Phases::Three)]);
-
-#[derive(Clone, Copy, PartialEq)]
-enum Phases {
-    One,
-    Two,
-    Three,
+words! {
+    enum Phases {
+        One = "1",
+        Two = "2",
+        Three = "3",
+    }
 }
 
 impl Phases {
@@ -107,13 +96,6 @@ counts! {
 
 state! { Imr { values: valid, counts; built: layout, capacity; } }
 
-/// A run of a top track that is held in memory while the bottom track beside it is written.
-struct TopRun {
-    pba: Pba,
-    sectors: u64,
-    data: Buf,
-}
-
 impl Imr {
     /// The sectors beside a piece of a bottom track, on the track before or after it, from the first in use to the last.
     fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<(Pba, u64)> {
@@ -139,11 +121,11 @@ impl Imr {
         for (pba, sectors) in [false, true].into_iter().filter_map(|is_after| self.beside(piece, is_after)) {
             let mut data = disk.buf(sectors);
             disk.read(pba, sectors, Cause::Clean, &mut data, 0)?;
-            tops.push(TopRun { pba, sectors, data });
+            tops.push((pba, sectors, data));
         }
         disk.write(pba, piece.sectors, Cause::Host, data, piece.at)?;
-        for top in &tops {
-            disk.write(top.pba, top.sectors, Cause::Clean, &top.data, 0)?;
+        for (pba, sectors, data) in &tops {
+            disk.write(*pba, *sectors, Cause::Clean, data, 0)?;
             self.counts.tops_rewritten += 1;
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }

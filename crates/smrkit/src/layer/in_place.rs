@@ -4,15 +4,8 @@
 
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
-use crate::keys;
-use crate::medium::{Ascending, Buf, Placement};
+use crate::layer::prelude::*;
 use crate::state;
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<InPlaceKeys>(
     super::BASELINE,

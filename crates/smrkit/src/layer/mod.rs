@@ -1,8 +1,8 @@
 //! Translation layers: where an LBA lies, and what it takes to write it there.
 //!
 //! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or time: it reads and
-//! writes through [`Disk`](crate::disk::Disk), and keeps its own state. To add one, write a file and add a line to [`LAYERS`], from which
-//! commands, tests and benchmark take it.
+//! writes through [`Disk`](crate::disk::Disk), and keeps its own state. To add one, write a file, which begins with `use super::prelude::*`,
+//! and add a line to [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod bands;
 mod dm_zoned;
@@ -11,6 +11,7 @@ mod imr;
 mod in_place;
 mod interface;
 mod log;
+mod prelude;
 mod rmw;
 mod s_block;
 mod set_assoc;
@@ -35,7 +36,7 @@ pub use interface::{
     HOST_MANAGED_DISK, HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition,
     ZoneLimits, ZoneReport,
 };
-use interface::{inconsistent, record_sectors};
+use interface::record_sectors;
 pub use stats::{LayerStats, ZoneViolations};
 
 /// The layers that come with smrkit.

@@ -14,21 +14,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::stats::{counts, layer_counts};
-use super::{Capacity, Layer, LayerKeys, LayerSpec, inconsistent};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
+use crate::layer::prelude::*;
 use crate::pages::LbaSet;
 use crate::ranges::RangeMap;
-use crate::schema::{Count, Word};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<RmwKeys>(
     "rmw",
@@ -44,14 +33,19 @@ keys! {
         /// Sectors of a region, its guard not counted.
         region_sectors: u64 = Count(8, 1 << 30), "50000";
         /// Sectors that are rewritten: the least that protects valid data, all to the region's end, or the region.
-        portion: Portion = PORTION, "smallest";
+        portion: Portion = Portion::WORDS, "smallest";
         /// Regions held open in memory; they are rewritten when another takes their place, or on a flush.
         hold: u64 = Count(0, 1024), "0";
     }
 }
 
-const PORTION: Word<Portion> =
-    Word(&[("smallest", Portion::Smallest), ("tail", Portion::Tail), ("region", Portion::Region)]);
+words! {
+    enum Portion {
+        Smallest = "smallest",
+        Tail = "tail",
+        Region = "region",
+    }
+}
 
 impl LayerKeys for RmwKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
@@ -61,13 +55,6 @@ impl LayerKeys for RmwKeys {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Rmw::new(drive, self)?))
     }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Portion {
-    Smallest,
-    Tail,
-    Region,
 }
 
 struct Rmw {

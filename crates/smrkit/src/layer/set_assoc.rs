@@ -9,20 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::interface::IdleKeys;
-use super::stats::{counts, layer_counts};
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, inconsistent};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Regions;
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
-use crate::schema::{Count, percent};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::layer::prelude::*;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
     "set-assoc",

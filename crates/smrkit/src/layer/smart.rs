@@ -16,24 +16,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::TABLES_BYTES_MAX;
 use super::interface::DelayKeys;
 use super::log::read_unwritten;
-use super::stats::{counts, layer_counts};
 use super::track_map::{Joined, width_of};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, TABLES_BYTES_MAX, inconsistent};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
 use crate::extent_map::{MappedPiece, joined};
 use crate::geometry::{Divisor, Geometry};
-use crate::keys;
-use crate::medium::interference::{Form, Interference};
-use crate::medium::{Ascending, Buf, Placement};
+use crate::layer::prelude::*;
+use crate::medium::interference::Interference;
 use crate::quantity::Bytes;
-use crate::schema::{Switch, percent};
-use crate::state::{self, State, layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::state::{self, State};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
     "smart",

@@ -11,12 +11,8 @@ use super::log::segments::FreeOrder;
 use super::log::victims::VictimPolicy;
 use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules, OpenFiles};
 use super::zones::{ZoneKeys, ZoneLayout};
-use super::{Capacity, Layer, LayerKeys, LayerSpec};
-use crate::drive::Drive;
-use crate::error::Error;
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::schema::{Count, Or, Sectors, Switch, Word, percent};
+use crate::layer::prelude::*;
+use crate::schema::{Sectors, Word};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZoneLogKeys>(
     "zone-log",
@@ -31,7 +27,7 @@ keys! {
     #[derive(Clone)]
     struct ZoneLogKeys {
         /// File system whose rules hold where a parameter is auto.
-        host: Host = HOSTS, "mixed";
+        host: Host = Host::WORDS, "mixed";
         /// The zones.
         zones: ZoneKeys;
         /// Zones open for the host; cleaning has one more, but for f2fs, whose log of cold data takes what is moved. auto is 4; for xfs 127 or a
@@ -46,7 +42,7 @@ keys! {
         idle: IdleKeys;
         /// Free zone that is used next: the one freed first, the one with the lowest number, or the next one after the last. auto is oldest;
         /// for xfs and btrfs lowest, f2fs round-robin.
-        free_zones: Option<FreeOrder> = Or("auto", FREE_ZONES), "auto";
+        free_zones: Option<FreeOrder> = Or("auto", FreeOrder::WORDS), "auto";
         /// Zone that is cleaned: the one with the least live data, through ten buckets or exactly; or by age and live share, always or in idle
         /// time. auto is emptiest; for btrfs greedy, f2fs greedy-cost-benefit.
         policy: Option<VictimPolicy> = Or("auto", POLICY), "auto";
@@ -61,10 +57,6 @@ keys! {
     }
 }
 
-const HOSTS: Word<Host> =
-    Word(&[("mixed", Host::Mixed), ("xfs", Host::Xfs), ("btrfs", Host::Btrfs), ("f2fs", Host::F2fs)]);
-const FREE_ZONES: Word<FreeOrder> =
-    Word(&[("oldest", FreeOrder::Oldest), ("lowest", FreeOrder::Lowest), ("round-robin", FreeOrder::RoundRobin)]);
 const POLICY: Word<VictimPolicy> = Word(&[
     ("emptiest", VictimPolicy::Emptiest),
     ("greedy", VictimPolicy::Greedy),
@@ -76,13 +68,14 @@ const POLICY: Word<VictimPolicy> = Word(&[
 /// fs/xfs/libxfs/xfs_zones.h; an assumption for the other file systems.
 const RESERVE_ZONES: u64 = 2;
 
-/// File systems.
-#[derive(Clone, Copy, PartialEq)]
-enum Host {
-    Mixed,
-    Xfs,
-    Btrfs,
-    F2fs,
+words! {
+    /// File systems.
+    enum Host {
+        Mixed = "mixed",
+        Xfs = "xfs",
+        Btrfs = "btrfs",
+        F2fs = "f2fs",
+    }
 }
 
 /// The rules of a host on a disk, which parameters other than auto override.

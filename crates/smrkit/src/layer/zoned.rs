@@ -10,20 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::zones::{ZoneKeys, ZoneLayout};
-use super::{
-    Capacity, Gauge, Gauges, HostZones, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, ZoneAction, ZoneCondition,
-    ZoneLimits, ZoneReport, ZoneViolations, inconsistent,
-};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error, Fault};
-use crate::keys;
-use crate::medium::{Buf, Placement};
+use super::{HostZones, ZoneAction, ZoneCondition, ZoneLimits, ZoneReport, ZoneViolations};
+use crate::error::Fault;
+use crate::layer::prelude::*;
 use crate::request::{Op, Request};
-use crate::schema::{Count, Word};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
     "zoned",
@@ -40,31 +30,28 @@ keys! {
         zones: ZoneKeys;
         /// Type of the zones that are not shingled: written anywhere, or at their write pointer or before it (ZBC-2: sequential or before
         /// required), which no limit of open or active zones counts.
-        conventional_type: ConventionalType = CONVENTIONAL_TYPE, "conventional";
+        conventional_type: ConventionalType = ConventionalType::WORDS, "conventional";
         /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit.
         max_open: u64 = Count(0, 1 << 20), "128";
         /// Zones that may be begun and not full; one more is a violation; 0 is no limit.
         max_active: u64 = Count(0, 1 << 20), "0";
         /// A request that breaks a rule is counted and carried out in place, or refused: an error, which ends a run.
-        violations: OnViolation = ON_VIOLATION, "count";
+        violations: OnViolation = OnViolation::WORDS, "count";
     }
 }
 
-const ON_VIOLATION: Word<OnViolation> = Word(&[("count", OnViolation::Count), ("refuse", OnViolation::Refuse)]);
-
-const CONVENTIONAL_TYPE: Word<ConventionalType> =
-    Word(&[("conventional", ConventionalType::Conventional), ("sobr", ConventionalType::SequentialOrBefore)]);
-
-#[derive(Clone, Copy, PartialEq)]
-enum ConventionalType {
-    Conventional,
-    SequentialOrBefore,
+words! {
+    enum ConventionalType {
+        Conventional = "conventional",
+        SequentialOrBefore = "sobr",
+    }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum OnViolation {
-    Count,
-    Refuse,
+words! {
+    enum OnViolation {
+        Count = "count",
+        Refuse = "refuse",
+    }
 }
 
 impl ZonedKeys {
@@ -143,17 +130,19 @@ impl BrokenRule {
     }
 }
 
-/// The requests that broke a rule since counting began.
+/// Counts since counting began.
 #[derive(Default, Serialize, Deserialize)]
-struct Violations {
+struct ZonedCounts {
     /// Of each rule that requests of a run can break, in their order.
-    counts: [u64; 5],
+    violations: [u64; 5],
     described: Vec<String>,
+    resets: u64,
+    closed: u64,
 }
 
-impl Violations {
-    fn count(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
-        if let Some(count) = self.counts.get_mut(broken.rule as usize) {
+impl ZonedCounts {
+    fn violation(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
+        if let Some(count) = self.violations.get_mut(broken.rule as usize) {
             *count += 1;
         }
         if self.described.len() < DESCRIBED {
@@ -162,14 +151,17 @@ impl Violations {
     }
 
     fn stats(&self) -> LayerStats {
-        let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.counts;
+        let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
         let others = [
             ("writes_off_pointer", off_pointer),
             ("writes_across_zones", across_zones),
             ("zones_beyond_max_active", beyond),
             ("reads_past_pointer", reads),
+            ("resets", self.resets),
+            ("zones_closed", self.closed),
         ];
-        let violations = ZoneViolations { all: self.counts.iter().sum(), to_full_zones, first: self.described.clone() };
+        let violations =
+            ZoneViolations { all: self.violations.iter().sum(), to_full_zones, first: self.described.clone() };
         LayerStats::new(others, None).with_violations(&violations)
     }
 }
@@ -192,22 +184,15 @@ struct Zoned {
     max_open: usize,
     max_active: u64,
     refuses: bool,
-    violations: Violations,
     counts: ZonedCounts,
 }
 
 state! {
     Zoned {
         sized: pointers;
-        values: open, opened, active, latest, violations, counts;
+        values: open, opened, active, latest, counts;
         built: layout, capacity, has_before, max_open, max_active, refuses;
     }
-}
-
-#[derive(Default, Serialize, Deserialize)]
-struct ZonedCounts {
-    resets: u64,
-    closed: u64,
 }
 
 impl Zoned {
@@ -230,7 +215,6 @@ impl Zoned {
             max_open: keys.max_open as usize,
             max_active: keys.max_active,
             refuses: keys.violations == OnViolation::Refuse,
-            violations: Violations::default(),
             counts: ZonedCounts::default(),
             layout,
         })
@@ -299,7 +283,7 @@ impl Zoned {
         match self.refuses {
             true => Err(broken.fault(request, op, lba, n)),
             false => {
-                self.violations.count(request, op, lba, n, broken);
+                self.counts.violation(request, op, lba, n, broken);
                 Ok(())
             }
         }
@@ -482,15 +466,7 @@ impl Layer for Zoned {
         Gauges { cache_fill: None, others }
     }
 
-    fn stats(&self) -> LayerStats {
-        let stats = self.violations.stats();
-        stats.with("resets", Scalar::Int(self.counts.resets)).with("zones_closed", Scalar::Int(self.counts.closed))
-    }
-
-    fn reset_stats(&mut self) {
-        self.counts = ZonedCounts::default();
-        self.violations = Violations::default();
-    }
+    layer_counts!();
 }
 
 impl HostZones for Zoned {

@@ -5,15 +5,11 @@
 //! take in wider tracks, and what it would not fill of that is lost behind it. Zones that must be written in order are shingled, each
 //! with the guard that the law asks for behind it.
 
-use super::{Capacity, TABLES_BYTES_MAX};
-use crate::drive::Drive;
-use crate::error::Error;
+use super::TABLES_BYTES_MAX;
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
-use crate::keys;
-use crate::medium::{Ascending, Placement};
+use crate::layer::prelude::*;
 use crate::quantity::Bytes;
-use crate::schema::{Or, Sectors, percent};
-use crate::units::{Lba, Pba};
+use crate::schema::Sectors;
 
 keys! {
     /// Zones that a drive is cut into.

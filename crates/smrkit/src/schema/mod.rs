@@ -323,6 +323,23 @@ macro_rules! keys {
     (@read $values:ident $field:ident $type:ty) => { <$type as $crate::schema::Keyed>::read($values)? };
 }
 
+/// Declares an enum whose values are words, and the kind that reads them.
+macro_rules! words {
+    ($(#[$about:meta])* $vis:vis enum $name:ident { $($(#[$variant_about:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name {
+            $($(#[$variant_about])* $variant,)+
+        }
+
+        impl $name {
+            /// The kind of a key that takes one of them.
+            pub const WORDS: $crate::schema::Word<$name> =
+                $crate::schema::Word(&[$(($word, $name::$variant)),+]);
+        }
+    };
+}
+
 /// Lets serde keep a type as the text that it reads and writes.
 macro_rules! kept_as_text {
     ($type:ty) => {
@@ -342,7 +359,7 @@ macro_rules! kept_as_text {
     };
 }
 
-pub(crate) use kept_as_text;
+pub(crate) use {kept_as_text, words};
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]

@@ -14,11 +14,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{Home, NOTE_SECTORS};
-use crate::disk::Disk;
-use crate::error::DiskResult;
-use crate::medium::Buf;
-use crate::tally::Cause;
-use crate::units::Pba;
+use crate::layer::prelude::*;
 
 /// Result of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]

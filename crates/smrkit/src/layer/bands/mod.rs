@@ -16,16 +16,12 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::drive::Drive;
-use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
-use crate::keys;
-use crate::layer::Capacity;
 pub(super) use crate::layer::bands::clean::{Cleaner, Episode, PhaseResult};
+use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
-use crate::medium::{Ascending, Placement};
-use crate::schema::{Count, Or, Size};
-use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
+use crate::schema::Size;
+use crate::units::{SECTOR_BYTES, Track};
 
 /// Room that is set aside at the outer edge, and the length of bands.
 #[derive(Clone, Copy, Debug)]

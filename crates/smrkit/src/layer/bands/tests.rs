@@ -2,14 +2,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
-use crate::disk::Disk;
 use crate::disk::Power;
-use crate::drive::Drive;
 use crate::geometry::{Edge, Geometry, ZoneShape};
-use crate::medium::interference::{Form, Interference, Profile};
-use crate::medium::{Buf, Medium, Stamp, Stamps};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
+use crate::medium::interference::{Interference, Profile};
+use crate::medium::{Medium, Stamp, Stamps};
 
 const MAP_SECTORS: u64 = 3;
 

@@ -12,13 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::Disk;
-use crate::error::DiskResult;
 use crate::layer::dm_zoned::DmLayout;
+use crate::layer::prelude::*;
 use crate::layer::zones::ZoneLayout;
-use crate::state::state;
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
 
 /// Sectors of a block.
 pub(super) const BLOCK: u64 = 8;

@@ -21,19 +21,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::stats::counts;
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
-use crate::keys;
+use crate::layer::prelude::*;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
-use crate::layer::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, inconsistent};
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
-use crate::schema::{Count, Or, Switch, Time};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::schema::Time;
 use maps::{BLOCK, ChunkZones, DmMaps, LastUses, MetadataShape, NONE, UNMAPPED, UnusedZones};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(

@@ -9,22 +9,18 @@
 use std::ops::Range;
 
 use super::DriveManaged;
-use crate::disk::Disk;
-use crate::error::DiskResult;
-use crate::medium::Buf;
-use crate::medium::interference::Form;
-use crate::state::{self, State, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
+use crate::state::{self, State};
 
-/// Rule for the writes that go straight to their bands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum BypassMode {
-    Off,
-    Run,
-    Command,
-    /// Runs for which little else has to be copied.
-    Stream,
+words! {
+    /// Rule for the writes that go straight to their bands.
+    pub(super) enum BypassMode {
+        Off = "off",
+        Run = "run",
+        Command = "command",
+        /// Runs for which little else has to be copied.
+        Stream = "stream",
+    }
 }
 
 /// Tells sequential writes from others.

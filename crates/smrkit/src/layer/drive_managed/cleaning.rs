@@ -8,18 +8,11 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use super::DriveManaged;
 use super::bypass::WrittenTracks;
 use super::persistent::PersistentCache;
-use crate::disk::Disk;
-use crate::error::DiskResult;
 use crate::layer::bands::{Cleaner, Episode, Home, PhaseResult};
-use crate::medium::Buf;
-use crate::state::state;
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
 
 /// A cached piece that cleaning has merged into its band: (LBA, sectors, PBA).
 pub(super) type MergedPiece = (Lba, u64, Pba);
@@ -48,12 +41,7 @@ pub(super) struct BandCleaning {
     /// them in the order of the log.
     merged: Vec<MergedPiece>,
     ordered: Vec<MergedPiece>,
-    pub counts: CleaningCounts,
-}
-
-/// Counts of cleaning since counting began.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
-pub(super) struct CleaningCounts {
+    /// Since counting began.
     pub bands_cleaned: u64,
     pub episodes: u64,
 }
@@ -62,7 +50,7 @@ state! { HomeBands { parts: written; built: home; } }
 
 state! {
     BandCleaning {
-        values: episode, cleaner, noted_band, merged, counts;
+        values: episode, cleaner, noted_band, merged, bands_cleaned, episodes;
         built: partial, skip_cached, at_once, ordered;
     }
 }
@@ -208,7 +196,7 @@ impl BandCleaning {
             }
         }
         begin(&mut self.episode, &bands, frees);
-        self.counts.episodes += 1;
+        self.episodes += 1;
     }
 
     /// Does one phase; returns `false` if it ended the episode.
@@ -241,7 +229,7 @@ impl BandCleaning {
         }
         let band = home.band_of(tracks.start);
         bands.written.raise(band, tracks.end - home.tracks_of(band).start);
-        self.counts.bands_cleaned += 1;
+        self.bands_cleaned += 1;
         if self.episode.is_last_band() {
             self.episode.next_band();
             return Ok(false);

@@ -22,24 +22,13 @@ use serde::{Deserialize, Serialize};
 use super::cleaning::{MergedPiece, overlay};
 use super::log::{CacheLog, CostKeys, Costs, Extent};
 use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
 use crate::extent_map::joined;
-use crate::keys;
+use crate::layer::HOST_AWARE;
 use crate::layer::bands::BufferKeys;
 use crate::layer::interface::DelayKeys;
-use crate::layer::stats::counts;
+use crate::layer::prelude::*;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
-use crate::layer::{
-    Capacity, Gauge, Gauges, HOST_AWARE, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, inconsistent,
-};
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
-use crate::schema::{Count, Or, Switch, percent};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
+use crate::units::SECTOR_BYTES;
 
 pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<HostAwareKeys>(
     HOST_AWARE,

@@ -10,17 +10,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
-use crate::keys;
-use crate::medium::Buf;
-use crate::schema::{Count, Or, Size, Time};
-use crate::state::state;
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
+use crate::layer::prelude::*;
+use crate::schema::{Size, Time};
+use crate::units::SECTOR_BYTES;
 
 /// Sectors of a header.
 pub(super) const HEADER: u64 = 1;

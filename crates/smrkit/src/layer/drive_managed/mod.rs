@@ -28,14 +28,8 @@ use self::bypass::Bypass;
 use self::cleaning::{BandCleaning, HomeBands};
 use self::log::{Extent, HEADER};
 use self::persistent::PersistentCache;
-use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scalar};
-use crate::disk::Disk;
-use crate::error::DiskResult;
 use crate::extent_map::MappedPiece;
-use crate::medium::{Buf, Placement};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::layer::prelude::*;
 
 pub(super) use self::parameters::SPEC;
 
@@ -359,10 +353,9 @@ impl Layer for DriveManaged {
     }
 
     fn stats(&self) -> LayerStats {
-        let cleaned = &self.cleaning.counts;
         let counts = [
-            ("bands_cleaned", cleaned.bands_cleaned),
-            ("episodes", cleaned.episodes),
+            ("bands_cleaned", self.cleaning.bands_cleaned),
+            ("episodes", self.cleaning.episodes),
             ("map_writes", self.cache.map_writes),
             ("map_entries", self.cache.map.len() as u64),
             ("log_length", self.cache.log.length()),
@@ -375,12 +368,12 @@ impl Layer for DriveManaged {
     }
 
     fn bands_moved(&self) -> u64 {
-        self.cleaning.counts.bands_cleaned
+        self.cleaning.bands_cleaned
     }
 
     fn reset_stats(&mut self) {
         self.counts = DriveManagedCounts::default();
-        self.cleaning.counts = Default::default();
+        (self.cleaning.bands_cleaned, self.cleaning.episodes) = (0, 0);
         self.cache.map_writes = 0;
     }
 }

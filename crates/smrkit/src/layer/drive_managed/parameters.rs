@@ -5,14 +5,10 @@ use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
 use super::log::{CacheLog, CostKeys, Costs};
 use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
-use crate::drive::Drive;
-use crate::error::Error;
-use crate::keys;
 use crate::layer::bands::{BandKeys, BufferKeys, CACHE_TRACKS_MIN, Home, Reserve};
 use crate::layer::interface::DelayKeys;
-use crate::layer::{Capacity, Layer, LayerKeys, LayerSpec};
-use crate::medium::interference::Form;
-use crate::schema::{Count, Or, Size, Switch, Word, percent};
+use crate::layer::prelude::*;
+use crate::schema::Size;
 use crate::units::SECTOR_BYTES;
 
 pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
@@ -27,7 +23,7 @@ keys! {
     #[derive(Clone)]
     pub(super) struct DriveManagedKeys {
         /// Meaning of auto below: the disk as sold, or the paper's.
-        variant: Variant = VARIANT, "sold";
+        variant: Variant = Variant::WORDS, "sold";
         /// Bands and the persistent cache.
         bands: BandKeys;
         /// Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one, times shared_writes.
@@ -50,7 +46,7 @@ keys! {
         delay: DelayKeys;
         /// Writes that go straight to their bands: long runs, long commands, or runs that endanger at most half their length
         /// (stream); auto is stream, or off (assumption).
-        bypass: Option<BypassMode> = Or("auto", BYPASS_MODE), "auto";
+        bypass: Option<BypassMode> = Or("auto", BypassMode::WORDS), "auto";
         /// From which length on they do.
         bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
         /// Tracks never written are neither read nor kept from damage (assumption).
@@ -61,26 +57,20 @@ keys! {
 }
 
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 24));
-const BYPASS_MODE: Word<BypassMode> = Word(&[
-    ("off", BypassMode::Off),
-    ("run", BypassMode::Run),
-    ("command", BypassMode::Command),
-    ("stream", BypassMode::Stream),
-]);
-const VARIANT: Word<Variant> = Word(&[("sold", Variant::Sold), ("vguard-2017", Variant::Vguard2017)]);
 /// The most writes that share an entry. The map keeps room for what they split.
 const SHARED_MAX: u64 = 64;
 
-/// Variant of the disk.
-#[derive(Clone, Copy, PartialEq)]
-enum Variant {
-    Sold,
-    Vguard2017,
+words! {
+    /// Variant of the disk.
+    enum Variant {
+        Sold = "sold",
+        Vguard2017 = "vguard-2017",
+    }
 }
 
 impl LayerKeys for DriveManagedKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(DriveManagedPlan::new(drive, self)?.home.capacity)
+        Ok(self.plan(drive)?.0.capacity)
     }
 
     fn settled(self, drive: &Drive) -> DriveManagedKeys {
@@ -136,37 +126,29 @@ impl DriveManagedKeys {
     fn bypass(&self) -> BypassMode {
         self.bypass.unwrap_or(if self.is_sold() { BypassMode::Stream } else { BypassMode::Off })
     }
-}
 
-/// Limits and layout of the layer on a drive, without state.
-struct DriveManagedPlan {
-    home: Home,
-    costs: Costs,
-    limits: Limits,
-}
-
-impl DriveManagedPlan {
-    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManagedPlan, Error> {
-        let reserve = Reserve::new(drive, &keys.bands(drive), &keys.buffer);
-        let (alpha, beta) = keys.thresholds(drive);
+    /// Layout, costs and limits of the layer on a drive.
+    fn plan(&self, drive: &Drive) -> Result<(Home, Costs, Limits), Error> {
+        let reserve = Reserve::new(drive, &self.bands(drive), &self.buffer);
+        let (alpha, beta) = self.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        let costs = Costs::new(drive, &keys.costs);
+        let costs = Costs::new(drive, &self.costs);
         // Entries that a power cut may bring back: each append since the last map copy may add three, and one for each chunk that it spans.
         let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
         let added = costs
             .map_every_writes
-            .saturating_mul(3 * keys.shared_writes())
+            .saturating_mul(3 * self.shared_writes())
             .saturating_add(log_sectors / MAP_ENTRY_SECTORS.min(costs.entry_sectors));
         // A log never holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
-        Ok(DriveManagedPlan { home, costs, limits: Limits { alpha, beta, map_entries_max, copied_max } })
+        Ok((home, costs, Limits { alpha, beta, map_entries_max, copied_max }))
     }
 }
 
 impl DriveManaged {
     pub(super) fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
-        let DriveManagedPlan { home, costs, limits } = DriveManagedPlan::new(drive, keys)?;
+        let (home, costs, limits) = keys.plan(drive)?;
         let (start, end) = home.cache;
         let log = CacheLog::new(drive, costs, start, end);
         let &[first, second] = home.maps.as_slice() else { unreachable!("two places for map copies") };

@@ -5,14 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::log::{CacheLog, Extent, LogEntry};
-use crate::disk::Disk;
-use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
-use crate::layer::{inconsistent, record_sectors};
-use crate::medium::Buf;
-use crate::state::state;
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
+use crate::layer::record_sectors;
 
 /// Sectors that one entry of the map spans at most.
 pub(super) const MAP_ENTRY_SECTORS: u64 = 4096;

@@ -288,5 +288,5 @@ fn writes_that_share_entries_never_outgrow_the_thresholds() {
         let writes: Vec<_> = (0..8).map(|n| QueuedWrite { lba: lba(n), sectors: 1, data: &Buf::NoData }).collect();
         layer.write_together(&mut disk, &writes).unwrap();
     }
-    assert!(layer.cleaning.counts.bands_cleaned > 0);
+    assert!(layer.cleaning.bands_cleaned > 0);
 }

@@ -4,12 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Log, Need, inconsistent};
-use crate::disk::Disk;
-use crate::error::DiskResult;
-use crate::medium::Buf;
-use crate::tally::Cause;
-use crate::units::Lba;
+use super::Log;
+use crate::layer::prelude::*;
 
 /// Sectors of a victim that one stage reads at most: 2 MiB (assumption).
 const STAGE_SECTORS: u64 = 4096;

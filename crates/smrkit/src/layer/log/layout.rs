@@ -2,11 +2,9 @@
 //!
 //! Bands begin at each recording zone's first track. The rest at a zone's end makes a shorter segment.
 
-use crate::drive::Drive;
-use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard, RecordingZone};
+use crate::layer::prelude::*;
 use crate::layer::zones::ZoneLayout;
-use crate::units::Pba;
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]

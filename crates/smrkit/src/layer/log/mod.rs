@@ -20,23 +20,13 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::interface::IdleKeys;
-use super::{
-    Capacity, GarbageCollection, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
-    TABLES_BYTES_MAX, inconsistent,
-};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
+use super::{GarbageCollection, TABLES_BYTES_MAX};
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Divisor;
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
+use crate::layer::prelude::*;
 use crate::quantity::Bytes;
-use crate::schema::{Count, Or, Switch, Time, Word, percent};
-use crate::state::{State, layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::schema::{Time, Word};
+use crate::state::State;
 use clean::{Job, LiveRun};
 use layout::{SegmentLayout, SegmentPlace, Totals};
 use segments::{FreeOrder, Segment, SegmentTable};
@@ -61,7 +51,7 @@ keys! {
         /// Share of the log not offered to the host, beyond a reserve of a few segments.
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Open segments: one for all; one for what survived cleaning; or one for each source.
-        separate: Separate = SEPARATE, "none";
+        separate: Separate = Separate::WORDS, "none";
         /// A full disk has its spare segments at the outer edge, not at the inner one.
         spare_outer: bool = Switch, "off";
         /// Writes that are appended as one access, if they wait together.
@@ -79,8 +69,13 @@ const POLICY: Word<VictimPolicy> = Word(&[
     ("greedy", VictimPolicy::Greedy),
     ("cost-benefit", VictimPolicy::CostBenefit),
 ]);
-const SEPARATE: Word<Separate> =
-    Word(&[("none", Separate::None), ("hot", Separate::Hot), ("source", Separate::Source)]);
+words! {
+    enum Separate {
+        None = "none",
+        Hot = "hot",
+        Source = "source",
+    }
+}
 
 impl LayerKeys for LogKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
@@ -109,13 +104,6 @@ const STREAMS_MAX: usize = 16;
 
 /// If sources are separated, there are at least this many segments for each open one (assumption).
 const SEGMENTS_A_STREAM: usize = 16;
-
-#[derive(Clone, Copy, PartialEq)]
-enum Separate {
-    None,
-    Hot,
-    Source,
-}
 
 /// Open segment that a write of the host goes to.
 pub(super) enum HostStream {

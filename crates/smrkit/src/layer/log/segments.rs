@@ -5,13 +5,10 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::LogRules;
 use super::layout::{SegmentLayout, SegmentPlace};
 use super::victims::Victims;
-use super::{LogRules, Need};
-use crate::error::DiskResult;
-use crate::layer::inconsistent;
-use crate::state::state;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
 
 /// Use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,15 +23,16 @@ pub(super) enum SegmentState {
     Cleaned,
 }
 
-/// Order in which free segments are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::layer) enum FreeOrder {
-    /// The one that was freed first.
-    Oldest,
-    /// The one with the lowest number, nearest to the outer edge.
-    Lowest,
-    /// The one with the next higher number after the last that was taken; the lowest follows the highest.
-    RoundRobin,
+words! {
+    /// Order in which free segments are used.
+    pub(in crate::layer) enum FreeOrder {
+        /// The one that was freed first.
+        Oldest = "oldest",
+        /// The one with the lowest number, nearest to the outer edge.
+        Lowest = "lowest",
+        /// The one with the next higher number after the last that was taken; the lowest follows the highest.
+        RoundRobin = "round-robin",
+    }
 }
 
 /// The entries of a segment. A segment written in order needs no memory on the heap.

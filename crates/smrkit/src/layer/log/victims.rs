@@ -9,9 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::Need;
 use super::segments::{Segment, SegmentState};
-use crate::state::state;
+use crate::layer::prelude::*;
 
 /// Policy by which victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,14 +16,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::Disk;
-use crate::error::{DiskResult, Fault};
+use crate::error::Fault;
 use crate::geometry::Divisor;
+use crate::layer::prelude::*;
 use crate::layer::s_block::keys::SBlockLayout;
-use crate::medium::Buf;
-use crate::state::{self, State, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::state::{self, State};
 
 const SECTORS_BITS: u32 = 24;
 const VOID: u64 = (1 << (64 - SECTORS_BITS)) - 1;

@@ -19,15 +19,12 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::disk::Disk;
-use crate::error::{DiskResult, Fault};
+use crate::error::Fault;
 use crate::geometry::pieces_by_divisor;
+use crate::layer::prelude::*;
 use crate::layer::s_block::cache::HeaderEntry;
 use crate::layer::s_block::keys::DestagePolicy;
 use crate::layer::s_block::{Gather, SBlock};
-use crate::medium::Buf;
-use crate::tally::Cause;
-use crate::units::Lba;
 
 /// How many copies the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;

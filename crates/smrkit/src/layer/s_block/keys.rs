@@ -3,16 +3,13 @@
 //!
 //! Space that the paper does not count (headers, reserves for copying, guards inside the circular buffers) comes on top of its percentages.
 
-use crate::drive::Drive;
-use crate::error::Error;
 use crate::geometry::{Geometry, Guard};
-use crate::keys;
+use crate::layer::TABLES_BYTES_MAX;
 use crate::layer::interface::IdleKeys;
-use crate::layer::{Capacity, TABLES_BYTES_MAX};
+use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
 use crate::quantity::Bytes;
-use crate::schema::{Count, Switch, Word, percent};
-use crate::units::Pba;
+use crate::schema::Word;
 
 keys! {
     /// The parameters.
@@ -28,7 +25,7 @@ keys! {
         pub sections: u64 = Count(1, 100_000), "1";
         /// S-block that is destaged: nearest the S-block buffer's tail, with most cached sectors, of the oldest cached
         /// ones, or by all three weighted alike.
-        policy: DestagePolicy = POLICY, "closest-to-tail";
+        policy: DestagePolicy = DestagePolicy::WORDS, "closest-to-tail";
         /// When a write that finds no room destages: while too little is invalid, or (algorithm V.2) only when nothing
         /// is.
         rule: bool = Word(&[("ahead", false), ("literal", true)]), "ahead";
@@ -48,21 +45,15 @@ keys! {
     }
 }
 
-const POLICY: Word<DestagePolicy> = Word(&[
-    ("closest-to-tail", DestagePolicy::ClosestToTail),
-    ("largest", DestagePolicy::Largest),
-    ("cache-tail", DestagePolicy::CacheTail),
-    ("weighted", DestagePolicy::Weighted),
-]);
-
-/// Policy by which an S-block is destaged.
-#[derive(Clone, Copy, PartialEq)]
-pub enum DestagePolicy {
-    ClosestToTail,
-    Largest,
-    CacheTail,
-    /// By the three, weighted alike.
-    Weighted,
+words! {
+    /// Policy by which an S-block is destaged.
+    pub enum DestagePolicy {
+        ClosestToTail = "closest-to-tail",
+        Largest = "largest",
+        CacheTail = "cache-tail",
+        /// By the three, weighted alike.
+        Weighted = "weighted",
+    }
 }
 
 /// Rules for a write that finds no room.

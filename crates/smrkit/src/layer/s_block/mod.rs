@@ -15,18 +15,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::stats::{counts, layer_counts};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, inconsistent};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, pieces_by_divisor};
-use crate::medium::interference::Form;
-use crate::medium::{Ascending, Buf, Placement};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::layer::prelude::*;
 use cache::{CacheBuffer, HeaderEntry, Largest, NONE, SlotBuffer, SlotPlaces};
 use clean::CleaningFrequency;
 use keys::{Rules, SBlockKeys, SBlockLayout};

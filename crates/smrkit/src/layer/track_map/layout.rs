@@ -6,10 +6,8 @@
 use std::ops::Range;
 
 use super::scheme::Scheme;
-use crate::drive::Drive;
-use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard};
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
 
 /// The bands of one recording zone.
 struct ZoneTracks {
@@ -81,8 +79,9 @@ pub struct TrackLayout {
     stride: u64,
     /// Number of bands.
     pub bands: u64,
-    /// LBAs that lie on tracks of bands.
+    /// LBAs that lie on tracks of bands, and how many of them are offered to the host.
     pub sectors: u64,
+    pub offered: u64,
     /// Sectors of the random access zone that can be used.
     pub random_sectors: u64,
 }
@@ -123,6 +122,7 @@ impl TrackLayout {
             stride,
             bands,
             sectors,
+            offered: sectors,
             random_sectors,
         })
     }

@@ -12,17 +12,8 @@ mod scheme;
 
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, inconsistent};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::medium::{Buf, Placement};
-use crate::schema::{Count, Or, Text, percent};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::layer::prelude::*;
+use crate::schema::Text;
 pub(super) use layout::{TrackLayout, TrackPiece, width_of};
 pub(super) use rewrite::Joined;
 use rewrite::{Head, Rewrite, TrackCounts, TrackUse};
@@ -50,7 +41,7 @@ keys! {
 
 impl LayerKeys for TrackMapKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(TrackMapPlan::new(drive, self)?.capacity)
+        Ok(self.plan(drive)?.2)
     }
 
     fn settled(self, drive: &Drive) -> TrackMapKeys {
@@ -86,26 +77,18 @@ state! {
     }
 }
 
-/// Layout of the layer on a drive, without state.
-struct TrackMapPlan {
-    layout: TrackLayout,
-    head: Head,
-    /// W, which may be larger than a band.
-    width: u64,
-    tracks: usize,
-    capacity: Capacity,
-}
+/// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
+const RANDOM_SHARE: u64 = 101;
 
-impl TrackMapPlan {
-    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMapPlan, Error> {
-        let scheme = &keys.scheme;
-        let tracks = scheme.tracks();
+impl TrackMapKeys {
+    /// Layout, W (which may be larger than a band) and capacity on a drive.
+    fn plan(&self, drive: &Drive) -> Result<(TrackLayout, u64, Capacity), Error> {
         let width = width_of(drive);
-        let head = Head::new(&drive.interference, width, tracks);
-        let layout = TrackLayout::new("track-map", drive, scheme, width, keys.random_tracks(drive, width))?;
+        let mut layout = TrackLayout::new("track-map", drive, &self.scheme, width, self.random_tracks(drive, width))?;
         // So that rounding of the percentage loses no sector.
-        let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
+        let offered = (layout.sectors as f64 * self.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors);
+        layout.offered = host_sectors;
         let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
         let raw_sectors = drive.geometry.sectors;
         let capacity = Capacity {
@@ -115,14 +98,9 @@ impl TrackMapPlan {
             guard_sectors: raw_sectors - host_sectors - spare_sectors,
             spare_sectors,
         };
-        Ok(TrackMapPlan { layout, head, width, tracks, capacity })
+        Ok((layout, width, capacity))
     }
-}
 
-/// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
-const RANDOM_SHARE: u64 = 101;
-
-impl TrackMapKeys {
     /// Tracks of the random access zone: as asked for, or the paper's share, in whole multiples of `width`.
     fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
         self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
@@ -131,7 +109,9 @@ impl TrackMapKeys {
 
 impl TrackMap {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
-        let TrackMapPlan { layout, head, width, tracks, capacity } = TrackMapPlan::new(drive, keys)?;
+        let (layout, width, capacity) = keys.plan(drive)?;
+        let tracks = keys.scheme.tracks();
+        let head = Head::new(&drive.interference, width, tracks);
         Ok(TrackMap {
             tracks_used: TrackUse::new(layout.bands * tracks as u64, head.limit.is_some()),
             space_gain: space_gain(tracks as u64, width),
@@ -212,26 +192,10 @@ fn space_gain(tracks: u64, width: u64) -> f64 {
     w * n / (n + w - 1.0)
 }
 
-/// The LBAs that are offered to the host, on their tracks.
-struct Offered {
-    layout: Arc<TrackLayout>,
-    sectors: u64,
-}
-
-impl Placement for Offered {
-    fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba)) {
-        self.layout.within(pba, n, &mut |i, lba| {
-            if lba.0 < self.sectors {
-                each(i, lba);
-            }
-        });
-    }
-}
-
 impl Placement for TrackLayout {
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba)) {
         for i in 0..n {
-            if let Some(lba) = self.lba(pba + i) {
+            if let Some(lba) = self.lba(pba + i).filter(|lba| lba.0 < self.offered) {
                 each(i, lba);
             }
         }
@@ -291,7 +255,7 @@ impl Layer for TrackMap {
             let track = self.layout.band(&piece).base + piece.track;
             self.tracks_used.discard(track, piece.first, piece.first + piece.sectors);
         }
-        Arc::new(Offered { layout: Arc::clone(&self.layout), sectors: host })
+        Arc::clone(&self.layout) as Arc<dyn Placement>
     }
 
     fn rewrites_in_place(&self) -> bool {

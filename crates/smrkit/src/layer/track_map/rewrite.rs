@@ -7,14 +7,8 @@
 use std::ops::Range;
 
 use super::layout::{Band, TrackPiece};
-use crate::disk::Disk;
-use crate::error::DiskResult;
-use crate::layer::inconsistent;
-use crate::medium::Buf;
+use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
-use crate::state::state;
-use crate::tally::Cause;
-use crate::units::Pba;
 
 /// A run of sectors of a track, as (first, end); empty where both are equal.
 type SectorSpan = (u64, u64);

@@ -16,19 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::interface::IdleKeys;
-use super::stats::counts;
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors};
-use crate::disk::Disk;
-use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
+use super::record_sectors;
 use crate::extent_map::{MappedPiece, joined};
-use crate::keys;
-use crate::medium::interference::Form;
-use crate::medium::{Buf, Placement};
-use crate::schema::{Count, Or, Switch, Word};
-use crate::state::{layer_state, state};
-use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::layer::prelude::*;
 use log::{Slots, TrackLog};
 use writing::CommandShare;
 
@@ -54,7 +44,7 @@ keys! {
         /// Cleaning a band stops before the next cached track; off: it goes on to the band's end.
         partial: bool = Switch, "on";
         /// Part of an episode that a command does before it is served: a phase of a band's cleaning, a band, or all of it.
-        spread: CommandShare = SPREAD, "phase";
+        spread: CommandShare = CommandShare::WORDS, "phase";
         /// Idle time. The paper leaves it unused: it would take away the guards of what is written often (section 2.3).
         idle: IdleKeys;
     }
@@ -62,12 +52,9 @@ keys! {
 
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 30));
 
-const SPREAD: Word<CommandShare> =
-    Word(&[("phase", CommandShare::Phase), ("band", CommandShare::Band), ("episode", CommandShare::Episode)]);
-
 impl LayerKeys for VguardKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(VguardPlan::new(drive, self)?.home.capacity)
+        Ok(self.plan(drive)?.0.capacity)
     }
 
     fn settled(self, drive: &Drive) -> VguardKeys {
@@ -150,40 +137,39 @@ impl VguardKeys {
         let auto = self.bands.cache_tracks(drive) * 2 / 3;
         (self.alpha.unwrap_or(auto), self.beta.unwrap_or(auto))
     }
-}
 
-/// Limits and layout of the layer on a drive, without state.
-struct VguardPlan {
-    home: Home,
-    slots: Slots,
-    entries_max: u64,
-    copy_sectors: u64,
-    /// The slots that one write needs.
-    least: u64,
-    cache_tracks: u64,
-    alpha: u64,
-    beta: u64,
-}
-
-impl VguardPlan {
-    fn new(drive: &Drive, keys: &VguardKeys) -> Result<VguardPlan, Error> {
-        let g = &drive.geometry;
-        let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
+    /// Layout and limits of the layer on a drive.
+    fn plan(&self, drive: &Drive) -> Result<(Home, Slots, VguardSettings), Error> {
+        let reserve = Reserve::new(drive, &self.bands, &self.buffer);
         let cache_tracks = reserve.cache_tracks;
-        let (alpha, beta) = keys.thresholds(drive);
+        let (alpha, beta) = self.thresholds(drive);
         // Cleaning is paced, so at times a little more than alpha is cached.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let copy_sectors = copy_sectors(drive, cache_tracks, entries_max);
         let home = Home::new("vguard", drive, &Reserve { map_sectors: copy_sectors, ..reserve })?;
+        // The slots that one write needs.
         let least = |slots: &Slots| slots.skipped + home.reach.max(1) * slots.most + home.reach;
-        let slots = Slots::new(g, cache_tracks, copy_sectors, home.lengths()[0]);
+        let slots = Slots::new(&drive.geometry, cache_tracks, copy_sectors, home.lengths()[0]);
         let Some(slots) = slots.filter(|slots| least(slots) <= cache_tracks) else {
             return Err(Error::Impossible(format!(
                 "a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
                  vguard.cache_tracks"
             )));
         };
-        Ok(VguardPlan { least: least(&slots), home, copy_sectors, slots, entries_max, cache_tracks, alpha, beta })
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&slots) + 2 * (1 + home.reach) * slots.most;
+        let settings = VguardSettings {
+            alpha,
+            beta,
+            partial: self.partial,
+            spread: self.spread,
+            idle_delay: self.idle.delay(),
+            in_place: !matches!(drive.interference.form(), Some(Form::Blocks | Form::Distances)),
+            slots_limit: cache_tracks.saturating_sub(kept_free),
+            entries_max,
+            copy_sectors,
+            entry_bits: track_bits(drive) + bits(cache_tracks),
+        };
+        Ok((home, slots, settings))
     }
 }
 
@@ -209,26 +195,10 @@ fn bits(count: u64) -> u64 {
 
 impl Vguard {
     fn new(drive: &Drive, keys: &VguardKeys) -> Result<Vguard, Error> {
-        let VguardPlan { home, slots, entries_max, copy_sectors, least, cache_tracks, alpha, beta } =
-            VguardPlan::new(drive, keys)?;
-        let log = TrackLog::new(slots, &home);
-        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach) * log.places.most;
-        let law = drive.interference.form();
-        let settings = VguardSettings {
-            alpha,
-            beta,
-            partial: keys.partial,
-            spread: keys.spread,
-            idle_delay: keys.idle.delay(),
-            in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
-            slots_limit: cache_tracks.saturating_sub(kept_free),
-            entries_max,
-            copy_sectors,
-            entry_bits: track_bits(drive) + bits(cache_tracks),
-        };
+        let (home, slots, settings) = keys.plan(drive)?;
         Ok(Vguard {
+            log: TrackLog::new(slots, &home),
             home,
-            log,
             cleaner: Cleaner::default(),
             episode: Episode::default(),
             settings,

@@ -7,15 +7,11 @@
 
 use std::ops::Range;
 
-use crate::disk::Disk;
-use crate::error::DiskResult;
 use crate::layer::bands::{Episode, HomeLocation, PhaseResult};
+use crate::layer::prelude::*;
 use crate::layer::vguard::Vguard;
 use crate::layer::vguard::log::CachedTrack;
-use crate::medium::Buf;
 use crate::medium::interference::Interference;
-use crate::tally::Cause;
-use crate::units::Pba;
 
 /// A part of the host's write: sectors of a track, and where their data is.
 #[derive(Clone, Copy)]
@@ -217,12 +213,13 @@ fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
     law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
 }
 
-/// Part of an episode that a command does before it is served. The paper leaves it open.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum CommandShare {
-    Phase,
-    Band,
-    Episode,
+words! {
+    /// Part of an episode that a command does before it is served. The paper leaves it open.
+    pub(super) enum CommandShare {
+        Phase = "phase",
+        Band = "band",
+        Episode = "episode",
+    }
 }
 
 impl Vguard {
