@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::write_zeros;
-use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive, Served};
+use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::{Gauges, HostZones, ZoneAction, ZoneCondition};
@@ -687,7 +687,7 @@ impl ServedDrive {
         let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
         let CommandState::UnderWay { step, .. } = &mut self.queue[at].state else { return };
         let Some(Step { request, arrival }) = step.take() else { return };
-        self.events.end(tag, Some(LogEvent::Served { request, arrival, served: Served { start, end } }));
+        self.events.end(tag, Some(LogEvent::Served { request, arrival, start, end }));
         let done = self.carry_out(at, &request);
         let CommandState::UnderWay { rest, .. } = &self.queue[at].state else { return };
         match done {

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use smrkit::device::{Completion, Served};
+use smrkit::device::Completion;
 use smrkit::engine::system::SystemRun;
 use smrkit::error::{DiskResult, Error};
 use smrkit::layer::ZoneAction;
@@ -99,8 +99,10 @@ pub enum LogEvent {
         request: Request,
         /// When it came.
         arrival: Nanos,
-        /// When its service began and ended.
-        served: Served,
+        /// When its service began.
+        start: Nanos,
+        /// When it completed.
+        end: Nanos,
     },
     /// A fault was injected; it takes effect with the next request, a power cut with the next physical write.
     Fault(InjectedFault),
@@ -131,8 +133,7 @@ impl fmt::Display for LogEvent {
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
             LogEvent::Open(found, now) => write!(f, "open {} {}", found.name(), now.0),
-            LogEvent::Served { request: Request { op, lba, sectors, .. }, arrival, served } => {
-                let Served { start, end } = served;
+            LogEvent::Served { request: Request { op, lba, sectors, .. }, arrival, start, end } => {
                 write!(f, "{} {} {sectors} {} {} {}", op.name(), lba.0, arrival.0, start.0, end.0)
             }
             LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
@@ -194,8 +195,7 @@ impl LogEvent {
             "interrupted" => Some(LogEvent::Interrupted(time(1)?)),
             "recovered" => Some(LogEvent::Recovered(time(1)?)),
             _ if words.len() == 6 => {
-                let served = Served { start: time(4)?, end: time(5)? };
-                Some(LogEvent::Served { request: request(0)?, arrival: time(3)?, served })
+                Some(LogEvent::Served { request: request(0)?, arrival: time(3)?, start: time(4)?, end: time(5)? })
             }
             _ => None,
         }
@@ -607,7 +607,7 @@ impl Replay {
         while let Some(Completion { tag, start, end, .. }) = self.model.take_done() {
             let Some(event) = self.under_way.remove(&tag) else { continue };
             if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
-                let found = LogEvent::Served { request, arrival, served: Served { start, end } };
+                let found = LogEvent::Served { request, arrival, start, end };
                 self.compare(tag, &event, found == event, &found);
             }
         }
@@ -656,7 +656,8 @@ mod tests {
         let served = |op, lba, sectors| LogEvent::Served {
             request: request(op, lba, sectors),
             arrival: Nanos(3),
-            served: Served { start: Nanos(4), end: Nanos(5) },
+            start: Nanos(4),
+            end: Nanos(5),
         };
         vec![
             ("state 00ff7a", LogEvent::State(vec![0, 255, 0x7a])),

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::address::ArrayLayout;
-use super::command::{Command, Completion, FirstStamps, Served};
+use super::command::{Command, Completion, FirstStamps};
 use super::health::{Health, RebuiltUnits};
 use super::level::{SectorSpread, WritePolicy};
 use super::member_drive::MemberDrive;
@@ -24,6 +24,7 @@ use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::state::state;
+use crate::stats::counts::Times;
 use crate::units::{Lba, Nanos};
 
 /// Sectors of a part that is compared at once.
@@ -155,7 +156,7 @@ impl Array {
         arrival: Nanos,
         host: bool,
         data: &mut Buf,
-    ) -> DiskResult<Option<Served>> {
+    ) -> DiskResult<Option<Times>> {
         match self.only_member(request) {
             Some((disk, at)) if !self.locks_ranges() && self.outstanding() == 0 => {
                 self.members.serve(disk, &Request { lba: at, ..*request }, arrival, host, data).map(Some)
@@ -298,26 +299,16 @@ impl Array {
 
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.begin_own(Owner::Rebuild { disk, at, sectors }, self.lock_on(disk, at, sectors, true), now)
+        self.begin_own(Owner::Rebuild { disk }, (at, sectors), self.lock_on(disk, at, sectors, true), now)
     }
 
     /// Begins to read some sectors of all members; in check mode copies and parity are compared.
     pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
+        self.begin_own(Owner::Scrub, (at, sectors), self.lock_on(0, at, sectors, false), now)
     }
 
-    /// Begins to resynchronise parity or copies, as after a crash in the middle of writes: parity (of rows, by their place on the members)
-    /// is written from the data, and further copies (of sectors of the array) from the first.
-    pub fn resync(&mut self, first: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        let lock = RangeLock::Extent { first: first.0, last: first.0 + sectors - 1, exclusive: true };
-        self.begin_own(Owner::Resync { first, sectors }, lock, now)
-    }
-
-    fn begin_own(&mut self, owner: Owner, lock: RangeLock, now: Nanos) -> DiskResult {
-        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { first: at, .. }) = owner else {
-            return Ok(());
-        };
-        let request = Request::new(Op::Write, at, 0);
+    fn begin_own(&mut self, owner: Owner, (at, sectors): (Lba, u64), lock: RangeLock, now: Nanos) -> DiskResult {
+        let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
         let id = self.works.add(owner, command);
         self.start(id, Some(lock), now)
@@ -358,14 +349,14 @@ impl Array {
         let members = self.members.as_slice();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
         let planner = self.planner();
+        let sectors = u64::from(sectors);
         let planned = match owner {
-            Owner::Host => planner.host(op, lba, u64::from(sectors), choose, &mut plan),
-            Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
-            Owner::Scrub { at, sectors } => {
-                planner.scrub(at, sectors, &mut plan);
+            Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),
+            Owner::Rebuild { disk } => planner.rebuild(disk, lba, sectors, choose, &mut plan),
+            Owner::Scrub => {
+                planner.scrub(lba, sectors, &mut plan);
                 Ok(())
             }
-            Owner::Resync { first, sectors } => planner.resync(first, sectors, &mut plan),
         };
         self.works.get(id).plan = plan;
         planned?;
@@ -380,7 +371,7 @@ impl Array {
         }
         let count = work.subs().len();
         work.left = count as u32;
-        if let Owner::Rebuild { disk, .. } = work.owner {
+        if let Owner::Rebuild { disk } = work.owner {
             // Set again for the second part: only a replacement after the write was sent makes it worthless (see
             // `finish_work`).
             work.replaced = self.replaced[disk as usize];
@@ -441,39 +432,32 @@ impl Array {
     /// Completes work whose member commands have all ended, and releases its lock.
     fn finish_work(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
-        let (owner, lock) = (work.owner, work.lock);
+        let (owner, lock, Command { tag, request, arrival, .. }) = (work.owner, work.lock, &work.command);
+        let (tag, op, at, sectors) = (*tag, request.op, request.lba, u64::from(request.sectors));
+        let part = DonePart { at, sectors, begin: *arrival, end: now };
         let mut result = Ok(());
         match owner {
             Owner::Host => {
-                let (tag, request) = (work.command.tag, work.command.request);
-                let data = match self.checks && request.op == Op::Read {
-                    true => {
-                        let sectors = u64::from(request.sectors);
-                        Buf::Stamps(redundancy::assemble(&self.layout, &work.known, request.lba, sectors))
-                    }
+                let data = match self.checks && op == Op::Read {
+                    true => Buf::Stamps(redundancy::assemble(&self.layout, &work.known, at, sectors)),
                     false => Buf::NoData,
                 };
                 // Work without commands to members took no time.
                 let start = work.start.min(now);
                 self.ready.push_back(Completion { tag, start, end: now, data });
             }
-            Owner::Rebuild { disk, at, sectors } => {
-                let begin = work.command.arrival;
+            Owner::Rebuild { disk } => {
                 // The member that the part was written to may have been replaced meanwhile.
                 if work.replaced == self.replaced[disk as usize] {
                     self.health[disk as usize].rebuilt(at, sectors);
                 }
-                self.done.push_back(DonePart { at, sectors, begin, end: now });
+                self.done.push_back(part);
             }
-            Owner::Scrub { at, sectors } => {
-                let begin = work.command.arrival;
+            Owner::Scrub => {
                 if self.checks {
-                    result = redundancy::compare(&self.layout, &self.works.get(id).known, at, sectors);
+                    result = redundancy::compare(&self.layout, &work.known, at, sectors);
                 }
-                self.done.push_back(DonePart { at, sectors, begin, end: now });
-            }
-            Owner::Resync { first, sectors } => {
-                self.done.push_back(DonePart { at: first, sectors, begin: work.command.arrival, end: now });
+                self.done.push_back(part);
             }
         }
         self.works.remove(id);

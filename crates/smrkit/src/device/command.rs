@@ -25,15 +25,6 @@ pub struct Command {
     pub data: Buf,
 }
 
-/// When a request that was served at once was begun and completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
-    /// When its own service began, without the wait.
-    pub start: Nanos,
-    /// Moment of completion.
-    pub end: Nanos,
-}
-
 /// The end of a command.
 #[derive(Clone, Debug)]
 pub struct Completion {

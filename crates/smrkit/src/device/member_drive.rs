@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::LayeredDisk;
 use super::check::DriveCheck;
-use super::command::{Command, Completion, FirstStamps, Served};
+use super::command::{Command, Completion, FirstStamps};
 use super::queue::{Dispatch, NCQ_COMMANDS, Queueing, Waiting};
 use super::write_cache::{HeldRun, WriteCache};
 use crate::disk::Recorder;
@@ -24,47 +24,16 @@ use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{CommandTimes, PowerCut};
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::stats::timeline::TimelineBuilder;
-use crate::tally::{CauseTimes, Tally};
+use crate::tally::CauseTimes;
 use crate::units::{Lba, Nanos};
 
 /// Counts of a member of an array. Those of a drive of its own are the host's.
 struct MemberCounts {
     all: HostCounts,
-    watch: CommandWatch,
-}
-
-/// Counts a drive's commands and times since a moment. A command belongs to the moment at which the drive begins it.
-#[derive(Default)]
-struct CommandWatch {
+    /// The times of the drive at the last [`MemberDrive::watch`], and the commands that it has begun since.
     before: CauseTimes,
     commands: u64,
     times: CommandTimes,
-}
-
-impl CommandWatch {
-    /// Counts from now on.
-    fn new(tally: &Tally) -> CommandWatch {
-        CommandWatch { before: tally.times(), ..CommandWatch::default() }
-    }
-
-    /// Counts a command that was completed `time` after its dispatch.
-    #[inline]
-    fn count(&mut self, time: Nanos) {
-        self.commands += 1;
-        self.times.count(time);
-    }
-
-    /// The counts until now.
-    fn report(&self, tally: &Tally) -> MemberRebuild {
-        MemberRebuild {
-            new: false,
-            commands: self.commands,
-            longest_command_ns: self.times.longest_command_ns,
-            commands_over_7s: self.times.commands_over_7s,
-            commands_over_30s: self.times.commands_over_30s,
-            busy_ns: BusyTimes::between(self.before, tally.times()),
-        }
-    }
 }
 
 /// A drive with its queue and its write cache.
@@ -104,16 +73,6 @@ struct CachedWrites {
     flush_end: Nanos,
     /// True if a batch went before commands that need the platters: the next turn is a command's.
     owes_turn: bool,
-}
-
-/// Moments of a command before its service.
-#[derive(Clone, Copy)]
-struct Moments {
-    arrival: Nanos,
-    /// When it was dispatched to the drive.
-    sent: Nanos,
-    /// When its turn came.
-    turn: Nanos,
 }
 
 /// Saved while nothing is in flight. Of the commands served, only the last address and the elevator's heading affect later ones.
@@ -171,7 +130,8 @@ impl MemberDrive {
 
     /// A member of an array: its commands are counted.
     pub fn in_array(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
-        let counts = MemberCounts { all: no_counts(), watch: CommandWatch::default() };
+        let (before, times) = (CauseTimes::default(), CommandTimes::default());
+        let counts = MemberCounts { all: no_counts(), before, commands: 0, times };
         MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing) }
     }
 
@@ -201,14 +161,22 @@ impl MemberDrive {
     /// Starts the counts of [`MemberDrive::watched`].
     pub fn watch(&mut self) {
         if let Some(counts) = &mut self.counts {
-            counts.watch = CommandWatch::new(self.device.disk.tally());
+            counts.before = self.device.disk.tally().times();
+            (counts.commands, counts.times) = (0, CommandTimes::default());
         }
     }
 
     /// Work since [`MemberDrive::watch`].
     pub fn watched(&self) -> MemberRebuild {
-        let watch = self.counts.as_ref().map(|counts| &counts.watch);
-        watch.unwrap_or(&CommandWatch::default()).report(self.device.disk.tally())
+        let Some(MemberCounts { before, commands, times, .. }) = &self.counts else { return MemberRebuild::default() };
+        MemberRebuild {
+            new: false,
+            commands: *commands,
+            longest_command_ns: times.longest_command_ns,
+            commands_over_7s: times.commands_over_7s,
+            commands_over_30s: times.commands_over_30s,
+            busy_ns: BusyTimes::between(*before, self.device.disk.tally().times()),
+        }
     }
 
     /// Times of its commands since counting began, as a timeout sees them.
@@ -354,7 +322,7 @@ impl MemberDrive {
     /// Serves a request while the queue is empty, and returns its completion ahead of its time. In check mode `data` holds the stamps of
     /// the array that the drive belongs to.
     #[inline(always)]
-    pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
+    pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
         if self.write_cache.is_some() {
             return self.serve_cached(request, arrival, host, data);
         }
@@ -363,14 +331,13 @@ impl MemberDrive {
     }
 
     /// [`MemberDrive::serve`] with a write cache.
-    fn serve_cached(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
+    fn serve_cached(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
         self.through_outages(|drive| drive.idle_until(arrival))?;
         self.write_cache.iter_mut().for_each(|cached| cached.time = cached.time.max(arrival));
-        let moments = Moments { arrival, sent: arrival, turn: arrival };
         let mut from = arrival;
         loop {
             if let Some(from) = self.buffered_from(request, from) {
-                return self.serve_from_cache(request, moments, from, host, data);
+                return self.serve_from_cache(request, (arrival, arrival), from, host, data);
             }
             if !self.is_cached_write(request) {
                 return self.serve_sent(request, arrival, arrival, host, data);
@@ -400,20 +367,20 @@ impl MemberDrive {
         }
     }
 
-    /// Serves a request from the write cache, which can begin at `from`.
+    /// Serves a request, with the moments of its arrival and dispatch, from the write cache, which can begin at `from`.
     #[inline]
     fn serve_from_cache(
         &mut self,
         request: &Request,
-        moments: Moments,
+        (arrival, sent): (Nanos, Nanos),
         from: Nanos,
         host: bool,
         data: &mut Buf,
-    ) -> DiskResult<Served> {
+    ) -> DiskResult<Times> {
         let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
         let start = cached.cache.bus_from(from);
-        let end = self.device.disk.transfer(start, moments.sent, write, sectors);
+        let end = self.device.disk.transfer(start, sent, write, sectors);
         match &mut self.check {
             Some(check) => check.serve_from_cache(&mut self.device, &mut cached.cache, request, data, end)?,
             None if write => cached.cache.put(&self.device, request, &Buf::NoData, end),
@@ -421,10 +388,9 @@ impl MemberDrive {
         }
         self.device.note_request(end);
         cached.cache.note_command(end, true);
-        let waited_for_platters = from > moments.arrival;
-        let served = Served { start, end };
-        self.note_served(request, moments, host, &served, waited_for_platters);
-        Ok(served)
+        let times = Times { arrival, start, end };
+        self.note_served(request, (sent, sent), host, &times, from > arrival);
+        Ok(times)
     }
 
     /// Serves a request that was dispatched at `sent` on the platters.
@@ -436,15 +402,15 @@ impl MemberDrive {
         sent: Nanos,
         host: bool,
         data: &mut Buf,
-    ) -> DiskResult<Served> {
+    ) -> DiskResult<Times> {
         let turn = self.turn(sent)?;
         let start = self.through_outages(|drive| drive.serve_now(request, arrival, data))?;
-        let served = Served { start, end: self.device.now() };
+        let times = Times { arrival, start, end: self.device.now() };
         if let Some(cached) = &mut self.write_cache {
-            cached.cache.note_command(served.end, false);
+            cached.cache.note_command(times.end, false);
         }
-        self.note_served(request, Moments { arrival, sent, turn }, host, &served, true);
-        Ok(served)
+        self.note_served(request, (sent, turn), host, &times, true);
+        Ok(times)
     }
 
     /// Lets time pass until a command that is sent at `sent` has its turn; returns that time.
@@ -457,20 +423,27 @@ impl MemberDrive {
         Ok(turn)
     }
 
-    /// Updates the counts after a request was served.
+    /// Updates the counts after a request was served that was dispatched at `sent`, and whose turn came at `turn`.
     #[inline(always)]
-    fn note_served(&mut self, request: &Request, moments: Moments, host: bool, served: &Served, on_platters: bool) {
-        let (Moments { arrival, sent, turn }, &Served { start, end }) = (moments, served);
+    fn note_served(
+        &mut self,
+        request: &Request,
+        (sent, turn): (Nanos, Nanos),
+        host: bool,
+        times: &Times,
+        on_platters: bool,
+    ) {
         self.at = request.end();
-        self.dispatch.completed(end);
-        self.times.count(end - sent);
-        if on_platters && self.device.cleaning_end() > arrival {
+        self.dispatch.completed(times.end);
+        self.times.count(times.end - sent);
+        if on_platters && self.device.cleaning_end() > times.arrival {
             self.note_waiting(turn, host);
         }
         if let Some(counts) = &mut self.counts {
             let (device, cached) = (&self.device, &self.write_cache);
-            counts.watch.count(end - sent);
-            counts.all.count(request, &Times { arrival, start, end }, || gauges(device, cached));
+            counts.commands += 1;
+            counts.times.count(times.end - sent);
+            counts.all.count(request, times, || gauges(device, cached));
         }
     }
 
@@ -573,11 +546,10 @@ impl MemberDrive {
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
         let free = self.turn(first)?;
         let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last))?;
-        let served = Served { start, end: self.device.now() };
+        let end = self.device.now();
         for (Command { tag, request, arrival, host, data }, sent) in more {
-            let turn = arrival.max(free);
-            self.note_served(&request, Moments { arrival, sent, turn }, host, &served, true);
-            self.completions.push_back(Completion { tag, start, end: served.end, data });
+            self.note_served(&request, (sent, arrival.max(free)), host, &Times { arrival, start, end }, true);
+            self.completions.push_back(Completion { tag, start, end, data });
         }
         Ok(())
     }
@@ -599,7 +571,7 @@ impl MemberDrive {
     #[inline]
     fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
-        let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut data)?;
+        let Times { start, end, .. } = self.serve_sent(&request, arrival, sent, host, &mut data)?;
         self.complete(Completion { tag, start, end, data });
         Ok(())
     }
@@ -739,8 +711,7 @@ impl MemberDrive {
     /// Serves a command from the write cache, which can begin at `from`, and queues its completion.
     fn complete_from_cache(&mut self, command: Command, sent: Nanos, from: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
-        let moments = Moments { arrival, sent, turn: sent };
-        let Served { start, end } = self.serve_from_cache(&request, moments, from, host, &mut data)?;
+        let Times { start, end, .. } = self.serve_from_cache(&request, (arrival, sent), from, host, &mut data)?;
         self.complete(Completion { tag, start, end, data });
         Ok(())
     }

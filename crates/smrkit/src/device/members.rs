@@ -2,12 +2,13 @@
 //!
 //! Only members with commands under way are visited, so that an array of thousands costs no more than its commands.
 
-use super::command::{Command, Completion, Served};
+use super::command::{Command, Completion};
 use super::member_drive::MemberDrive;
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::state;
+use crate::stats::counts::Times;
 use crate::units::Nanos;
 
 /// The members and their next events.
@@ -77,7 +78,7 @@ impl Members {
         arrival: Nanos,
         host: bool,
         data: &mut Buf,
-    ) -> DiskResult<Served> {
+    ) -> DiskResult<Times> {
         let member = &mut self.all[disk as usize];
         let served = member.serve(request, arrival, host, data);
         self.first_wait = self.first_wait.min(member.first_wait());

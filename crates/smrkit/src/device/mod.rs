@@ -18,7 +18,7 @@ mod write_cache;
 
 pub use array::Array;
 pub use check::Shadow;
-pub use command::{Command, Completion, FirstStamps, Served};
+pub use command::{Command, Completion, FirstStamps};
 pub use layered::LayeredDisk;
 pub use member_drive::MemberDrive;
 pub use queue::{NCQ_COMMANDS, Queueing};
@@ -29,6 +29,7 @@ use crate::layer::Gauges;
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::{self, State};
+use crate::stats::counts::Times;
 use crate::units::{Lba, Nanos};
 
 /// A drive with its queue, or an array: what the engine sends requests to. The caller keeps the time, and processes events in order.
@@ -196,7 +197,7 @@ impl Device {
         arrival: Nanos,
         host: bool,
         data: &mut Buf,
-    ) -> DiskResult<Option<Served>> {
+    ) -> DiskResult<Option<Times>> {
         match self {
             Device::Drive(drive) => drive.serve(request, arrival, host, data).map(Some),
             Device::Array(array) => array.serve_at_once(request, arrival, host, data),

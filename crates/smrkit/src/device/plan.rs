@@ -299,30 +299,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The plan that resynchronises the parity of some rows, or the copies of some sectors, with the data.
-    pub fn resync(&self, first: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
-        plan.clear();
-        if self.layout.parities() > 0 {
-            for (stripe, from, count) in self.layout.by_chunk(first, sectors) {
-                let offsets = from..from + count;
-                self.row(stripe, &offsets, &mut plan.first)?;
-                let parities =
-                    self.units().skip(self.layout.data_disks()).filter(|&unit| self.unit_works(stripe, unit));
-                plan.second.extend(parities.map(|unit| self.sub(Op::Write, stripe, unit, &offsets)));
-            }
-        } else {
-            for piece in self.layout.pieces(first, sectors) {
-                let copies = (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n));
-                let mut live = copies.filter(|&(disk, at)| self.has(disk, at, piece.sectors));
-                let Some((disk, at)) = live.next() else { return Err(lost(piece.lba)) };
-                plan.first.push(Sub { disk, op: Op::Read, at, sectors: piece.sectors });
-                plan.second.extend(live.map(|(disk, at)| Sub { disk, op: Op::Write, at, sectors: piece.sectors }));
-            }
-        }
-        plan.join();
-        Ok(())
-    }
-
     /// The plan that reads some sectors of every member that has them, to be compared.
     pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         plan.clear();

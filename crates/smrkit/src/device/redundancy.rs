@@ -24,10 +24,6 @@ impl KnownSectors {
         }
     }
 
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     fn get(&self, disk: u32, at: Lba) -> Option<u64> {
         self.0.get(&(disk, at)).copied()
     }

@@ -16,11 +16,9 @@ pub(super) enum Owner {
     /// A command that came from outside.
     Host,
     /// The rebuilding of a part of a new member.
-    Rebuild { disk: u32, at: Lba, sectors: u64 },
+    Rebuild { disk: u32 },
     /// The verification of a part of all members.
-    Scrub { at: Lba, sectors: u64 },
-    /// New parity in some rows, by their place on the members, or new copies of some sectors of the array.
-    Resync { first: Lba, sectors: u64 },
+    Scrub,
 }
 
 /// A part of an array's own work that is done.
@@ -55,27 +53,21 @@ pub(super) struct ArrayCommand {
 }
 
 impl ArrayCommand {
-    pub fn new(owner: Owner, command: Command) -> ArrayCommand {
+    /// A command whose plan takes the memory of another.
+    #[inline]
+    fn new(owner: Owner, command: Command, mut plan: MemberPlan) -> ArrayCommand {
+        plan.clear();
         ArrayCommand {
             owner,
             start: Nanos::MAX,
             command,
-            plan: MemberPlan::default(),
+            plan,
             left: 0,
             second: false,
             lock: None,
             replaced: 0,
             known: KnownSectors::default(),
         }
-    }
-
-    /// Reuses this for another command, and keeps the memory of its plan.
-    #[inline]
-    fn renew(&mut self, owner: Owner, command: Command) {
-        (self.owner, self.command) = (owner, command);
-        self.start = Nanos::MAX;
-        (self.left, self.second, self.lock) = (0, false, None);
-        self.plan.clear();
     }
 
     /// The commands of members that are under way.
@@ -103,11 +95,12 @@ impl Slab {
     pub fn add(&mut self, owner: Owner, command: Command) -> u32 {
         match self.free.pop() {
             Some(id) => {
-                self.works[id as usize].renew(owner, command);
+                let work = &mut self.works[id as usize];
+                *work = ArrayCommand::new(owner, command, std::mem::take(&mut work.plan));
                 id
             }
             None => {
-                self.works.push(ArrayCommand::new(owner, command));
+                self.works.push(ArrayCommand::new(owner, command, MemberPlan::default()));
                 (self.works.len() - 1) as u32
             }
         }
@@ -122,7 +115,7 @@ impl Slab {
     pub fn remove(&mut self, id: u32) {
         let work = &mut self.works[id as usize];
         // The plan keeps its memory for the next piece of work with this id.
-        work.known.clear();
+        work.known = KnownSectors::default();
         work.command.data = Buf::NoData;
         self.free.push(id);
     }

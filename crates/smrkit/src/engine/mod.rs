@@ -16,7 +16,7 @@ mod tests;
 mod verify;
 mod warm_up;
 
-use crate::device::{Command, Completion, Device, MemberDrive, Served};
+use crate::device::{Command, Completion, Device, MemberDrive};
 use crate::disk::Power;
 use crate::error::{DiskResult, Error};
 use crate::request::{Request, Source};
@@ -26,7 +26,7 @@ use crate::stats::outcome::{PowerCut, Rebuild, Steady};
 use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
 pub use observer::{NoObserver, Observer, RequestRows};
-use task::{ArrayWork, BackgroundTask};
+use task::BackgroundTask;
 use verify::{ArrayCheck, Sent, SentRequests};
 use warm_up::WarmUp;
 
@@ -43,7 +43,9 @@ pub struct Engine<'a> {
     arrivals: Arrivals,
     intake: Intake,
     check: ArrayCheck,
-    work: ArrayWork<'a>,
+    task: &'a mut dyn BackgroundTask,
+    /// True if the task has work on the array next to the requests.
+    has_work: bool,
     observer: &'a mut dyn Observer,
     /// [`Observer::wants_requests`], asked once because it is needed for every request.
     wants_requests: bool,
@@ -76,7 +78,8 @@ impl<'a> Engine<'a> {
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
             intake: Intake::new(&settings, &device),
             check: ArrayCheck::new(settings.check && is_array),
-            work: ArrayWork::new(task),
+            task,
+            has_work: false,
             wants_requests: observer.wants_requests(),
             observer,
             warm_up: WarmUp::new(settings.warmup),
@@ -107,9 +110,9 @@ impl<'a> Engine<'a> {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
-        let has_work = self.work.begin(&self.device);
+        self.has_work = !self.task.is_over() && matches!(self.device, Device::Array(_));
         // Where nothing can come between a request and its completion, it is served at once, without events.
-        let is_short = !has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
+        let is_short = !self.has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
         let (mut input, mut events) = (Input::default(), 0u64);
         while go_on {
             if input.wants_more() {
@@ -119,7 +122,7 @@ impl<'a> Engine<'a> {
                 }
                 input.fill(source)?;
             }
-            if has_work && self.work.task.is_over() {
+            if self.has_work && self.task.is_over() {
                 input.end();
             }
             if is_short {
@@ -129,7 +132,7 @@ impl<'a> Engine<'a> {
                 break;
             }
             events += 1;
-            if has_work && events.is_multiple_of(LOOK_EVERY) {
+            if self.has_work && events.is_multiple_of(LOOK_EVERY) {
                 go_on = self.look(source);
             }
         }
@@ -141,7 +144,8 @@ impl<'a> Engine<'a> {
 
     /// Shows the observer the progress of the run; returns `false` if it ends the run.
     fn look(&mut self, source: &dyn Source) -> bool {
-        let progress = self.work.progress().unwrap_or_else(|| source.progress());
+        let is_at_work = self.has_work && !self.task.is_over();
+        let progress = if is_at_work { self.task.progress() } else { source.progress() };
         self.observer.go_on(progress, self.completed)
     }
 
@@ -149,7 +153,7 @@ impl<'a> Engine<'a> {
         self.warm_up.end();
         self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
-        self.work.task.counting(self.now);
+        self.task.counting(self.now);
         if let (Some(write), Device::Drive(drive)) = (self.settings.power_cut, &mut self.device) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
@@ -168,9 +172,9 @@ impl<'a> Engine<'a> {
             };
             self.check.note(&request);
             match self.serve_at_once(&request, arrival)? {
-                Some(Served { start, end }) => {
+                Some(times) => {
                     self.note_waiting();
-                    self.complete(&request, self.intake.row, &Times { arrival, start, end })?;
+                    self.complete(&request, self.intake.row, &times)?;
                 }
                 None => return self.send(request, arrival),
             }
@@ -180,19 +184,25 @@ impl<'a> Engine<'a> {
 
     /// Serves a request at once; `None` if it has to go through events. In check mode it is verified.
     #[inline(always)]
-    fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
+    fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Times>> {
         let served = self.device.serve_at_once(request, arrival, true, self.check.data())?;
-        if let Some(served) = &served {
-            self.now = served.end;
+        if let Some(times) = &served {
+            self.now = times.end;
             self.check.verify_served(request)?;
         }
         Ok(served)
     }
 
+    /// When the task acts next.
+    #[inline]
+    fn next_work(&self) -> Nanos {
+        if self.has_work { self.task.next() } else { Nanos::MAX }
+    }
+
     /// Processes the next event: a completion, the array's own work, or an arrival. Returns `false` if there is none.
     fn process_next(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time, input.outstanding()));
-        let mut task = self.work.next();
+        let mut task = self.next_work();
         let mut device = self.device.next();
         // As in `Device::step`: all commands of this moment have arrived.
         if self.device.has_pending() && self.now < device.min(arrival).min(task) {
@@ -202,7 +212,7 @@ impl<'a> Engine<'a> {
         }
         if input.is_over && device == Nanos::MAX && !self.device.has_pending() {
             self.host_done()?;
-            task = self.work.next();
+            task = self.next_work();
             if task == Nanos::MAX {
                 return Ok(false);
             }
@@ -215,7 +225,7 @@ impl<'a> Engine<'a> {
             self.intake.check_task(task)?;
             self.now = task;
             if let Some(array) = self.device.array_mut() {
-                self.work.task.act(array, task)?;
+                self.task.act(array, task)?;
             }
         } else if let Some((mut request, outstanding)) = input.next() {
             match self.admit(&mut request, outstanding, source)? {
@@ -234,7 +244,7 @@ impl<'a> Engine<'a> {
         if !self.warm_up.is_over {
             self.begin_counting()?;
         }
-        self.work.task.host_done(self.now);
+        self.task.host_done(self.now);
         Ok(())
     }
 
@@ -285,7 +295,7 @@ impl<'a> Engine<'a> {
         while let Some(array) = self.device.array_mut()
             && let Some(done) = array.take_done()
         {
-            self.work.task.done(&done, array)?;
+            self.task.done(&done, array)?;
         }
         Ok(())
     }
@@ -326,7 +336,9 @@ impl<'a> Engine<'a> {
         if self.warm_up.is_over {
             let device = &self.device;
             self.counts.count(request, times, || device.gauges());
-            self.work.completed(request, times);
+            if self.has_work {
+                self.task.completed(request, times);
+            }
             if self.wants_requests {
                 self.show_request(request, row, times);
             }
@@ -386,7 +398,7 @@ impl<'a> Engine<'a> {
 
     /// The result of the array's own work.
     pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.device.array_mut().map_or(Ok(None), |array| self.work.task.report(array))
+        self.device.array_mut().map_or(Ok(None), |array| self.task.report(array))
     }
 
     /// When cleaning had settled, if the warm-up waited for that.

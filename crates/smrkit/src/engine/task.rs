@@ -1,6 +1,6 @@
 //! Work of an array alongside the host's requests: a rebuild, a scrub, a member's failure.
 
-use crate::device::{Array, Device, DonePart, MemberDrive};
+use crate::device::{Array, DonePart, MemberDrive};
 use crate::error::DiskResult;
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
@@ -49,44 +49,6 @@ pub trait BackgroundTask {
     /// Progress of the task.
     fn progress(&self) -> Progress {
         Progress::default()
-    }
-}
-
-/// A task, and whether there is any work for it on the array.
-pub(super) struct ArrayWork<'a> {
-    pub task: &'a mut dyn BackgroundTask,
-    /// True if there is anything to do.
-    is_there: bool,
-}
-
-impl<'a> ArrayWork<'a> {
-    pub fn new(task: &'a mut dyn BackgroundTask) -> ArrayWork<'a> {
-        ArrayWork { task, is_there: false }
-    }
-
-    /// Called when requests begin; returns whether there is work alongside them.
-    pub fn begin(&mut self, device: &Device) -> bool {
-        self.is_there = !self.task.is_over() && matches!(device, Device::Array(_));
-        self.is_there
-    }
-
-    /// When it acts next.
-    #[inline]
-    pub fn next(&self) -> Nanos {
-        if self.is_there { self.task.next() } else { Nanos::MAX }
-    }
-
-    /// Its progress, while there is any.
-    pub fn progress(&self) -> Option<Progress> {
-        (self.is_there && !self.task.is_over()).then(|| self.task.progress())
-    }
-
-    /// Notes a completed request of the host.
-    #[inline]
-    pub fn completed(&mut self, request: &Request, times: &Times) {
-        if self.is_there {
-            self.task.completed(request, times);
-        }
     }
 }
 
