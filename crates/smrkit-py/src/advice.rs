@@ -1,4 +1,4 @@
-//! Advice that Python asks for: the question of the command, and its answer.
+//! Advice for Python, with the options and the answer of the command.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::requests::Requests;
 use crate::run::{is_in_python, on_this_thread, python_name};
 use crate::watch::watched;
 
-/// An answer.
+/// The answer to one question.
 #[pyclass(frozen)]
 pub struct Advice(advice::Advice);
 
@@ -51,21 +51,22 @@ pub fn advise(
     let options: AdviseOptions = pairs::read(&options, &python_name).raised(py)?;
     let table = requests.map(|requests| requests.get().demand());
     let answer = move |monitor: &dyn Monitor| -> Result<Option<advice::Advice>, Error> {
-        let mut asked = options.ask(table.is_some())?;
-        let Some(asked) = asked.pop().filter(|_| asked.is_empty()) else {
+        let mut questions = options.ask(table.is_some())?;
+        let Some(question) = questions.pop().filter(|_| questions.is_empty()) else {
             return Err(Error::Usage("one drive is looked at: name one, and call it for each".into()));
         };
-        let demand = table.map_or_else(|| asked.demand(), Ok)?;
-        asked.answer(demand, monitor, &mut Deaf)
+        let demand = table.map_or_else(|| question.demand(), Ok)?;
+        question.answer(demand, monitor, &mut Deaf)
     };
     let advice = match in_python {
         true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,
         false => watched(py, progress.as_ref(), move |watcher| answer(watcher))?.raised(py)?,
     };
+    // No answer means that Ctrl-C ended the runs.
     advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// The options of advice, as those of a run.
+/// Describes the options of advice, as `options` describes those of a run.
 #[pyfunction]
 pub fn advise_options() -> Vec<pairs::Described> {
     pairs::described::<AdviseOptions>()

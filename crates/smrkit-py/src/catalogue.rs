@@ -1,4 +1,4 @@
-//! Layers, drives, options and traces, as the command lists them in JSON.
+//! Layers, drives and options, as the command lists them in JSON; and traces.
 
 use std::path::PathBuf;
 
@@ -24,47 +24,48 @@ use crate::rows::{Parts, Rows, TRACED};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
 
-/// All layers, with those of the user.
+/// Lists all layers, including the user's own.
 #[pyfunction]
 pub fn layers() -> String {
     serde_json::Value::from_iter(layer::named().into_iter().map(catalogue::layer)).to_string()
 }
 
-/// One layer.
+/// Describes one layer.
 #[pyfunction]
 pub fn show_layer(py: Python, name: &str) -> PyResult<String> {
     Ok(catalogue::layer(layer::find(name).raised(py)?).to_string())
 }
 
-/// The drives that come with smrkit.
+/// Lists the drives that come with smrkit.
 #[pyfunction]
 pub fn drives(py: Python) -> PyResult<String> {
     let all = DRIVES.iter().map(|(name, _)| Drive::load(name).map(|drive| catalogue::drive_in_short(&drive)));
     Ok(serde_json::Value::from(all.collect::<Result<Vec<_>, Error>>().raised(py)?).to_string())
 }
 
-/// One drive in full, by its name or the path of its file.
+/// Describes a drive in full, by its name or the path of its file.
 #[pyfunction]
 pub fn show_drive(py: Python, name: &str) -> PyResult<String> {
     Ok(catalogue::drive(&Drive::load(name).raised(py)?).to_string())
 }
 
-/// The text of the file of a drive that comes with smrkit.
+/// Returns the text of the file of a drive that comes with smrkit.
 #[pyfunction]
 pub fn drive_file(py: Python, name: &str) -> PyResult<&'static str> {
+    // Reports an unknown name with the names that are known.
     Drive::load(name).raised(py)?;
     let found = DRIVES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
     let message = format!("{name} does not come with smrkit: read its file");
     found.ok_or(Error::Usage(message)).raised(py)
 }
 
-/// The options of a run: name, kind of value, and true if there may be several.
+/// Describes the options of a run.
 #[pyfunction]
 pub fn options() -> Vec<pairs::Described> {
     pairs::described::<RunOptions>()
 }
 
-/// Statistics of a trace.
+/// Computes statistics of a trace, as JSON.
 #[pyfunction]
 pub fn trace_info(
     py: Python,
@@ -76,14 +77,14 @@ pub fn trace_info(
     let read = move |watcher: &Watcher| {
         let trace = Trace::open(&path, &OpenOptions { format, skip_bad_rows, ..OpenOptions::default() })?;
         let mut trace = WatchedSource::new(trace, watcher, "reading");
-        let mut gathered = TraceInfo::from_source(&mut trace, &InfoSettings::default())?;
-        gathered.name_volumes(trace.source.volumes());
-        info::json(&path, &trace.source, &gathered)
+        let mut statistics = TraceInfo::from_source(&mut trace, &InfoSettings::default())?;
+        statistics.name_volumes(trace.source.volumes());
+        info::json(&path, &trace.source, &statistics)
     };
     Ok(watched(py, progress.as_ref(), read)?.raised(py)?.to_string())
 }
 
-/// The requests of a trace as a run would get them, of all volumes end to end or of one.
+/// Reads the requests of a trace at the LBAs where a run would issue them: all volumes laid end to end, or one volume.
 #[pyfunction]
 pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Rows> {
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
@@ -91,17 +92,16 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         let path = options.demand.trace.first().cloned().unwrap_or_default();
         let trace = run::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
-        let mut source = WatchedSource::new(trace.open(&Opening::new(0, 1))?, watcher, "reading");
-        let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
-        while source.fill_next(&mut batch)? {
-            batch.iter().for_each(|request| rows.push(Request { volume: 0, ..*request }));
-        }
-        Ok(rows.table())
+        // Neither the size of a disk nor the seed matters to a trace that is only read.
+        let opening = Opening::new(/* host_sectors */ 0, /* seed */ 1);
+        let source = WatchedSource::new(trace.open(&opening)?, watcher, "reading");
+        // LBAs are those of one disk now, so volumes mean nothing any more.
+        table_of(source, |request| Request { volume: 0, ..request })
     };
     watched(py, progress.as_ref(), read)?.raised(py)
 }
 
-/// Writes requests as a trace.
+/// Writes requests as a Parquet trace.
 #[pyfunction]
 pub fn trace_write(py: Python, requests: &Requests, path: PathBuf) -> PyResult<()> {
     let write = || -> Result<(), Error> {
@@ -114,16 +114,18 @@ pub fn trace_write(py: Python, requests: &Requests, path: PathBuf) -> PyResult<(
     py.detach(write).raised(py)
 }
 
-/// The requests of a workload on a disk of `bytes` bytes.
+/// Generates the requests of a workload on a disk of `bytes` bytes.
 #[pyfunction]
 pub fn trace_generate(py: Python, workload: &str, bytes: u64, seed: u64) -> PyResult<Rows> {
-    let generate = || -> Result<Rows, Error> {
-        let mut source = Workload::parse(workload)?.source(bytes / SECTOR_BYTES, seed)?;
-        let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
-        while source.fill_next(&mut batch)? {
-            batch.iter().for_each(|request| rows.push(*request));
-        }
-        Ok(rows.table())
-    };
+    let generate = || table_of(Workload::parse(workload)?.source(bytes / SECTOR_BYTES, seed)?, |request| request);
     py.detach(generate).raised(py)
+}
+
+/// A table of all requests of a source, changed by `convert`.
+fn table_of(mut source: impl Source, convert: impl Fn(Request) -> Request) -> Result<Rows, Error> {
+    let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
+    while source.fill_next(&mut batch)? {
+        batch.iter().for_each(|request| rows.push(convert(*request)));
+    }
+    Ok(rows.table())
 }

@@ -1,11 +1,12 @@
-//! The command `smrkit`, as a part of the Python package.
+//! The command `smrkit`, which the Python package includes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// Executes the command and ends the process. The first word is the name that it was called by; `program` is the path to start it again.
+/// Executes the command and ends the process. The first word is the name that it was called by. The command starts itself again by the path
+/// `program`.
 #[pyfunction]
 pub fn command(py: Python, words: Vec<OsString>, program: PathBuf) {
     // Ends the process here: Python's exit would not flush Rust's standard output.

@@ -1,4 +1,4 @@
-//! Converts errors of the library to Python's exceptions, with fields named as Python's arguments.
+//! Converts errors of the library to Python's exceptions. Messages name options as Python's arguments.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::message::worded;
 
-/// The Python argument that sets a field.
+/// The text that replaces the placeholder of an option in a message: its Python argument, or what to do if there is none.
 fn argument(field: &str) -> Cow<'static, str> {
     match field {
         "sort" => "`smrkit trace convert --sort`, or by sorting the table by its times".into(),
@@ -27,13 +27,14 @@ fn class(error: &Error) -> &'static str {
 
 /// The exception for an error.
 pub fn exception(py: Python, error: &Error) -> PyErr {
-    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((worded(&error.message(), &argument),));
-    made().map_or_else(|failed| failed, PyErr::from_value)
+    let message = worded(&error.message(), &argument);
+    let create = || py.import("smrkit._errors")?.getattr(class(error))?.call1((message,));
+    create().map_or_else(|import_error| import_error, PyErr::from_value)
 }
 
-/// A result whose error is an exception.
+/// Converts a result's error to an exception.
 pub trait Raised<T> {
-    /// Raises the error.
+    /// The result with the exception as its error.
     fn raised(self, py: Python) -> PyResult<T>;
 }
 

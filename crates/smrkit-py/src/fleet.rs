@@ -1,4 +1,4 @@
-//! Fleets that Python asks about: the question of the command, and its answer, whose work other machines may do.
+//! Fleets for Python, with the options and the answer of the command. Other processes may do the work.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::error::Raised;
 use crate::run::{is_in_python, on_this_thread, python_name};
 use crate::watch::{Watcher, watched};
 
-/// An answer.
+/// The answer to one question.
 #[pyclass(frozen)]
 pub struct Fleet(FleetAnswer);
 
@@ -43,50 +43,53 @@ pub fn fleet(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny
         true => on_this_thread(|watcher| options.answer(watcher))?.raised(py)?,
         false => watched(py, progress.as_ref(), move |watcher: &Watcher| options.answer(watcher))?.raised(py)?,
     };
+    // No answer means that Ctrl-C ended the work.
     answer.map(|(answer, _)| Fleet(answer)).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// The same from work that `compute` has done elsewhere, by [`fleet_work`]: it is called with lists of work and with what they are for.
+/// Simulates a fleet, with work that other processes do by [`fleet_work`]. `compute` is called with a list of work and a word on its purpose,
+/// and returns the results.
 #[pyfunction]
 pub fn fleet_by(py: Python, options: Vec<pairs::Pair>, compute: Bound<PyAny>) -> PyResult<Fleet> {
     let program = program(&options).raised(py)?;
-    let asked: FleetOptions = pairs::read(&options, &python_name).raised(py)?;
-    let mut failed = None;
-    let answer = asked.answer_by(&mut |work, what| {
-        let planned = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(unreadable);
-        let planned: Vec<String> = work.iter().map(planned).collect::<Result<_, Error>>()?;
-        match compute.call1((planned, what)).and_then(|found| found.extract::<Vec<String>>()) {
-            Ok(found) => {
-                let read = |found: &String| serde_json::from_str::<Found>(found).map_err(unreadable);
-                found.iter().map(read).collect::<Result<_, Error>>().map(Some)
+    let fleet_options: FleetOptions = pairs::read(&options, &python_name).raised(py)?;
+    // An exception of `compute`, which ends the work.
+    let mut exception = None;
+    let answer = fleet_options.answer_by(&mut |work, what| {
+        let task = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(unreadable);
+        let tasks: Vec<String> = work.iter().map(task).collect::<Result<_, Error>>()?;
+        match compute.call1((tasks, what)).and_then(|results| results.extract::<Vec<String>>()) {
+            Ok(results) => {
+                let read = |result: &String| serde_json::from_str::<Found>(result).map_err(unreadable);
+                results.iter().map(read).collect::<Result<_, Error>>().map(Some)
             }
             Err(raised) => {
-                failed = Some(raised);
+                exception = Some(raised);
                 Ok(None)
             }
         }
     });
-    match (answer.raised(py)?, failed) {
+    match (answer.raised(py)?, exception) {
         (Some((answer, _)), None) => Ok(Fleet(answer)),
-        (_, raised) => Err(raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
+        (_, exception) => Err(exception.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
     }
 }
 
-/// Does work of [`fleet_by`], where it is called; what it has found.
+/// Does work for [`fleet_by`] in this process, and returns its result.
 #[pyfunction]
-pub fn fleet_work(py: Python, work: String) -> PyResult<String> {
+pub fn fleet_work(py: Python, task: String) -> PyResult<String> {
     let work = move |watcher: &Watcher| -> Result<Option<String>, Error> {
-        let (planned, options, work): (String, Vec<pairs::Pair>, Work) =
-            serde_json::from_str(&work).map_err(unreadable)?;
-        check_program(&planned, &options)?;
-        let asked: FleetOptions = pairs::read(&options, &python_name)?;
-        let found = pool::make_one(watcher as &dyn Monitor, "", |watch| asked.compute(&work, watch))?;
-        found.map(|found| serde_json::to_string(&found).map_err(unreadable)).transpose()
+        let (program, options, work): (String, Vec<pairs::Pair>, Work) =
+            serde_json::from_str(&task).map_err(unreadable)?;
+        check_program(&program, &options)?;
+        let options: FleetOptions = pairs::read(&options, &python_name)?;
+        let result = pool::make_one(watcher as &dyn Monitor, "", |watch| options.compute(&work, watch))?;
+        result.map(|result| serde_json::to_string(&result).map_err(unreadable)).transpose()
     };
     watched(py, None, work)?.raised(py)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// The options of a fleet, as those of a run.
+/// Describes the options of a fleet, as `options` describes those of a run.
 #[pyfunction]
 pub fn fleet_options() -> Vec<pairs::Described> {
     pairs::described::<FleetOptions>()

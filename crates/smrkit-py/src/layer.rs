@@ -1,7 +1,7 @@
 //! Layers written in Python. They use the simulator's own disk, are checked and charged like all others, and run on the calling thread.
 //!
-//! A disk or buffer is lent to a Python object for one call; an object that is kept longer refuses to work. Exceptions of the layer are set
-//! aside, and raised again by the call that asked for the run.
+//! A disk or buffer is lent to the Python layer for one call. If the layer keeps it longer, using it raises an exception. Exceptions of the
+//! layer are set aside, because the simulator's methods can't return them, and raised by the call that asked for the run.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,14 +31,14 @@ thread_local! {
 /// Names of layers written in Python.
 static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Sets an exception aside; the first one counts.
+/// Sets an exception aside, unless there is one already.
 pub fn set_aside(raised: PyErr) {
     SET_ASIDE.with_borrow_mut(|aside| {
         aside.get_or_insert(raised);
     });
 }
 
-/// Exception that was set aside on this thread.
+/// Takes the exception that was set aside on this thread.
 pub fn take_aside() -> Option<PyErr> {
     SET_ASIDE.take()
 }
@@ -52,16 +52,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn raised(error: PyErr) -> Box<Fault> {
-    let told = Box::new(Fault::Inconsistent(error.to_string()));
-    set_aside(error);
-    told
+/// A fault that stands for an exception, which is set aside.
+fn as_fault(exception: PyErr) -> Box<Fault> {
+    let fault = Box::new(Fault::Inconsistent(exception.to_string()));
+    set_aside(exception);
+    fault
 }
 
-/// A drive as layers see it: its sectors, tracks and recording zones, and what a write destroys.
+/// A drive for layers: its sectors, tracks and recording zones, and what a write destroys.
 #[pyclass(frozen)]
 pub struct Geometry {
-    of: smrkit::geometry::Geometry,
+    geometry: smrkit::geometry::Geometry,
     law: Interference,
 }
 
@@ -69,33 +70,35 @@ pub struct Geometry {
 impl Geometry {
     #[getter]
     fn sectors(&self) -> u64 {
-        self.of.sectors
+        self.geometry.sectors
     }
 
     #[getter]
     fn tracks(&self) -> u64 {
-        self.of.tracks
+        self.geometry.tracks
     }
 
     fn track_start(&self, track: u64) -> PyResult<u64> {
-        self.checked(track).map(|track| self.of.track_start(track).0)
+        self.track(track).map(|track| self.geometry.track_start(track).0)
     }
 
     fn track_sectors(&self, track: u64) -> PyResult<u64> {
-        self.checked(track).map(|track| self.of.track_sectors(track))
+        self.track(track).map(|track| self.geometry.track_sectors(track))
     }
 
     fn track_of(&self, pba: u64) -> PyResult<u64> {
-        match pba < self.of.sectors {
-            true => Ok(self.of.track_of(Pba(pba)).0),
-            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.of.sectors))),
+        match pba < self.geometry.sectors {
+            true => Ok(self.geometry.track_of(Pba(pba)).0),
+            false => {
+                Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.geometry.sectors)))
+            }
         }
     }
 
-    /// Where each track begins, and the end of the last: `array.array("Q")`, which numpy takes without a copy.
+    /// The first sector of each track, and the end of the last, as an `array.array("Q")`, which numpy takes without a copy.
     fn track_starts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let starts = (0..self.of.tracks).map(|track| self.of.track_start(Track(track)).0);
-        let bytes: Vec<u8> = starts.chain([self.of.sectors]).flat_map(u64::to_ne_bytes).collect();
+        let starts = (0..self.geometry.tracks).map(|track| self.geometry.track_start(Track(track)).0);
+        let bytes: Vec<u8> = starts.chain([self.geometry.sectors]).flat_map(u64::to_ne_bytes).collect();
         let array = py.import("array")?.call_method1("array", ("Q",))?;
         array.call_method1("frombytes", (PyBytes::new(py, &bytes),))?;
         Ok(array)
@@ -105,55 +108,55 @@ impl Geometry {
     #[getter]
     fn zones<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let zone = |zone: &RecordingZone| {
-            let told = PyDict::new(py);
-            told.set_item("first_pba", zone.first_pba.0)?;
-            told.set_item("first_track", zone.first_track.0)?;
-            told.set_item("tracks", zone.tracks)?;
-            told.set_item("track_sectors", zone.track_sectors)?;
-            told.set_item("toward", if zone.toward == Edge::Inner { "inner" } else { "outer" })?;
-            Ok(told)
+            let dict = PyDict::new(py);
+            dict.set_item("first_pba", zone.first_pba.0)?;
+            dict.set_item("first_track", zone.first_track.0)?;
+            dict.set_item("tracks", zone.tracks)?;
+            dict.set_item("track_sectors", zone.track_sectors)?;
+            dict.set_item("toward", if zone.toward == Edge::Inner { "inner" } else { "outer" })?;
+            Ok(dict)
         };
-        self.of.zones.iter().map(zone).collect()
+        self.geometry.zones.iter().map(zone).collect()
     }
 
-    /// The law of shingling, with its values in tracks or sectors.
+    /// The shingling law: its form, and its values in tracks or sectors.
     #[getter]
     fn interference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let told = PyDict::new(py);
-        told.set_item("form", self.law.form().map_or("none", |form| form.name()))?;
+        let dict = PyDict::new(py);
+        dict.set_item("form", self.law.form().map_or("none", |form| form.name()))?;
         match self.law {
             Interference::None | Interference::Interlaced => {}
-            Interference::Blocks { reach } => told.set_item("reach", reach)?,
+            Interference::Blocks { reach } => dict.set_item("reach", reach)?,
             Interference::Tracks { width, band } => {
-                told.set_item("width", width)?;
-                told.set_item("band", band)?;
+                dict.set_item("width", width)?;
+                dict.set_item("band", band)?;
             }
             Interference::Distances { did, dpid, writes } => {
-                told.set_item("did", did)?;
-                told.set_item("dpid", dpid)?;
-                told.set_item("writes", writes)?;
+                dict.set_item("did", did)?;
+                dict.set_item("dpid", dpid)?;
+                dict.set_item("writes", writes)?;
             }
             Interference::Physical(profile) => {
-                told.set_item("inner_tracks", profile.inner_tracks)?;
-                told.set_item("outer_tracks", profile.outer_tracks)?;
+                dict.set_item("inner_tracks", profile.inner_tracks)?;
+                dict.set_item("outer_tracks", profile.outer_tracks)?;
             }
         }
-        Ok(told)
+        Ok(dict)
     }
 
-    /// Tracks to leave unwritten between two regions so that neither endangers the other; 0 if the law counts sectors.
+    /// Tracks to leave unwritten between two regions, so that no write to one damages the other; 0 if the law counts sectors.
     #[getter]
     fn guard_tracks(&self) -> u64 {
-        match self.law.guard(&self.of) {
+        match self.law.guard(&self.geometry) {
             Guard::Tracks(tracks) => tracks,
             Guard::Sectors(_) => 0,
         }
     }
 
-    /// The same in sectors; 0 if the law counts tracks.
+    /// Like `guard_tracks`, in sectors; 0 if the law counts tracks.
     #[getter]
     fn guard_sectors(&self) -> u64 {
-        match self.law.guard(&self.of) {
+        match self.law.guard(&self.geometry) {
             Guard::Sectors(sectors) => sectors,
             Guard::Tracks(_) => 0,
         }
@@ -161,32 +164,35 @@ impl Geometry {
 
     /// The extents that a write of sectors destroys, as pairs of PBA and sectors.
     fn destroyed(&self, pba: u64, sectors: u64) -> PyResult<Vec<(u64, u64)>> {
-        if pba.checked_add(sectors).is_none_or(|end| end > self.of.sectors) {
-            let message = format!("{sectors} sectors from {pba} on are past the disk of {} sectors", self.of.sectors);
+        if pba.checked_add(sectors).is_none_or(|end| end > self.geometry.sectors) {
+            let message =
+                format!("{sectors} sectors from {pba} on are past the disk of {} sectors", self.geometry.sectors);
             return Err(PyValueError::new_err(message));
         }
-        let mut runs = Vec::new();
-        self.law.destroyed(&self.of, Pba(pba), sectors, |pba, sectors| runs.push((pba.0, sectors)));
-        Ok(runs)
+        let mut extents = Vec::new();
+        self.law.destroyed(&self.geometry, Pba(pba), sectors, |pba, sectors| extents.push((pba.0, sectors)));
+        Ok(extents)
     }
 }
 
 impl Geometry {
-    fn checked(&self, track: u64) -> PyResult<Track> {
-        match track < self.of.tracks {
+    fn track(&self, track: u64) -> PyResult<Track> {
+        match track < self.geometry.tracks {
             true => Ok(Track(track)),
-            false => Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.of.tracks))),
+            false => {
+                Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.geometry.tracks)))
+            }
         }
     }
 }
 
-/// Sectors being read or written.
+/// The data of sectors that are read or written.
 #[pyclass(frozen)]
 pub struct Buffer(Mutex<Sectors>);
 
-/// Data of `sectors` sectors, also if the medium stores none.
 struct Sectors {
     data: Buf,
+    /// The number of sectors, which `data` does not know if the medium stores no data.
     count: u64,
 }
 
@@ -212,6 +218,7 @@ impl Sectors {
 impl Buffer {
     /// Copies `count` sectors of another buffer, from `first` on, to `at`.
     fn put(&self, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
+        // Copied first, because the source may be this buffer, whose lock must not be taken twice.
         let from = {
             let source = lock(&source.get().0);
             source.check_range(first, count)?;
@@ -224,14 +231,15 @@ impl Buffer {
     }
 }
 
-/// The disk, while it is lent.
+/// The disk that a layer may use during a call.
 #[pyclass(frozen)]
 pub struct LentDisk(Mutex<Lent>);
 
 struct Lent {
-    /// An empty disk that stands in while none is lent.
+    /// The run's disk while it is lent, else an empty disk in its place.
     disk: Disk,
-    is_here: bool,
+    is_lent: bool,
+    /// The last fault of an access during the call.
     fault: Option<Box<Fault>>,
 }
 
@@ -239,7 +247,7 @@ struct Lent {
 impl LentDisk {
     /// Reads sectors into a buffer.
     fn read(&self, py: Python, pba: u64, sectors: u64, out: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
-        let cause = named(cause)?;
+        let cause = parse_cause(cause)?;
         let mut out = lock(&out.get().0);
         out.check_range(at, sectors)?;
         self.access(py, |disk| disk.read(Pba(pba), sectors, cause, &mut out.data, at))
@@ -247,7 +255,7 @@ impl LentDisk {
 
     /// Writes sectors from a buffer.
     fn write(&self, py: Python, pba: u64, sectors: u64, data: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
-        let cause = named(cause)?;
+        let cause = parse_cause(cause)?;
         let data = lock(&data.get().0);
         data.check_range(at, sectors)?;
         self.access(py, |disk| disk.write(Pba(pba), sectors, cause, &data.data, at))
@@ -258,7 +266,7 @@ impl LentDisk {
         self.access(py, |disk| Ok(Buffer::new(disk.buf(sectors), sectors)))
     }
 
-    /// Makes all writes durable, by emptying the drive's write cache to the platters.
+    /// Makes all writes durable: writes the drive's write cache to the platters.
     fn flush(&self, py: Python) -> PyResult<()> {
         self.access(py, Disk::flush)
     }
@@ -270,28 +278,29 @@ impl LentDisk {
     }
 }
 
-fn named(cause: &str) -> PyResult<Cause> {
-    let found = Cause::ALL.into_iter().find(|known| known.name() == cause);
-    found.ok_or_else(|| PyValueError::new_err(format!("cause '{cause}': expected host, destage, clean or map")))
+fn parse_cause(name: &str) -> PyResult<Cause> {
+    let cause = Cause::ALL.into_iter().find(|cause| cause.name() == name);
+    cause.ok_or_else(|| PyValueError::new_err(format!("cause '{name}': expected host, destage, clean or map")))
 }
 
 impl LentDisk {
     fn access<T>(&self, py: Python, access: impl FnOnce(&mut Disk) -> DiskResult<T>) -> PyResult<T> {
         let mut lent = lock(&self.0);
-        if !lent.is_here {
+        if !lent.is_lent {
             return Err(PyRuntimeError::new_err("a disk is lent for one call of a layer's method: do not keep it"));
         }
         access(&mut lent.disk).map_err(|fault| {
-            let told = exception(py, &Error::Usage(fault.to_string()));
+            let exception = exception(py, &Error::Usage(fault.to_string()));
             lent.fault = Some(fault);
-            told
+            exception
         })
     }
 
+    /// Lends `disk`, or gives it back.
     fn swap(&self, disk: &mut Disk) {
         let mut lent = lock(&self.0);
         std::mem::swap(&mut lent.disk, disk);
-        lent.is_here = !lent.is_here;
+        lent.is_lent = !lent.is_lent;
     }
 }
 
@@ -302,36 +311,34 @@ struct PythonLayer {
     buffer: Py<Buffer>,
     capacity: Capacity,
     idle_delay: Option<Nanos>,
-    /// Its optional methods.
-    steps: bool,
-    discards: bool,
-    flushes: bool,
-    gauges: bool,
-    checks: bool,
+    /// Whether it has each optional method that is called often.
+    has_step: bool,
+    has_discard: bool,
+    has_flush: bool,
+    has_gauges: bool,
+    has_check: bool,
 }
 
 impl PythonLayer {
-    fn new(made: Made, drive: &Drive) -> Result<PythonLayer, Error> {
+    fn new(built: Built, drive: &Drive) -> Result<PythonLayer, Error> {
         Python::attach(|py| {
-            let (object, capacity) = (made.object.into_bound(py), made.capacity);
+            let (object, capacity) = (built.object.into_bound(py), built.capacity);
             let has = |name| object.hasattr(name).unwrap_or(false);
-            let delay = object.getattr_opt("idle_delay_ns").map_err(refused)?;
-            let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(refused))?;
-            let disk = Disk::new(drive, Medium::NoData);
-            let lent = Lent { disk, is_here: false, fault: None };
-            let made =
-                || PyResult::Ok((Py::new(py, LentDisk(Mutex::new(lent)))?, Py::new(py, Buffer::new(Buf::NoData, 0))?));
-            let (disk, buffer) = made().map_err(refused)?;
+            let delay = object.getattr_opt("idle_delay_ns").map_err(as_error)?;
+            let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(as_error))?;
+            let lent = Lent { disk: Disk::new(drive, Medium::NoData), is_lent: false, fault: None };
+            let disk = Py::new(py, LentDisk(Mutex::new(lent))).map_err(as_error)?;
+            let buffer = Py::new(py, Buffer::new(Buf::NoData, 0)).map_err(as_error)?;
             Ok(PythonLayer {
                 disk,
                 buffer,
                 capacity,
                 idle_delay: delay.map(Nanos),
-                steps: has("step"),
-                discards: has("discard"),
-                flushes: has("flush"),
-                gauges: has("gauges"),
-                checks: has("check"),
+                has_step: has("step"),
+                has_discard: has("discard"),
+                has_flush: has("flush"),
+                has_gauges: has("gauges"),
+                has_check: has("check"),
                 object: object.unbind(),
             })
         })
@@ -350,26 +357,26 @@ impl PythonLayer {
             lent.get().swap(disk);
             let fault = lock(&lent.get().0).fault.take();
             match (result, fault) {
-                // The disk's fault counts even if the layer caught the exception.
+                // A fault of the disk ends the run even if the layer caught the exception.
                 (_, Some(fault)) => Err(fault),
                 (Ok(value), None) => Ok(value),
-                (Err(error), None) => Err(raised(error)),
+                (Err(exception), None) => Err(as_fault(exception)),
             }
         })
     }
 }
 
-/// The error of a Python layer that could not be built. The exception is set aside, to be raised again with its traceback.
-fn refused(error: PyErr) -> Error {
-    let told = Error::Usage(error.to_string());
-    set_aside(error);
-    told
+/// An error that stands for an exception, which is set aside so that it is raised with its traceback.
+fn as_error(exception: PyErr) -> Error {
+    let error = Error::Usage(exception.to_string());
+    set_aside(exception);
+    error
 }
 
-/// A layer's object and what it offers, on a drive with parameters.
-struct Made {
+/// A layer's object for a drive and parameters, and its capacity.
+struct Built {
     drive: String,
-    /// Copies of a drive share its zones.
+    /// Identify the drive, because copies of a drive share them.
     zones: Arc<[RecordingZone]>,
     law: Interference,
     parameters: Parameters,
@@ -377,21 +384,21 @@ struct Made {
     object: Py<PyAny>,
 }
 
-/// Objects that were made to learn their capacity, kept for the run: making one may take long on a large drive. A comparison asks for all
-/// capacities before its first run.
+/// Objects that were built to learn their capacity, kept for the run, because building one may take long on a large drive. A comparison asks
+/// for all capacities before its first run.
 #[derive(Default)]
-struct Spares(Mutex<Vec<Made>>);
+struct Unused(Mutex<Vec<Built>>);
 
-/// The most objects kept: if only capacities are asked for, none is ever taken out.
-const SPARES_MAX: usize = 64;
+/// The most unused objects that are kept. If only capacities are asked for, none is ever used.
+const UNUSED_MAX: usize = 64;
 
-impl Made {
-    fn new(class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Made, Error> {
+impl Built {
+    fn new(class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Built, Error> {
         Python::attach(|py| {
-            let geometry = Geometry { of: drive.geometry.clone(), law: drive.interference };
-            let arguments = keywords(py, parameters).map_err(refused)?;
-            let object = class.bind(py).call((geometry,), Some(&arguments)).map_err(refused)?;
-            Ok(Made {
+            let geometry = Geometry { geometry: drive.geometry.clone(), law: drive.interference };
+            let arguments = keywords(py, parameters).map_err(as_error)?;
+            let object = class.bind(py).call((geometry,), Some(&arguments)).map_err(as_error)?;
+            Ok(Built {
                 drive: drive.name.clone(),
                 zones: drive.geometry.zones.clone(),
                 law: drive.interference,
@@ -410,28 +417,29 @@ impl Made {
     }
 }
 
-// The lock is never held while Python runs: a thread that waits for it may hold the interpreter's.
-impl Spares {
+// The lock is never held while Python runs, because a thread that waits for it may hold the interpreter's lock.
+impl Unused {
     fn capacity(&self, class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Capacity, Error> {
-        if let Some(known) = lock(&self.0).iter().find(|made| made.is_for(drive, parameters)) {
+        if let Some(known) = lock(&self.0).iter().find(|built| built.is_for(drive, parameters)) {
             return Ok(known.capacity);
         }
-        let made = Made::new(class, drive, parameters)?;
-        let capacity = made.capacity;
-        let mut spares = lock(&self.0);
-        spares.push(made);
-        let oldest = (spares.len() > SPARES_MAX).then(|| spares.remove(0));
-        drop(spares);
+        let built = Built::new(class, drive, parameters)?;
+        let capacity = built.capacity;
+        let mut unused = lock(&self.0);
+        unused.push(built);
+        let oldest = (unused.len() > UNUSED_MAX).then(|| unused.remove(0));
+        // Dropping the object may run Python, so the lock is released first.
+        drop(unused);
         drop(oldest);
         Ok(capacity)
     }
 
-    fn take(&self, class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Made, Error> {
-        let mut spares = lock(&self.0);
-        let at = spares.iter().position(|made| made.is_for(drive, parameters));
-        let spare = at.map(|at| spares.swap_remove(at));
-        drop(spares);
-        spare.map_or_else(|| Made::new(class, drive, parameters), Ok)
+    fn take_or_build(&self, class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Built, Error> {
+        let mut unused = lock(&self.0);
+        let at = unused.iter().position(|built| built.is_for(drive, parameters));
+        let found = at.map(|at| unused.swap_remove(at));
+        drop(unused);
+        found.map_or_else(|| Built::new(class, drive, parameters), Ok)
     }
 }
 
@@ -450,10 +458,11 @@ fn keywords<'py>(py: Python<'py>, parameters: &Parameters) -> PyResult<Bound<'py
 }
 
 fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
-    let of = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>()).map_err(refused);
+    let attribute = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>()).map_err(as_error);
     let raw_sectors = drive.geometry.sectors;
     let (host_sectors, cache_sectors, spare_sectors) =
-        (of("host_sectors")?, of("cache_sectors")?, of("spare_sectors")?);
+        (attribute("host_sectors")?, attribute("cache_sectors")?, attribute("spare_sectors")?);
+    // Whatever is left of the drive counts as guards.
     let guard_sectors =
         [host_sectors, cache_sectors, spare_sectors].iter().try_fold(raw_sectors, |rest, part| rest.checked_sub(*part));
     let Some(guard_sectors) = guard_sectors else {
@@ -465,8 +474,8 @@ fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
     Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors })
 }
 
-/// An optional method that saves or restores a layer's state.
-fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+/// Looks up a method that saves or restores a layer's state. A layer without it raises an exception that says what to add.
+fn state_method<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<'py, PyAny>> {
     let found = object.getattr_opt(method)?;
     found.ok_or_else(|| {
         let name = object.get_type().name().map_or_else(|_| "it".into(), |name| name.to_string());
@@ -478,12 +487,12 @@ fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Boun
 }
 
 impl PythonLayer {
-    /// Raises if `home` does not ascend: contents are found by bisection, which would miss data at its right place. Only some LBAs are
-    /// checked, because each is a call into Python.
+    /// Sets an exception aside if `home` does not ascend. Data is found by bisection, which would miss data at its right place. Only some
+    /// LBAs are checked, because each takes a call of Python.
     fn check_homes(&self) {
-        const ASKED: usize = 10_000;
+        const CHECKED: usize = 10_000;
         let sectors = self.capacity.host_sectors;
-        let lbas = (0..sectors).step_by((sectors as usize).div_ceil(ASKED).max(1));
+        let lbas = (0..sectors).step_by((sectors as usize).div_ceil(CHECKED).max(1));
         let homes = lbas.map(|lba| (lba, place(&self.object, "home", Lba(lba)).0));
         homes.reduce(|(before, low), (lba, home)| {
             if home <= low {
@@ -497,7 +506,7 @@ impl PythonLayer {
     }
 }
 
-/// The PBA of an LBA by a Python layer's `method`.
+/// The PBA of an LBA by a Python layer's `home` or `locate`. An exception is set aside, and any PBA is returned.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
     Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
         Ok(pba) => Pba(pba),
@@ -523,7 +532,7 @@ impl Layer for PythonLayer {
         let done = self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "read"), (disk, lba.0, n, &self.buffer)).map(drop)
         });
-        // Takes the data back: a layer that keeps the buffer finds it empty.
+        // The data is taken back, so that a layer that kept the buffer finds it empty.
         swap(out, 0);
         done
     }
@@ -542,21 +551,21 @@ impl Layer for PythonLayer {
     }
 
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        match self.discards {
+        match self.has_discard {
             true => self.call(disk, |object, disk| object.call_method1("discard", (disk, lba.0, n)).map(drop)),
             false => Ok(()),
         }
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        match self.flushes {
+        match self.has_flush {
             true => self.call(disk, |object, disk| object.call_method1("flush", (disk,)).map(drop)),
             false => disk.flush(),
         }
     }
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
-        match self.steps {
+        match self.has_step {
             true => self.call(disk, |object, disk| object.call_method1("step", (disk, need == Need::Must))?.extract()),
             false => Ok(false),
         }
@@ -572,13 +581,13 @@ impl Layer for PythonLayer {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
     }
 
-    /// `false` unless the layer says otherwise.
+    /// `false` by default.
     fn keeps_acknowledged(&self) -> bool {
-        let says = |py: Python| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
+        let attribute = |py: Python| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
             Some(value) => value.is_truthy(),
             None => Ok(false),
         };
-        Python::attach(says).unwrap_or_else(|error| {
+        Python::attach(attribute).unwrap_or_else(|error| {
             set_aside(error);
             false
         })
@@ -594,7 +603,7 @@ impl Layer for PythonLayer {
 
     /// An exception here is set aside, as this method has no error.
     fn state(&self) -> Vec<u8> {
-        let saved = |py: Python| offered_state(self.object.bind(py), "state")?.call0()?.extract();
+        let saved = |py: Python| state_method(self.object.bind(py), "state")?.call0()?.extract();
         Python::attach(saved).unwrap_or_else(|error| {
             set_aside(error);
             Vec::new()
@@ -603,8 +612,8 @@ impl Layer for PythonLayer {
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
         let restore =
-            |py: Python| offered_state(self.object.bind(py), "restore")?.call1((PyBytes::new(py, saved),)).map(drop);
-        Python::attach(restore).map_err(raised)
+            |py: Python| state_method(self.object.bind(py), "restore")?.call1((PyBytes::new(py, saved),)).map(drop);
+        Python::attach(restore).map_err(as_fault)
     }
 
     fn locate(&self, lba: Lba) -> Pba {
@@ -612,28 +621,27 @@ impl Layer for PythonLayer {
     }
 
     fn check(&self) -> DiskResult {
-        let check = |py: Python| self.object.call_method0(py, "check").map(drop).map_err(raised);
-        if self.checks { Python::attach(check) } else { Ok(()) }
+        let check = |py: Python| self.object.call_method0(py, "check").map(drop).map_err(as_fault);
+        if self.has_check { Python::attach(check) } else { Ok(()) }
     }
 
     fn map_bytes(&self) -> u64 {
-        let told = |py: Python| self.object.bind(py).getattr("map_bytes")?.extract();
-        Python::attach(told).unwrap_or_else(|error| {
+        let attribute = |py: Python| self.object.bind(py).getattr("map_bytes")?.extract();
+        Python::attach(attribute).unwrap_or_else(|error| {
             set_aside(error);
             0
         })
     }
 
     fn gauges(&self) -> Gauges {
-        if !self.gauges {
+        if !self.has_gauges {
             return Gauges::default();
         }
-        Python::attach(|py| self.object.bind(py).call_method0("gauges").and_then(|told| gauges(&told))).unwrap_or_else(
-            |error| {
-                set_aside(error);
-                Gauges::default()
-            },
-        )
+        let read = |py: Python| read_gauges(&self.object.bind(py).call_method0("gauges")?);
+        Python::attach(read).unwrap_or_else(|error| {
+            set_aside(error);
+            Gauges::default()
+        })
     }
 
     fn reset_stats(&mut self) {
@@ -645,44 +653,44 @@ impl Layer for PythonLayer {
     }
 
     fn stats(&self) -> LayerStats {
-        let counted = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
-        let stats = Python::attach(counted).unwrap_or_else(|error| {
+        let counters = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
+        let stats = Python::attach(counters).unwrap_or_else(|error| {
             set_aside(error);
             BTreeMap::new()
         });
-        let all = LayerStats::default();
-        stats.into_iter().fold(all, |all, (name, count)| all.with(&name, Scalar::Int(count)))
+        stats.into_iter().fold(LayerStats::default(), |all, (name, count)| all.with(&name, Scalar::Int(count)))
     }
 }
 
-/// Reads gauges from a dict: `cache_fill`, and others by their names. Floats are shares, integers are counts, or bytes if the name says so.
-fn gauges(told: &Bound<PyAny>) -> PyResult<Gauges> {
-    /// Names of gauges last as long as the process; a layer has few.
+/// Reads gauges from a dict: `cache_fill`, and others by their names. A float is a share. An integer is a count, or bytes if the name ends in
+/// `_bytes`.
+fn read_gauges(dict: &Bound<PyAny>) -> PyResult<Gauges> {
+    /// Names live as long as the process. Each is leaked only once.
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut gauges = Gauges::default();
-    for (name, value) in told.extract::<BTreeMap<String, Bound<PyAny>>>()? {
+    for (name, value) in dict.extract::<BTreeMap<String, Bound<PyAny>>>()? {
         let number: f64 = value.extract()?;
         if name == "cache_fill" {
             gauges.cache_fill = Some(number);
             continue;
         }
         let mut names = lock(&NAMES);
-        let known = names.get(name.as_str()).copied().unwrap_or_else(|| String::from(name.as_str()).leak());
-        names.insert(known);
+        let name = names.get(name.as_str()).copied().unwrap_or_else(|| name.leak());
+        names.insert(name);
         gauges.others.push(match () {
-            () if name.ends_with("_bytes") => Gauge::bytes(known, number as u64),
-            () if value.is_instance_of::<PyFloat>() => Gauge::share(known, number),
-            () => Gauge::count(known, number),
+            () if name.ends_with("_bytes") => Gauge::bytes(name, number as u64),
+            () if value.is_instance_of::<PyFloat>() => Gauge::share(name, number),
+            () => Gauge::count(name, number),
         });
     }
     Ok(gauges)
 }
 
-/// A parameter: its name, its default, and its possible words if it is a choice.
-type Told<'py> = (String, Bound<'py, PyAny>, Vec<String>);
+/// An argument of a layer's class: its name, its default, and the words that it takes.
+type Argument<'py> = (String, Bound<'py, PyAny>, Vec<String>);
 
 /// The key of a parameter. Like the layer's name, it lives as long as the process.
-fn key((name, default, words): Told) -> PyResult<Key> {
+fn key((name, default, words): Argument) -> PyResult<Key> {
     let text = default.str()?.to_string();
     let (kind, text): (&'static dyn AnyKind, String) = if let Ok(on) = default.extract::<bool>() {
         (&Switch, if on { "on" } else { "off" }.into())
@@ -703,7 +711,7 @@ fn key((name, default, words): Told) -> PyResult<Key> {
     Ok(Key::new(name.leak(), text.leak(), "An argument of the layer's class.", kind))
 }
 
-/// Registers a layer written in Python under its name; `code` distinguishes its versions.
+/// Registers a layer written in Python. `code` identifies the version of its code.
 #[pyfunction]
 pub fn register(
     py: Python,
@@ -711,15 +719,15 @@ pub fn register(
     summary: &str,
     class_: Py<PyAny>,
     code: Option<&str>,
-    parameters: Vec<Told>,
+    parameters: Vec<Argument>,
 ) -> PyResult<()> {
     // The name must be usable as a word of the command line.
     if name.is_empty() || name.contains([',', '.', ' ', ':', '=']) {
         return Err(exception(py, &Error::Usage(format!("'{name}' is no name of a layer: use letters and dashes"))));
     }
     let keys = parameters.into_iter().map(key).collect::<PyResult<Vec<Key>>>()?;
-    // The layer is known until the process ends.
-    let (class, spares): (&'static Py<PyAny>, &'static Spares) =
+    // A registered layer lives until the process ends.
+    let (class, unused): (&'static Py<PyAny>, &'static Unused) =
         (Box::leak(Box::new(class_)), Box::leak(Box::default()));
     let spec = LayerSpec {
         name: name.clone().leak(),
@@ -728,10 +736,10 @@ pub fn register(
         keys: Box::leak(Box::new(move || keys.clone())),
         copes_with: &[],
         puts_rewriting_off: false,
-        capacity: Box::leak(Box::new(move |drive: &Drive, set: &Parameters| spares.capacity(class, drive, set))),
+        capacity: Box::leak(Box::new(move |drive: &Drive, set: &Parameters| unused.capacity(class, drive, set))),
         settled: &|_, set| Ok(set.clone()),
         build: Box::leak(Box::new(move |drive: &Drive, set: &Parameters| {
-            let layer = PythonLayer::new(spares.take(class, drive, set)?, drive)?;
+            let layer = PythonLayer::new(unused.take_or_build(class, drive, set)?, drive)?;
             Ok(Box::new(layer) as Box<dyn Layer>)
         })),
         code: code.map(|code| &*String::from(code).leak()),

@@ -1,7 +1,7 @@
 //! The native module behind the Python package `smrkit`: runs, tables and layers as Python sees them.
 //!
-//! The package itself is `python/smrkit`: what users call, with its documentation. Names here are private to it. The modules
-//! stand in the order of their dependencies.
+//! Users call the package `python/smrkit`, which has the documentation. Names here are private to it. Modules are in the order of their
+//! dependencies.
 
 mod error;
 mod watch;

@@ -15,7 +15,6 @@ use crate::error::{Raised, exception};
 pub struct Outcomes(pub Arc<outcome::Outcomes>);
 
 impl Outcomes {
-    /// Outcomes in a file of their own.
     fn from_runs(runs: Vec<Outcome>) -> Outcomes {
         Outcomes(Arc::new(outcome::Outcomes::new(runs)))
     }
@@ -41,18 +40,18 @@ impl Outcomes {
         self.0.runs.len()
     }
 
-    /// The outcome at `at`, alone.
+    /// One of the outcomes.
     fn only(&self, at: usize) -> PyResult<Outcomes> {
         Ok(Outcomes::from_runs(vec![self.run(at)?.clone()]))
     }
 
-    /// All outcomes of `parts`, in order.
+    /// The outcomes of all `parts`, in order.
     #[staticmethod]
     fn joined(parts: Vec<Py<Outcomes>>) -> Outcomes {
         Outcomes::from_runs(parts.iter().flat_map(|part| part.get().0.runs.clone()).collect())
     }
 
-    /// The outcome that a single run over all requests would have given.
+    /// Merges all outcomes, as if one run had served all their requests.
     fn merged(&self, py: Python) -> PyResult<Outcomes> {
         Ok(Outcomes::from_runs(vec![Outcome::merge(&self.0.runs).raised(py)?]))
     }
@@ -69,7 +68,7 @@ impl Outcomes {
         }
     }
 
-    /// One record as JSON.
+    /// The record of one outcome as JSON.
     fn record(&self, py: Python, at: usize) -> PyResult<String> {
         let text = serde_json::to_string(self.run(at)?);
         text.map_err(|error| exception(py, &Error::Usage(error.to_string())))

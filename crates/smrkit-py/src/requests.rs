@@ -26,16 +26,16 @@ pub struct Requests(TableDemand);
 
 #[pymethods]
 impl Requests {
-    /// Takes an Arrow stream, or a dict of columns: Arrow arrays, numpy arrays, lists.
+    /// Reads an Arrow stream, or a dict of columns that are numpy arrays or lists.
     #[new]
     fn new(py: Python, table: &Bound<PyAny>) -> PyResult<Requests> {
         let (batches, schema) = match table.cast::<PyDict>() {
             Ok(columns) => {
-                let batch = of_dict(columns)?;
+                let batch = batch_from_dict(columns)?;
                 let schema = batch.schema();
                 (vec![batch], schema)
             }
-            Err(_) => of_stream(table)?,
+            Err(_) => batches_from_stream(table)?,
         };
         Ok(Requests(demand(&batches, &schema).raised(py)?))
     }
@@ -57,11 +57,11 @@ impl Requests {
     }
 }
 
-/// The requests on a disk that has room for all of them.
+/// A demand for the requests of a table, on a disk that has room for all of them.
 #[derive(Clone)]
 struct TableDemand {
     requests: Arc<[Request]>,
-    /// Why they can't be replayed by their times, where they have none.
+    /// Why the requests can't be replayed by their times, if the table has none.
     timeless: Option<String>,
 }
 
@@ -77,11 +77,11 @@ impl Demand for TableDemand {
     }
 }
 
-/// The batches behind `__arrow_c_stream__`, which every library of data frames has.
-fn of_stream(table: &Bound<PyAny>) -> PyResult<(Vec<RecordBatch>, Arc<Schema>)> {
+/// Reads the batches of `__arrow_c_stream__`, which every library of data frames has.
+fn batches_from_stream(table: &Bound<PyAny>) -> PyResult<(Vec<RecordBatch>, Arc<Schema>)> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name holds such a stream, by the Arrow PyCapsule interface; it is moved out of the capsule.
+    // SAFETY: by the Arrow PyCapsule interface, a capsule of this name holds a stream, which `from_raw` moves out of the capsule.
     #[allow(unsafe_code)]
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     let failed = |error: arrow_schema::ArrowError| wrong(table.py(), &format!("the Arrow stream failed: {error}"));
@@ -91,17 +91,17 @@ fn of_stream(table: &Bound<PyAny>) -> PyResult<(Vec<RecordBatch>, Arc<Schema>)> 
     Ok((batches, schema))
 }
 
-fn of_dict(columns: &Bound<PyDict>) -> PyResult<RecordBatch> {
+fn batch_from_dict(columns: &Bound<PyDict>) -> PyResult<RecordBatch> {
     let mut named = Vec::new();
     for (name, values) in columns {
         let name: String = name.extract()?;
-        named.push((name.clone(), of_values(&name, &values)?));
+        named.push((name.clone(), column_from_values(&name, &values)?));
     }
     RecordBatch::try_from_iter(named).map_err(|error| wrong(columns.py(), &error.to_string()))
 }
 
-/// One column: a buffer, or a list of words or whole numbers.
-fn of_values(name: &str, values: &Bound<PyAny>) -> PyResult<ArrayRef> {
+/// Reads a column from a buffer, or from a list of words or whole numbers.
+fn column_from_values(name: &str, values: &Bound<PyAny>) -> PyResult<ArrayRef> {
     let py = values.py();
     if values.hasattr("__arrow_c_stream__")? || values.hasattr("__arrow_c_array__")? {
         let message =
@@ -109,7 +109,7 @@ fn of_values(name: &str, values: &Bound<PyAny>) -> PyResult<ArrayRef> {
         return Err(wrong(py, &format!("column {name}: {message}")));
     }
     if let Ok(buffer) = PyUntypedBuffer::get(values) {
-        return of_buffer(buffer).map_err(|problem| wrong(py, &format!("column {name} {problem}")));
+        return column_over_buffer(buffer).map_err(|problem| wrong(py, &format!("column {name} {problem}")));
     }
     if let Ok(words) = values.extract::<Vec<String>>() {
         return Ok(Arc::new(arrow_array::StringArray::from(words)));
@@ -122,13 +122,13 @@ fn of_values(name: &str, values: &Bound<PyAny>) -> PyResult<ArrayRef> {
     }
 }
 
-/// Keeps the buffer until the column is dropped.
-struct Kept(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer);
+/// Keeps Python's buffer alive until the column over it is dropped.
+struct KeepAlive(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer);
 
-impl std::panic::RefUnwindSafe for Kept {}
+impl std::panic::RefUnwindSafe for KeepAlive {}
 
-/// A column over a buffer, such as a numpy array, without a copy of its numbers.
-fn of_buffer(buffer: PyUntypedBuffer) -> Result<ArrayRef, String> {
+/// A column over a buffer, such as a numpy array, without copying its numbers.
+fn column_over_buffer(buffer: PyUntypedBuffer) -> Result<ArrayRef, String> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     // Integers have 1, 2, 4 or 8 bytes, so the logarithm is the index.
     let of_width = |types: [DataType; 4], bytes: usize| types[bytes.trailing_zeros() as usize].clone();
@@ -140,15 +140,17 @@ fn of_buffer(buffer: PyUntypedBuffer) -> Result<ArrayRef, String> {
     if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
         return Err("does not lie in one piece: use numpy.ascontiguousarray".into());
     }
-    let (at, bytes, items) = (buffer.buf_ptr() as usize, buffer.len_bytes(), buffer.item_count());
+    let (address, bytes, items) = (buffer.buf_ptr() as usize, buffer.len_bytes(), buffer.item_count());
     // The pointer of an empty buffer is arbitrary.
-    if bytes > 0 && at % buffer.item_size() != 0 {
+    if bytes > 0 && address % buffer.item_size() != 0 {
         return Err("is not aligned: copy it first".into());
     }
-    let data = match NonNull::new(at as *mut u8).filter(|_| bytes > 0) {
-        // SAFETY: the buffer is of this size, and Python keeps it where it is until `Kept` is dropped.
+    let data = match NonNull::new(address as *mut u8).filter(|_| bytes > 0) {
+        // SAFETY: the buffer has `bytes` bytes, and Python neither moves nor frees it until `KeepAlive` is dropped.
         #[allow(unsafe_code)]
-        Some(first) => unsafe { arrow_buffer::Buffer::from_custom_allocation(first, bytes, Arc::new(Kept(buffer))) },
+        Some(first) => unsafe {
+            arrow_buffer::Buffer::from_custom_allocation(first, bytes, Arc::new(KeepAlive(buffer)))
+        },
         None => arrow_buffer::Buffer::from_vec(Vec::<u64>::new()),
     };
     let data = arrow_data::ArrayData::builder(kind).len(items).add_buffer(data).build();
@@ -160,11 +162,11 @@ fn wrong(py: Python, message: &str) -> PyErr {
     crate::error::exception(py, &Error::input(NAME, message.to_string()))
 }
 
-/// The requests of all batches. Errors: an invalid value, with its row.
+/// Reads the requests of all batches. An invalid value is an error that names its row.
 fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error> {
     let columns = TableColumns::of(schema).map_err(|what| Error::input(NAME, what))?;
     let mut origin = None;
-    let mut all = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+    let mut requests = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
         if let Some(volumes) = batch.column_by_name("volume")
             && numbers(volumes).is_ok_and(|volumes| volumes.iter().any(|&volume| volume > 0))
@@ -173,8 +175,8 @@ fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error
         }
         for at in (0..batch.num_rows()).step_by(ROWS) {
             let rows = batch.slice(at, ROWS.min(batch.num_rows() - at));
-            let first = all.len();
-            columns.append(&rows, 1, &mut origin, &mut all).map_err(|NoRequest { row, what }| match row {
+            let first = requests.len();
+            columns.append(&rows, 1, &mut origin, &mut requests).map_err(|NoRequest { row, what }| match row {
                 Some(row) => Error::input(NAME, format!("row {} (from 0) {what}", first + row)),
                 None => Error::input(NAME, what),
             })?;
@@ -182,5 +184,5 @@ fn demand(batches: &[RecordBatch], schema: &Schema) -> Result<TableDemand, Error
     }
     let names = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
     let timeless = columns.time.is_none().then(|| format!("no column of times among {names}: {NO_TIMES}"));
-    Ok(TableDemand { requests: all.into(), timeless })
+    Ok(TableDemand { requests: requests.into(), timeless })
 }

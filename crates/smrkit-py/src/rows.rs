@@ -1,4 +1,4 @@
-//! Tables for Python: a row for each request or physical access of a run, or each request of a trace; handed over as Arrow.
+//! Tables for Python, which it takes as Arrow: a row for each request or physical access of a run, or each request of a trace.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,20 +13,20 @@ use smrkit::stats::counts::RequestRow;
 use smrkit_trace::parquet::table::{Column, batch, numbers, operations};
 use smrkit_trace::rows::{MemberAccess, Row, recorders};
 
-/// A table in columns, in parts.
+/// A table in columns, as a list of batches.
 #[pyclass(frozen)]
 pub struct Rows(Vec<RecordBatch>);
 
 #[pymethods]
 impl Rows {
-    /// Hands the table over without a copy.
+    /// Exports the table without a copy.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A requested schema may be ignored by the interface: the consumer then casts.
+        // The interface allows ignoring a requested schema; the consumer then casts.
         let _ = requested_schema;
         let batches = RecordBatchIterator::new(self.0.clone().into_iter().map(Ok), self.0[0].schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
@@ -42,10 +42,10 @@ impl Rows {
     }
 }
 
-/// Rows in a part of a table; a longer one would be copied each time it grows.
-const PART_ROWS: usize = 1 << 17;
+/// Rows of a batch. A single long batch would be copied each time it grows.
+const BATCH_ROWS: usize = 1 << 17;
 
-/// A table that is being filled, part by part.
+/// A table that is being filled, batch by batch.
 pub struct Parts<R: 'static> {
     columns: &'static [Column<R>],
     full: Vec<RecordBatch>,
@@ -53,7 +53,7 @@ pub struct Parts<R: 'static> {
 }
 
 impl<R> Parts<R> {
-    /// A table of these columns.
+    /// An empty table with these columns.
     pub fn new(columns: &'static [Column<R>]) -> Parts<R> {
         Parts { columns, full: Vec::new(), last: Vec::new() }
     }
@@ -61,20 +61,21 @@ impl<R> Parts<R> {
     /// Appends a row.
     pub fn push(&mut self, row: R) {
         self.last.push(row);
-        if self.last.len() == PART_ROWS {
-            self.close();
+        if self.last.len() == BATCH_ROWS {
+            self.close_batch();
         }
     }
 
-    fn close(&mut self) {
+    fn close_batch(&mut self) {
         self.full.push(batch(self.columns, &self.last));
         self.last.clear();
     }
 
-    /// The table.
+    /// The completed table.
     pub fn table(mut self) -> Rows {
+        // A table without rows has an empty batch, which carries its schema.
         if !self.last.is_empty() || self.full.is_empty() {
-            self.close();
+            self.close_batch();
         }
         Rows(self.full)
     }
@@ -104,24 +105,24 @@ impl<R: Row> Shared<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows that have been filled in.
+    /// Takes the rows so far.
     pub fn take(&self) -> Rows {
         std::mem::replace(&mut *self.lock(), Parts::new(R::COLUMNS)).table()
     }
 }
 
 impl Shared<RequestRow> {
-    /// Fills it with the requests of a run.
+    /// Returns a sink that adds the requests of a run.
     pub fn sink(&self) -> RequestSink {
-        let own = self.clone();
-        Box::new(move |row: &RequestRow| own.lock().push(*row))
+        let table = self.clone();
+        Box::new(move |row: &RequestRow| table.lock().push(*row))
     }
 }
 
 impl Shared<MemberAccess> {
-    /// Fills it with the physical accesses of a run.
+    /// Returns recorders that add the physical accesses of a run.
     pub fn recorders(&self) -> RecorderOf {
-        let own = self.clone();
-        recorders(move |access| own.lock().push(access))
+        let table = self.clone();
+        recorders(move |access| table.lock().push(access))
     }
 }

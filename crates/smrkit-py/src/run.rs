@@ -1,4 +1,4 @@
-//! Runs for Python: by the options of the command as names and values, or on a table of requests.
+//! Runs for Python. They take the command's options as names and values, and optionally a table of requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::requests::Requests;
 use crate::rows::{Rows, Shared};
 use crate::watch::watched;
 
-/// Result of one call: outcomes, latencies, accesses.
+/// Outcomes, latencies and accesses.
 type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
-/// Executes the requested runs; `single` refuses more than one. With a `baseline`, outcomes are judged next to conventional disks.
+/// Executes runs. With `single`, more than one run is refused. With `baseline`, outcomes are compared with conventional disks.
 #[pyfunction]
 #[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, used_sectors,
     save_state, progress))]
@@ -43,8 +43,8 @@ pub fn compare(
     save_state: Option<PathBuf>,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
-    let names_none = options.iter().all(|(name, _)| name != "layer");
-    let in_python = is_in_python(&options, names_none);
+    let tries_all = options.iter().all(|(name, _)| name != "layer");
+    let in_python = is_in_python(&options, tries_all);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
     let (until, window) = (until_ns.map(Nanos), window_ns.map(Nanos));
     let options = RunOptions { until, window, used_sectors, ..options };
@@ -61,13 +61,13 @@ pub fn compare(
         files.save_state(path, &mut records).raised(py)?;
     }
     let run = move |watcher: &dyn Monitor| -> Result<_, Error> {
-        let asked = options.ask()?;
-        check_count(asked.systems.count(), single)?;
+        let request = options.ask()?;
+        check_count(request.systems.count(), single)?;
         let demand = match demand {
             Some(demand) => demand,
-            None => asked.demand()?,
+            None => request.demand()?,
         };
-        let (experiment, systems) = asked.on(demand);
+        let (experiment, systems) = request.on(demand);
         match baseline || records.is_some() {
             true => Ok(with_measured(experiment.compare_watched(&systems, watcher, records)?)),
             false => experiment.execute_watched(&systems, watcher).map(smrkit::stats::outcome::Outcomes::new),
@@ -97,25 +97,25 @@ fn check_count(runs: usize, single: bool) -> Result<(), Error> {
 
 /// True if a layer written in Python may be run, because it is named or all layers are tried. Such a run has to stay on the calling thread.
 pub fn is_in_python(options: &[pairs::Pair], tries_all: bool) -> bool {
-    let own = layer::names();
+    let python_layers = layer::names();
     let is_named = |(name, value): &pairs::Pair| {
-        ["layer", "array"].contains(&name.as_str()) && own.iter().any(|layer| value.contains(layer.as_str()))
+        ["layer", "array"].contains(&name.as_str()) && python_layers.iter().any(|layer| value.contains(layer.as_str()))
     };
-    // A saved state may name such a layer in its file.
+    // The file of a saved state may name such a layer.
     let begins_with_state = options.iter().any(|(name, _)| name.replace('-', "_") == "from_state");
-    (tries_all || begins_with_state) && !own.is_empty() || options.iter().any(is_named)
+    (tries_all || begins_with_state) && !python_layers.is_empty() || options.iter().any(is_named)
 }
 
-/// Does `work` on the calling thread, which keeps the interpreter's lock. An exception of a layer ends it, and so does Ctrl-C.
-pub fn on_this_thread<T>(work: impl FnOnce(&Here) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
-    let made = work(&Here);
-    layer::take_aside().map_or(Ok(made), Err)
+/// Does `work` on the calling thread, which holds the interpreter's lock meanwhile. Ctrl-C or an exception of a layer ends the work.
+pub fn on_this_thread<T>(work: impl FnOnce(&SignalMonitor) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
+    let result = work(&SignalMonitor);
+    layer::take_aside().map_or(Ok(result), Err)
 }
 
-/// Watches runs on the calling thread.
-pub struct Here;
+/// Ends work on the calling thread when Python has received a signal.
+pub struct SignalMonitor;
 
-impl Monitor for Here {
+impl Monitor for SignalMonitor {
     fn goes_on(&self) -> bool {
         Python::attach(|py| py.check_signals()).map_err(layer::set_aside).is_ok()
     }

@@ -72,12 +72,12 @@ impl SweepPlan {
         watched(py, None, plan)?.raised(py)
     }
 
-    /// Number of its runs.
+    /// The number of its runs.
     fn runs(&self) -> usize {
         self.tasks.iter().map(|task| task.runs).sum()
     }
 
-    /// The tasks that the store lacks, as JSON, and how many runs each has.
+    /// The tasks that the store lacks, as JSON, each with its number of runs.
     fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
         let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
         let texts: Result<Vec<_>, serde_json::Error> =
@@ -85,7 +85,7 @@ impl SweepPlan {
         texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
     }
 
-    /// Completes the store, after the tasks were computed.
+    /// Completes the store after all tasks were computed.
     fn end(&self, py: Python) -> PyResult<()> {
         self.store.tidy().raised(py)
     }
