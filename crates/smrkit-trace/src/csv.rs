@@ -464,11 +464,10 @@ impl HeaderTable {
         }
         let values: Vec<f64> = self.values(at).filter_map(|value| float(&value)).collect();
         let (first, last) = (*values.first()?, *values.last()?);
-        // Seconds since 1970 need no unit: the years 2001 to 2049, if the first rows are within twelve days.
-        let is_date = |value: &f64| (1e9..2.5e9).contains(value);
-        let is_dated = values.iter().all(is_date) && last - first < 1e6;
-        // From 1e11 on, a time counts from an epoch, and its size gives the unit (`since_an_epoch`).
-        let is_whole = first < 1e11 && values.iter().all(|value| value.fract() == 0.0) && last != first;
+        // A time of the years 2001 to 2048 needs no unit: its size gives it (`since_an_epoch`). If that is seconds, any count could look like
+        // it, so the first rows must also be within twelve days.
+        let is_dated = values.iter().all(|value| is_date(*value)) && (first > 1e11 || last - first < 1e6);
+        let is_whole = values.iter().all(|value| value.fract() == 0.0) && last != first;
         (is_whole && !is_dated && unit_of_time(name).is_none()).then(|| {
             format!(
                 "column {name} holds whole numbers and tells no unit: say which, as in {{format}} csv:time={at}:us (or s, ms, ns)"
@@ -578,6 +577,14 @@ fn since_an_epoch(value: f64) -> &'static str {
         ..1e17 => "us",
         ..9e17 => "100ns",
         _ => "ns",
+    }
+}
+
+/// True for a moment of the years from 2001 to 2048 in the unit that its size tells.
+fn is_date(value: f64) -> bool {
+    match since_an_epoch(value) {
+        "100ns" => (1.262e17..1.414e17).contains(&value),
+        unit => (1e9..2.5e9).contains(&(value * time_unit("", unit).unwrap_or(1) as f64 / 1e9)),
     }
 }
 
@@ -957,6 +964,9 @@ mod tests {
         for (value, unit) in cases {
             assert_eq!(since_an_epoch(value), unit, "{value}");
         }
+        assert!([1.7e9, 1.7e12, 1.7e15, 1.28e17, 1.7e18].into_iter().all(is_date));
+        // That of a vSCSI trace counts microseconds from the start of the host.
+        assert!(![0.0, 3e9, 5_633_898_611_441.0, 9e17].into_iter().any(is_date));
         assert_eq!(plain("Offset (bytes)"), ("offset".into(), Some(("bytes", false))));
         assert_eq!(plain("bytes"), ("bytes".into(), None));
         assert_eq!(plain("R/W"), ("r_w".into(), None));
