@@ -16,7 +16,7 @@ use smrkit::VERSION;
 use smrkit::error::Error;
 use smrkit::layer;
 use smrkit::stats::outcome::Outcome;
-use smrkit_options::COMMIT;
+use smrkit_options::SOURCES;
 use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::read_words;
 
@@ -253,7 +253,8 @@ fn rename(own: &Path, path: &Path) -> Result<(), Error> {
 
 /// Identifies the code that computes a comparison: this program, and the layers that are not built in.
 pub fn program(options: &[Pair]) -> Result<String, Error> {
-    let mut words = vec![VERSION.to_string(), COMMIT.unwrap_or_default().to_string()];
+    let mut words = vec![VERSION.to_string()];
+    words.extend(SOURCES.map(str::to_string));
     let layers = options.iter().filter(|(name, _)| name == "layer").flat_map(|(_, layers)| layers.split(','));
     for name in layers.map(str::trim).filter(|name| !layer::is_built_in(name)) {
         // An unknown name is reported with the other errors of the options.

@@ -111,7 +111,7 @@ class Outcome(_Presented, Recorded):
     run: Record
     #: smrkit's version.
     version: str
-    #: The commit it was built from; null where unknown.
+    #: The commit it was built from, with `-changed` if the simulator's sources differed; null where unknown.
     commit: str | None
     #: The trace's path as given; null for a workload.
     trace: str | None

@@ -83,7 +83,7 @@ fn columns_hold_what_they_are_called_by() {
     assert_eq!(runs["parameters.region_sectors"], [Field::Double(300.0), Field::Double(300.0)]);
     let Field::Double(missing) = runs["write_amplification"][1] else { panic!("{:?}", runs["write_amplification"]) };
     assert!(missing.is_nan());
-    assert!(!runs.contains_key("commit") || COMMIT.is_some(), "a key without a value has no column");
+    assert!(!runs.contains_key("commit") || smrkit_options::COMMIT.is_some(), "a key without a value has no column");
     assert_eq!(runs["outcome"][0], Field::Str(json!(outcome).to_string()));
 }
 

@@ -159,7 +159,7 @@ outcome! {
             pub run: RunRecord [drives: unset, runs: system];
             /// smrkit's version.
             pub version: String [drives: unset, runs: same];
-            /// The commit it was built from; null where unknown.
+            /// The commit it was built from, with `-changed` if the simulator's sources differed; null where unknown.
             pub commit: Option<String> [drives: unset, runs: same];
             /// What was replayed.
             #[serde(flatten)]
