@@ -63,7 +63,7 @@ impl LightUse {
 /// Options of a question.
 #[derive(Args, Clone)]
 #[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: that of the drive as it is sold]").value_name("NAME")))]
-#[command(mut_arg("drive", |arg| arg.help("The drive's name, or a drive file; several with commas between are compared. See smrkit drives").value_name("NAME,…")))]
+#[command(mut_arg("drive", |arg| arg.help("The drive's name, or a drive file; several with commas between are compared. Of an array with + between, the last stands for all that are left. See smrkit drives").value_name("NAME,…")))]
 pub struct AdviseOptions {
     #[command(flatten)]
     system: SystemOptions,
@@ -157,6 +157,11 @@ impl AdviseOptions {
             names => names.split(',').map(|name| Some(name.trim())).collect(),
         };
         names.into_iter().map(|drive| self.ask_one(drive, has_table)).collect()
+    }
+
+    /// True of work that comes again, for which it matters whether the drive has cleaned up by then.
+    pub fn has_turns(&self) -> bool {
+        self.every.is_some()
     }
 
     fn ask_one(&self, drive: Option<&str>, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
@@ -526,6 +531,28 @@ mod tests {
         assert!(
             asked("raidz1:disks=4", "new=empty").is_err_and(|error| error.to_string().contains("resilver:new=empty"))
         );
+    }
+
+    #[test]
+    fn disks_of_an_array_may_differ() {
+        let asked = |array: &str, drive: &str| {
+            let words: [(String, String); 2] =
+                [("array", array), ("drive", drive)].map(|(name, value)| (name.into(), value.into()));
+            let options: AdviseOptions =
+                pairs::read(&words[usize::from(array.is_empty())..], &|name| name.to_string()).unwrap();
+            options.ask(false).map(|asked| {
+                let members = &asked[0].system.array.as_ref().unwrap().members;
+                members.iter().map(|member| member.drive.clone().unwrap()).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(
+            asked("raidz1:disks=4", "wd40efax+wd40efrx").unwrap(),
+            ["wd40efax", "wd40efrx", "wd40efrx", "wd40efrx"]
+        );
+        assert_eq!(asked("mirror:disks=2", "wd40efax+WD40EFRX").unwrap(), ["wd40efax", "WD40EFRX"]);
+        let why = |array: &str, drive: &str| asked(array, drive).err().unwrap().to_string();
+        assert!(why("mirror:disks=2", "wd40efax+wd40efrx+wd40efrx").contains("write disks=3"));
+        assert!(why("", "wd40efax+wd40efrx").contains("add {array} raidz1:disks=4"));
     }
 
     #[test]

@@ -219,7 +219,8 @@ pub fn read_state(path: &Path) -> Result<Arc<SavedState>, Error> {
 /// The drive or the array, and its layers.
 #[derive(Args, Clone)]
 pub struct SystemOptions {
-    /// The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004].
+    /// The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are
+    /// left. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     pub drive: Option<String>,
     /// Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check
@@ -247,10 +248,36 @@ impl SystemOptions {
 
     /// The system of these options, without parameters.
     pub fn asked(&self, capacity: Option<AskedCapacity>) -> Result<System, Error> {
-        let array = self.array.as_deref().map(ArraySpec::parse).transpose()?;
-        let (drives, layers) = (self.drive.iter().cloned().collect(), self.layer.clone());
+        let mut array = self.array.as_deref().map(ArraySpec::parse).transpose()?;
+        let (mut drives, layers) = (self.drive.iter().cloned().collect::<Vec<_>>(), self.layer.clone());
+        if let Some(names) = self.drive.as_deref().filter(|names| names.contains('+') && !Path::new(names).is_file()) {
+            let Some(array) = &mut array else {
+                return Err(Error::Usage(format!(
+                    "{names} are several disks of one array: add {{array}} raidz1:disks=4"
+                )));
+            };
+            place(array, names)?;
+            drives.clear();
+        }
         Ok(System { array, drives, layers, capacity, ..System::default() })
     }
+}
+
+/// Makes these drives, with + between, an array's members, the last of them all that are left.
+fn place(array: &mut ArraySpec, names: &str) -> Result<(), Error> {
+    let names: Vec<&str> = names.split('+').map(str::trim).collect();
+    if array.members.iter().any(|member| member.drive.is_some()) {
+        return Err(Error::Usage("every member of the array has a drive of its own: leave out {drive}".into()));
+    }
+    let disks = array.members.len();
+    if names.len() > disks {
+        let all = names.len();
+        return Err(Error::Usage(format!("{all} drives are named, but the array has {disks}: write disks={all}")));
+    }
+    for (nth, member) in array.members.iter_mut().enumerate() {
+        member.drive = Some(names[nth.min(names.len() - 1)].into());
+    }
+    Ok(())
 }
 
 const DEFAULT_WORKLOAD: &str = "desktop";
