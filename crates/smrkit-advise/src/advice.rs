@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 use smrkit::VERSION;
-use smrkit::settings::rebuild::RebuildSpec;
+use smrkit::drive::Drive;
+use smrkit::settings::rebuild::{RebuildSpec, Task};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
@@ -320,7 +321,7 @@ pub struct Action {
 /// Disks that serve.
 #[derive(Clone, Serialize)]
 pub struct AdvisedSystem {
-    /// The drive's name; `mixed` where members differ.
+    /// The drive's name; of an array of several kinds all of them.
     pub drive: String,
     /// The drive file's path, where the drive does not come with smrkit.
     pub drive_file: Option<String>,
@@ -343,9 +344,60 @@ pub struct AdvisedSystem {
     /// True of disks that write wherever there is room.
     #[serde(skip)]
     pub is_dynamic: bool,
-    /// True if some figures of its drives are estimates.
+    /// How well its drives are known.
     #[serde(skip)]
-    pub is_estimated: bool,
+    pub known: KnownFigures,
+    /// Of an array of several kinds of drive that with the longest command.
+    #[serde(skip)]
+    pub slowest: Option<String>,
+    /// The drive that is rebuilt.
+    #[serde(skip)]
+    pub rebuilt: Option<String>,
+}
+
+/// How well a drive is known: the figures of its file, how many of them are assumed, and how many have a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KnownFigures {
+    /// Those without a source that says them.
+    pub assumed: usize,
+    /// Those of which only the ends are known.
+    pub ranged: usize,
+    /// All of them.
+    pub all: usize,
+}
+
+impl KnownFigures {
+    fn of(drive: &Drive) -> KnownFigures {
+        let assumed = drive.settings.iter().filter(|setting| setting.basis() == "assumed").count();
+        KnownFigures { assumed, ranged: drive.ranges().count(), all: drive.settings.len() }
+    }
+}
+
+/// Of drives of several kinds the name of that with the longest command.
+fn slowest_drive(outcome: &Outcome) -> Option<String> {
+    let drives = outcome.drives();
+    let slowest = drives.iter().max_by_key(|disk| disk.verdict.commands.longest_command_ns)?;
+    drives.iter().any(|disk| disk.drive != slowest.drive).then(|| slowest.drive.clone())
+}
+
+/// The name of the drive that is rebuilt.
+fn rebuilt_drive(outcome: &Outcome) -> Option<String> {
+    let Some(RebuildSpec { task: Task::Rebuild { disk, .. }, .. }) = outcome.run.rebuild else { return None };
+    Some(outcome.members.get(disk as usize)?.drive.clone())
+}
+
+/// The drive's name; of an array of several kinds all of them, each with how many there are.
+fn drive_names(outcome: &Outcome) -> String {
+    let names: Vec<&str> = outcome.drives().iter().map(|disk| disk.drive.as_str()).collect();
+    let kinds: Vec<&[&str]> = names.chunk_by(|one, next| one == next).collect();
+    let counted = |alike: &&[&str]| match alike {
+        [one] => (*one).to_string(),
+        alike => format!("{} × {}", alike.len(), alike[0]),
+    };
+    match kinds.as_slice() {
+        [_] => outcome.drive.clone(),
+        several => format::list(several.iter().map(counted).collect()),
+    }
 }
 
 /// Demand on them.
@@ -372,6 +424,8 @@ impl Advice {
         let outcome = &own.outcome;
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
+        let system = question.run.system();
+        let drives = system.drives();
         let mut advice = Advice {
             schema: 1,
             answer: Answer::Unknown,
@@ -409,7 +463,7 @@ impl Advice {
                 sequential_share: own.sequential_share,
             },
             system: AdvisedSystem {
-                drive: outcome.drive.clone(),
+                drive: drive_names(outcome),
                 drive_file: outcome.drive_file.clone(),
                 layer: outcome.layer.clone(),
                 array: outcome.array.clone(),
@@ -419,7 +473,9 @@ impl Advice {
                 cleans: verdict::cleans(outcome),
                 is_conventional: question.run.is_conventional(),
                 is_dynamic: trial::is_dynamic(&question.run),
-                is_estimated: question.run.system().drives().iter().any(|own| own.drive.ranges().next().is_some()),
+                slowest: slowest_drive(outcome),
+                rebuilt: rebuilt_drive(outcome),
+                known: drives.iter().map(|own| KnownFigures::of(&own.drive)).max().unwrap_or_default(),
             },
             rebuild: outcome.run.rebuild,
             whole_disk_bytes: question.whole_disk_bytes,
@@ -650,7 +706,17 @@ impl Advice {
             Verdict::Conventional => true,
             _ => false,
         } || self.problems_of(&calm.own, &calm.against).slow;
-        self.ends.iter().any(|end| end.problems.dropped_30s || end.problems.slow && !is_slow)
+        self.ends.iter().any(|end| end.problems.dropped_30s || end.problems.slow && !is_slow) || self.nears_a_buffer()
+    }
+
+    /// True if a buffer bridges the longest request, but not one of twice that length (assumption). A run shows the longest request of some
+    /// hours at most, and a longer time has longer ones.
+    pub fn nears_a_buffer(&self) -> bool {
+        let own = &self.judged().own;
+        let is_near = |buffer: Buffer| {
+            buffer.longest_ns(own) <= buffer.bridges.0 && buffer.longest_ns(own) > buffer.bridges.0 / 2
+        };
+        self.need.scarcest_buffer(own).is_some_and(is_near)
     }
 
     /// True if nothing is wrong but that a request takes longer than a buffer bridges of which nobody has said how much it does, and
@@ -697,7 +763,8 @@ impl Advice {
     pub fn asked_work(&self) -> AskedWork<'_> {
         let is_stream = !self.is_open() && self.demand.sequential_share.is_some_and(|share| share > 0.5);
         AskedWork {
-            drive: &self.system.drive,
+            // What was measured of a rebuild is the pace of the disk that is written to.
+            drive: self.system.rebuilt.as_deref().unwrap_or(&self.system.drive),
             array: self.array.map(|array| (array.level, self.judged().own.disks)),
             rebuild: self.rebuild,
             use_name: self.asked_use.as_deref().and_then(|asked| asked.split(':').next()),

@@ -92,12 +92,27 @@ pub struct Trajectory {
 /// A rebuild, a resilver or a scrub in a few numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RebuildFigures {
-    /// From the failure until the array was redundant again, or all was read.
+    /// From the failure until the array was redundant again, or all was read; of a part of a disk the time that as large a part of the
+    /// whole takes.
     pub elapsed_ns: u64,
     /// Bytes that were rebuilt, or read of each disk.
     pub bytes: u64,
     /// The size of the disk that was rebuilt; of a scrub, of the first disk.
     pub disk_bytes: u64,
+}
+
+impl RebuildFigures {
+    /// The figures of a part as large of a whole disk, by how much longer it takes than on a disk of half the size. A cache that is a share
+    /// of the disk is cleaned as often in either, and each time the drive writes a copy of its map: that time does not grow with the disk. On
+    /// the other hand the spare bands that a drive needs at least make up for less of a larger disk.
+    pub fn of_whole(self, half: RebuildFigures) -> RebuildFigures {
+        let more_ns = self.elapsed_ns.saturating_sub(half.elapsed_ns) as f64;
+        let more_bytes = self.disk_bytes.saturating_sub(half.disk_bytes).max(1) as f64;
+        let growing_ns = (more_ns / more_bytes * self.disk_bytes as f64) as u64;
+        // Beyond these bounds it was chance that made one of them slow.
+        let elapsed_ns = growing_ns.clamp(self.elapsed_ns / 2, self.elapsed_ns / 2 * 3);
+        RebuildFigures { elapsed_ns, ..self }
+    }
 }
 
 impl Trajectory {
@@ -496,6 +511,16 @@ mod tests {
             "no longer than a seek"
         );
         assert_eq!(Multiples::from_figures(&figures(1, 12), &figures(1, 1), false).worst(), 12.0);
+    }
+
+    #[test]
+    fn what_does_not_grow_with_a_disk_is_left_out_of_its_rebuild() {
+        let of = |seconds: u64, disk_bytes: u64| RebuildFigures { elapsed_ns: seconds * S, bytes: 0, disk_bytes };
+        let whole = |part: u64, half: u64| of(part, 20).of_whole(of(half, 10)).elapsed_ns / S;
+        assert_eq!(whole(100, 50), 100);
+        assert_eq!(whole(100, 60), 80, "20 s come in each of them");
+        assert_eq!(whole(100, 40), 120, "of a smaller disk more is spare");
+        assert_eq!((whole(100, 100), whole(100, 10)), (50, 150), "by chance");
     }
 
     #[test]

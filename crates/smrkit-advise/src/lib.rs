@@ -37,7 +37,7 @@ use advice::{Advice, Answer, End, NotRun, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
 use sums::Seen;
-use trial::{MOST_FILLING, Measured, Trial};
+use trial::{FEWEST, MOST_FILLING, Measured, Trial};
 use uses::AskedUse;
 
 /// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
@@ -198,12 +198,26 @@ pub trait Listener {
 
     /// A change was tried; it is the last of the answer's.
     fn tried(&mut self, _advice: &Advice) {}
+
+    /// False if nobody looks at what comes after the first answer.
+    fn wants_more(&self) -> bool {
+        true
+    }
 }
 
 /// Hears nothing.
 pub struct Deaf;
 
 impl Listener for Deaf {}
+
+/// Wants the first answer alone.
+pub struct Brief;
+
+impl Listener for Brief {
+    fn wants_more(&self) -> bool {
+        false
+    }
+}
 
 /// The answer; `None` if an interrupt came before there was one.
 pub fn advise(
@@ -239,7 +253,7 @@ pub fn advise(
     let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
     let is_open = !advice.is_too_short() && !advice.problems.refused;
     if is_open {
-        let (ends, lacks_room) = ends(question, load, sectors, monitor)?;
+        let (ends, lacks_room) = ends(question, load, calm_own, sectors, monitor)?;
         advice.lacks_room_at_an_end = lacks_room;
         advice.take_ends(ends);
         advice.conclude();
@@ -264,6 +278,9 @@ pub fn advise(
     }
     words::answer(&mut advice, &own.outcome);
     listener.first(&advice);
+    if !listener.wants_more() {
+        return Ok(Some(advice));
+    }
     if is_open {
         advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
         // Only by that it is known whether what comes again finds the drive cleaned.
@@ -281,7 +298,7 @@ pub fn advise(
             Vec::new()
         };
         for change in &changes {
-            let remedy = tried(&advice, load, change, (calm_own, calm_usual), sectors, monitor)?;
+            let remedy = tried((question, &advice), load, change, (calm_own, calm_usual), sectors, monitor)?;
             advice.remedies.push(remedy);
             listener.tried(&advice);
         }
@@ -301,6 +318,29 @@ fn hardest(present: &[Present]) -> Option<usize> {
         key(one).cmp(&key(other)).then(one.against.worst().total_cmp(&other.against.worst()))
     };
     present.iter().enumerate().max_by(order).map(|(at, _)| at)
+}
+
+/// Serves a load, or enough of it. Beside it a rebuild of a part of a disk is run on one of half that size, which tells what of it grows with
+/// the disk.
+fn serve_of(
+    question: &Question,
+    trial: &Trial,
+    load: &Load,
+    sectors: u64,
+    watch: &mut RunWatch,
+) -> Result<Measured, Error> {
+    let mut served = serve(trial, load, sectors, watch)?;
+    // Where nothing is cleaned, all of it grows with the disk.
+    let cleans = served.outcome.drives().iter().any(|disk| disk.cleaning.count > 0);
+    let part = served.trajectory.rebuild.filter(|_| question.whole_disk_bytes.is_some() && cleans);
+    if let Some(part) = part.filter(|_| !served.outcome.interrupted) {
+        let half = Trial { run: changes::halved(&trial.run)?, ..trial.clone() };
+        let sectors = half.run.host_sectors()?.min(sectors);
+        let half = serve(&half, load, sectors, watch)?;
+        served.outcome.interrupted |= half.outcome.interrupted;
+        served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
+    }
+    Ok(served)
 }
 
 /// Serves a load, or enough of it. One without an end is not judged by how it began: where the cache was still filling when that ended,
@@ -358,7 +398,7 @@ fn as_it_is(
         let run = question.run.clone().with(load.settings);
         let run = if written.is_some() { changes::trimmed(&run).unwrap_or(run) } else { run };
         let usual = Trial::for_run(run.conventional()?);
-        let own = serve(&Trial::for_run(run), load, sectors, &mut watch)?;
+        let own = serve_of(question, &Trial::for_run(run), load, sectors, &mut watch)?;
         // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
         let known = written.map(|pairs| &pairs[nth]).filter(|(before, _)| before.asked == own.asked || !load.is_even);
         if let Some((_, usual)) = known {
@@ -384,7 +424,15 @@ fn present_of(((own, conventional), load): (&Pair, &Load)) -> Present {
 }
 
 /// The drive at both ends of what is known of it; and true if the load has no room at one of them.
-fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -> Result<(Vec<End>, bool), Error> {
+fn ends(
+    question: &Question,
+    load: &Load,
+    own: &Measured,
+    sectors: u64,
+    monitor: &dyn Monitor,
+) -> Result<(Vec<End>, bool), Error> {
+    // As many requests as told what the drive as it is does, unless that was told from a full cache on.
+    let fewest = if own.full.is_some() { FEWEST } else { own.asked.max(FEWEST) };
     let run = question.run.clone().with(load.settings);
     let ends = [true, false].map(|worse| changes::at_end(&run, worse).map(|run| run.map(|run| (worse, run))));
     let ends: Vec<(bool, PlannedRun)> =
@@ -392,7 +440,8 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
     let made = pool::make_all(&ends, monitor, "the drive's range, run", |_, (worse, run), mut watch| {
         // A larger cache may leave less room, and of a trace that needs the last of it nothing is known at that end.
         let sectors = run.host_sectors()?.min(sectors);
-        let measured = match serve(&Trial::for_run(run.clone()), load, sectors, &mut watch) {
+        let trial = Trial { fewest, ..Trial::for_run(run.clone()) };
+        let measured = match serve_of(question, &trial, load, sectors, &mut watch) {
             Err(error) if matches!(error.cause(), Error::NoRoom(_)) => return Ok(None),
             measured => measured?,
         };
@@ -437,7 +486,7 @@ fn judged(advice: &Advice, run: &Trajectory, against: &Comparison) -> Judged {
 
 /// Runs a change under the load, and compares it with conventional disks under the load as it is.
 fn tried(
-    advice: &Advice,
+    (question, advice): (&Question, &Advice),
     load: &Load,
     change: &Change,
     (own, usual): (&Measured, &Measured),
@@ -450,7 +499,7 @@ fn tried(
     };
     let what = format!("trying {}", change.name);
     let load = &Load { demand: Arc::clone(change.demand.as_ref().unwrap_or(&load.demand)), ..load.clone() };
-    let served = pool::make_one(monitor, &what, |watch| serve(trial, load, sectors, watch));
+    let served = pool::make_one(monitor, &what, |watch| serve_of(question, trial, load, sectors, watch));
     let made = match served {
         Err(error) => Err(NotRun::Refused(changes::one_line(&error))),
         Ok(made) if made.outcome.interrupted => Err(NotRun::Interrupted),

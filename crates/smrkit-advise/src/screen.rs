@@ -170,20 +170,21 @@ fn cells(advice: &Advice, name: String, run: &Trajectory, effect: String) -> [St
     [name, figure(advice, run), longest(advice, run), dropped(advice, run), effect]
 }
 
-/// Several drives under one load, a row for each.
+/// What is said first of one of several drives.
+pub fn headline(advice: &Advice, screen: Screen) -> String {
+    let headline = advice.text.lines().next().unwrap_or_default();
+    lines(std::iter::once(format!("{}: {headline}", advice.system.drive).as_str()), screen)
+}
+
+/// Several drives under one load, a row for each; their headlines have been said.
 pub fn compared(all: &[Advice], screen: Screen) -> String {
     let mut grid = comparison(all);
     grid.header[0] = "drive".into();
     let mut out = String::new();
-    let headline = |advice: &Advice| advice.text.lines().next().unwrap_or_default().to_string();
-    for alike in all.chunk_by(|one, next| headline(one) == headline(next)) {
-        let names: Vec<&str> = alike.iter().map(|advice| advice.system.drive.as_str()).collect();
-        out += &lines(std::iter::once(format!("{}: {}", names.join(", "), headline(&alike[0])).as_str()), screen);
-    }
     out += &lines(words::choice(all).iter().map(String::as_str), screen);
     out += &format!("\n{}\n\n", grid.text_within(screen.width));
-    let sure = |advice: &Advice| advice.text.lines().find(|line| line.starts_with("How sure")).map(str::to_string);
-    out += &lines(all.first().and_then(sure).iter().map(String::as_str), Screen { is_coloured: false, ..screen });
+    let sure = words::certainties(all);
+    out += &lines(sure.iter().map(String::as_str), Screen { is_coloured: false, ..screen });
     if let Some(assumed) = all.first().and_then(|advice| advice.assumed.as_ref()) {
         out += &format!("{}\n", wrapped("", &format!("Assumed: {assumed}"), screen.width));
     }

@@ -14,7 +14,7 @@ use smrkit::stats::timeline::Timeline;
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
-use crate::advice::{Advice, AdvisedDemand, AdvisedSystem, Answer, End, Present, Remedy, Verdict};
+use crate::advice::{Advice, AdvisedDemand, AdvisedSystem, Answer, End, KnownFigures, Present, Remedy, Verdict};
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
@@ -95,7 +95,9 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
             cleans: true,
             is_conventional: false,
             is_dynamic: false,
-            is_estimated: false,
+            known: KnownFigures::default(),
+            slowest: None,
+            rebuilt: None,
         },
         demand: AdvisedDemand {
             replayed: Replayed::default(),
@@ -381,7 +383,7 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
     assert_eq!(at_risk.verdict, Verdict::Depends);
     assert_eq!(
         lines[0],
-        "Perhaps: some figures of tiny are estimates, and at their worst it is more than twice as slow as a CMR disk."
+        "Perhaps: some figures of tiny are estimates, and at their worst it does 200 kB/s, a CMR disk 1.2 MB/s."
     );
     assert_eq!(lines[1], "How fast: 1 MB/s (200 kB/s to 1.1 MB/s); a CMR disk 1.2 MB/s.");
     assert_eq!(lines[2], "Why: no request waits for cleaning.", "as it is taken to be it is as fast");
@@ -530,8 +532,7 @@ fn a_budget_does_not_contradict_the_answer() {
     assert_eq!(headline, "No: tiny keeps up, but one request in a hundred takes 2.4 times as long as on a CMR disk.");
     assert_eq!(
         budget,
-        "How much: it keeps up with 3 MB/s of this load for as long as you like; the load asks for 1 MB/s. Up to there the backlog does not grow, \
-         but requests wait as told above."
+        "How much: up to 3 MB/s of this load what waits is worked off again, but requests wait as told above; the load asks for 1 MB/s."
     );
     let (headline, budget) = told(1.0, 3e6);
     assert_eq!(headline, "Yes: tiny does as well as a CMR disk.");
@@ -551,8 +552,28 @@ fn a_backlog_that_may_grow_is_no_end_of_a_range() {
     let one = answered(one);
     let lines: Vec<&str> = one.text.lines().collect();
     assert_eq!(lines[0], "Perhaps: some figures of tiny are estimates, and at their worst it can't keep up.");
-    let range = "(4 to 5 ms; at the worst of what the drive may be ever more of them wait)";
+    let range = "(4 to 5 ms, and at the drive's worst the backlog grows)";
     assert!(lines[1].contains(range), "{}", one.text);
+}
+
+#[test]
+fn what_makes_an_end_slow_is_told_by_the_requests_that_are() {
+    let latency = |mean_ms: u64, p99_ms: u64| Trajectory {
+        mean_ns: mean_ms * 1_000_000,
+        p99_ns: p99_ms * 1_000_000,
+        ..run(1e6, 1)
+    };
+    let headline = |mean_ms: u64, p99_ms: u64| {
+        let mut one = open(1.0);
+        one.present[0].conventional = latency(20, 100);
+        one.present[0].own = Trajectory { arrivals_ns: 100 * S, ..latency(20, 100) };
+        one.ends = vec![end(true, latency(mean_ms, p99_ms))];
+        answered(one).text.lines().next().unwrap().to_string()
+    };
+    let told = |what: &str| format!("Perhaps: some figures of tiny are estimates, and at their worst {what}.");
+    // The mean is 1.5 times as long, and nobody would understand what is more than twice as slow.
+    assert_eq!(headline(30, 400), told("one request in a hundred takes at least 400 ms, on a CMR disk 100 ms"));
+    assert_eq!(headline(90, 120), told("a request takes on average 90 ms, on a CMR disk 20 ms"));
 }
 
 #[test]
@@ -824,6 +845,23 @@ fn the_checker_knows_advice_that_harms() {
 }
 
 #[test]
+fn disks_of_several_kinds_are_named_by_kind() {
+    let mut one = advice(1.0, 1);
+    one.system.drive = "wd40efax and 3 × wd40efrx".into();
+    for array in [
+        "raidz1:disks=4",
+        "raidz1:disks=4,chunk=64Ki,member=(drive=a)",
+        "raidz1:disks=4,member=(drive=a),member=(drive=b)",
+    ] {
+        one.system.array = Some(array.into());
+        assert_eq!(words::system(&one), "raidz1:disks=4 of wd40efax and 3 × wd40efrx");
+    }
+    let mut slow = advice(5.0, 1);
+    slow.system.slowest = Some("wd40efax".into());
+    assert!(said(slow, "Why").2.ends_with(" The disk that keeps the others waiting is wd40efax."));
+}
+
+#[test]
 fn a_rebuild_is_told_unused_and_used() {
     let mut one = advice(3.0, 4);
     let rebuilt = |days: f64| {
@@ -848,7 +886,7 @@ fn a_rebuild_is_told_unused_and_used() {
     ];
     (one.system.drive, one.system.array) = ("wd".into(), Some("raidz1:disks=4".into()));
     one.present.iter_mut().for_each(|present| present.against.rebuild = Some(13.0));
-    one.system.is_estimated = true;
+    one.system.known = KnownFigures { assumed: 16, ranged: 3, all: 20 };
     one.remedies.push(cmr(Effect::Fixes, one.present[0].conventional.clone()));
     let one = answered(one);
     let lines: Vec<&str> = one.text.lines().collect();
@@ -860,7 +898,7 @@ fn a_rebuild_is_told_unused_and_used() {
              14.4 h and 16.8 h. The longest command of a disk takes 44 s, in light use.",
             "Why: a resilver writes records here and there, and the drive has to rewrite whole bands for them.",
             "What to do: use CMR disks: 14.4 h.",
-            "How sure: some of the drive's figures are estimates; the range covers them; simulated on 20 GB of each disk; all of the disk had \
+            "How sure: of the drive's 20 figures 16 are assumed, and the range covers the 3 least sure of them; simulated on 20 GB of each disk; all of the disk had \
              been written before; errors of firmware are not modelled.",
         ]
     );
@@ -1033,6 +1071,26 @@ fn of_several_drives_it_is_told_which_to_take() {
 }
 
 #[test]
+fn of_several_drives_each_is_told_by_how_well_it_is_known() {
+    let drive = |name: &str, assumed: usize| {
+        let mut one = advice(1.0, 1);
+        one.system.drive = name.into();
+        one.system.known = KnownFigures { assumed, ranged: 0, all: 20 };
+        answered(one)
+    };
+    let lines = words::certainties(&[drive("one", 16), drive("two", 16), drive("three", 0)]);
+    assert_eq!(
+        lines,
+        [
+            "How sure: all of the disk had been written before.",
+            "- one, two: of the drive's 20 figures 16 are assumed.",
+            "- three: the drive's figures are published or measured."
+        ]
+    );
+    assert_eq!(words::certainties(&[drive("one", 0), drive("two", 0)]).len(), 1);
+}
+
+#[test]
 fn what_a_command_does_comes_before_what_has_to_be_bought() {
     let mut one = amount(9.0, 1e9);
     let enough = |kind, change: &str| remedy(kind, change, Effect::Fixes, run(9e6, 0), times(1.0));
@@ -1109,7 +1167,7 @@ fn no_is_said_only_if_the_better_end_fails_as_well() {
         said(one, "")
     };
     // A CMR disk does 5 MB/s, the drive 1 MB/s, or at best 3.
-    let text = "Perhaps: some figures of tiny are estimates, and only at their best it is not more than twice as slow as a CMR disk.";
+    let text = "Perhaps: some figures of tiny are estimates, and only at their best it is fast enough: it takes 100 min, on a CMR disk 60 min.";
     assert_eq!(at_best(3e6, 5.0), (Answer::Perhaps, Verdict::Depends, text.into()));
     assert_eq!(at_best(2.4e6, 5.0).1, Verdict::Slow);
     // Requests at times of their own, of which more come than the drive takes.
@@ -1226,7 +1284,10 @@ fn a_range_stands_beside_the_load_under_which_it_was_run() {
 fn a_rate_that_was_not_found_is_told_as_more() {
     let budget = Budget { for_ever_bytes_per_s: Some(256e6), ..Budget::default() };
     let one = answered(Advice { budget: Some(budget), ..open(1.0) });
-    assert_eq!(words::budget(&one).unwrap(), "How much: it keeps up with more than 200 times as much (1 MB/s).");
+    assert_eq!(
+        words::budget(&one).unwrap(),
+        "How much: it keeps up with more than 200 times as much for as long as you like; the load asks for 1 MB/s."
+    );
 }
 
 #[test]

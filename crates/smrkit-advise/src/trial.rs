@@ -21,7 +21,7 @@ use crate::comparison::{self, Comparison, Multiples, Trajectory, mean_request_by
 use crate::stretches::Stretches;
 
 /// Requests of the shortest part of a load that is run.
-const FEWEST: u64 = 10_000;
+pub const FEWEST: u64 = 10_000;
 /// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions). Where the
 /// log is cleaned in turns, in which hardly any request is served, as many as before: one turn is over then.
 const SETTLED: f64 = 0.1;
@@ -34,10 +34,11 @@ const JOINED: u64 = MOST_FILLING / 2;
 const MOST_JOINED: u64 = 8 * MOST_FILLING;
 /// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
 /// hides nothing any more then (assumptions).
-const ENOUGH_OPEN: u64 = 40_000;
+const ENOUGH_OPEN: u64 = 20_000;
 const ENOUGH_WRITTEN: u64 = 512 << 20;
-/// Requests that are served at most from a full cache on, and of a load with phases, of which no part tells of the rest.
-const MOST_FROM_FULL: u64 = 8 * ENOUGH_OPEN;
+/// Requests that are served from a full cache on, at least and at most, and of a load with phases, of which no part tells of the rest.
+const FEWEST_FROM_FULL: u64 = 40_000;
+const MOST_FROM_FULL: u64 = 8 * FEWEST_FROM_FULL;
 const MOST_OF_PHASES: u64 = 4 * MOST_FROM_FULL;
 /// Requests that come at times of their own are later and later if they are late by more than this share of a second more each second
 /// (assumption).
@@ -67,6 +68,8 @@ pub struct Trial {
     pub packed_sectors: Option<u32>,
     /// Only this many requests are served, if that is given.
     pub first: Option<u64>,
+    /// At least as many of a load of equal requests, of which enough are served.
+    pub fewest: u64,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
     /// All but reads are served, from the request of this number on, again and again, if that is given. Reads take no room in a cache,
@@ -177,7 +180,7 @@ pub fn is_dynamic(run: &PlannedRun) -> bool {
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, first: None, pace: None, filling_from: None }
+        Trial { run, packed_sectors: None, first: None, fewest: FEWEST, pace: None, filling_from: None }
     }
 
     /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
@@ -191,7 +194,7 @@ impl Trial {
         until_filling: bool,
         watch: &mut RunWatch,
     ) -> Result<Measured, Error> {
-        let mut first = FEWEST.min(most);
+        let mut first = self.fewest.min(most);
         loop {
             let part = Trial { first: Some(first), ..self.clone() };
             let measured = part.serve(demand, sectors, false, watch)?;
@@ -213,6 +216,11 @@ impl Trial {
             first = match measured.requests_until_full().filter(|_| measured.is_cleaned_in_turns()) {
                 Some(until_full) => ((2.1 * until_full) as u64).max(first + first / 4),
                 None if is_close => first + first / 4,
+                // What leaves the cache as it is ends when it has written enough.
+                None if !is_flat_out && !is_filling && first >= ENOUGH_OPEN => {
+                    let enough = 1.05 * ENOUGH_WRITTEN as f64 / measured.written_a_request().max(1.0);
+                    (enough as u64).max(first * 2)
+                }
                 None => first * 2,
             }
             .min(most);
@@ -269,7 +277,8 @@ impl Trial {
     ) -> Result<Measured, Error> {
         let Some(full) = self.filled_after(demand, sectors, &measured, watch)? else { return Ok(measured) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let later = Trial { run, first: Some(ENOUGH_OPEN), ..self.clone() }.serve(demand, sectors, false, watch)?;
+        let later =
+            Trial { run, first: Some(FEWEST_FROM_FULL), ..self.clone() }.serve(demand, sectors, false, watch)?;
         measured.trajectory.append(&later.trajectory);
         measured.outcome.interrupted |= later.outcome.interrupted;
         measured.full = Some(full);
@@ -285,7 +294,7 @@ impl Trial {
         full: &Full,
         watch: &mut RunWatch,
     ) -> Result<Measured, Error> {
-        let mut first = (2 * full.requests).clamp(ENOUGH_OPEN, MOST_FROM_FULL);
+        let mut first = (2 * full.requests).clamp(FEWEST_FROM_FULL, MOST_FROM_FULL);
         loop {
             let trial = Trial { first: Some(first), ..self.clone() };
             let mut later = trial.serve(demand, sectors, true, watch)?;
@@ -337,6 +346,7 @@ impl Trial {
                 run: run.clone(),
                 packed_sectors,
                 first: Some(first),
+                fewest: FEWEST,
                 pace: None,
                 filling_from: Some(served_all),
             };

@@ -9,10 +9,10 @@ use smrkit::units::Nanos;
 use smrkit_report::format::{self, rate};
 
 use crate::LoadKind;
-use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Remedy, Verdict};
+use crate::advice::{Action, Advice, Answer, KnownFigures, Measure, NotRun, Present, Range, Remedy, Verdict};
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{ALIKE, Effect, FULL, SHORT_NS, Trajectory};
+use crate::comparison::{ALIKE, Effect, FULL, Multiples, SHORT_NS, Trajectory};
 use crate::measured::Known;
 use crate::uses;
 
@@ -48,7 +48,7 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
         Verdict::TooShort if advice.is_endless && !advice.is_too_short() => lines.push(figures(advice)),
         Verdict::TooShort => {}
         Verdict::Conventional => lines.push(figures(advice)),
-        _ => lines.extend([figures(advice), format!("Why: {}.", reason(advice, &outcome.timeline))]),
+        _ => lines.extend([figures(advice), format!("Why: {}.{}", reason(advice, &outcome.timeline), slowest(advice))]),
     }
     lines.extend(what_to_do(advice));
     if advice.verdict != Verdict::TooShort {
@@ -78,8 +78,13 @@ fn disks(advice: &Advice) -> &'static str {
 pub fn system(advice: &Advice) -> String {
     let system = &advice.system;
     match &system.array {
-        // The chunk is part of what is asked, but nothing that an answer is known by.
-        Some(array) => format!("{} of {}", array.split(",chunk=").next().unwrap_or(array), system.drive),
+        // The chunk is part of what is asked, but nothing that an answer is known by, and the members are named by their kinds.
+        Some(array) => {
+            let name = [",chunk=", ",member=", ",drive="]
+                .iter()
+                .fold(array.as_str(), |name, key| name.split(key).next().unwrap_or(name));
+            format!("{name} of {}", system.drive)
+        }
         None => system.drive.clone(),
     }
 }
@@ -90,6 +95,12 @@ fn what(advice: &Advice) -> String {
         Some(_) => format!("the {}", work(advice)),
         None => advice.what.clone().unwrap_or_else(|| "this load".into()),
     }
+}
+
+/// Which of several kinds of disk keeps the others waiting.
+fn slowest(advice: &Advice) -> String {
+    let slowest = advice.system.slowest.as_ref().filter(|_| advice.answer != Answer::Yes);
+    slowest.map_or(String::new(), |drive| format!(" The disk that keeps the others waiting is {drive}."))
 }
 
 /// Yes or no, and the reason.
@@ -164,7 +175,7 @@ fn headline(advice: &Advice) -> String {
         ),
         Verdict::DroppedByRaid => format!(
             "Perhaps: a disk ({}) does not answer for {}. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.",
-            advice.system.drive,
+            advice.system.slowest.as_ref().unwrap_or(&advice.system.drive),
             format::nanos(own.longest_command_ns)
         ),
         // The time has no limit but that of conventional disks.
@@ -198,6 +209,21 @@ fn headline(advice: &Advice) -> String {
                 format::nanos(buffer.longest_ns(own)),
                 buffer.name,
                 format::nanos(buffer.bridges.0),
+                buffer.harm
+            )
+        }
+        Verdict::Depends
+            if advice.nears_a_buffer()
+                && let Some(buffer) = advice.need.scarcest_buffer(own) =>
+        {
+            format!(
+                "Perhaps: {} bridges {}. Of the {} that were simulated the longest {} takes {}, and a longer time may have a longer one; then \
+                 {}.",
+                buffer.name,
+                format::nanos(buffer.bridges.0),
+                format::nanos(own.elapsed_ns),
+                if buffer.is_read { "read" } else { "write" },
+                format::nanos(buffer.longest_ns(own)),
                 buffer.harm
             )
         }
@@ -388,28 +414,49 @@ fn seen(advice: &Advice) -> Option<String> {
 
 /// What may be at an end of the drive's range.
 fn doubt(advice: &Advice) -> String {
-    let worst = advice.ends.iter().find(|end| end.worse);
+    let end = |worse| advice.ends.iter().find(|end| end.worse == worse);
+    let at = |worse| end(worse).map_or(String::new(), |end| beside_usual(advice, &end.trajectory));
     let drops = advice.ends.iter().any(|end| end.problems.dropped_30s) && !advice.problems.dropped_30s;
     match (advice.need.is_some(), advice.problems.slow) {
         (true, true) => "only at their best it does what you need".into(),
-        (true, false) if worst.is_some_and(|end| end.problems.slow) => {
+        (true, false) if end(true).is_some_and(|end| end.problems.slow) => {
             "at their worst it does not do what you need".into()
         }
         _ if advice.judged().own.falls_behind => "only at their best it can keep up".into(),
         _ if advice.problems.dropped_30s => "only at their best the system would drop no disk".into(),
-        (false, true) => format!("only at their best it is not more than twice as slow as {}", disks(advice)),
+        (false, true) => format!("only at their best it is fast enough: {}", at(false)),
         _ if drops => "they may be such that the system would drop a disk".into(),
-        _ if worst.is_some_and(|end| end.trajectory.falls_behind) => "at their worst it can't keep up".into(),
-        _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
+        _ if end(true).is_some_and(|end| end.trajectory.falls_behind) => "at their worst it can't keep up".into(),
+        _ => format!("at their worst {}", at(true)),
+    }
+}
+
+/// What decides of a run, beside conventional disks: of requests at times of their own the mean, or one in a hundred.
+fn beside_usual(advice: &Advice, run: &Trajectory) -> String {
+    let (usual, disks) = (&advice.calm().conventional, disks(advice));
+    let latency = |what: &str, of: fn(&Trajectory) -> u64| {
+        format!("{what} {}, on {disks} {}", format::nanos(of(run)), format::nanos(of(usual)))
+    };
+    let multiples = Multiples::from_figures(&run.figures(), &usual.figures(), false);
+    match advice.measure() {
+        Measure::MeanNs if multiples.mean < multiples.p99 => {
+            latency("one request in a hundred takes at least", |run| run.p99_ns)
+        }
+        Measure::MeanNs => latency("a request takes on average", |run| run.mean_ns),
+        Measure::Seconds => format!("it takes {}, on {disks} {}", pace(advice, run), pace(advice, usual)),
+        Measure::BytesPerS => format!("it does {}, {disks} {}", pace(advice, run), pace(advice, usual)),
     }
 }
 
 /// The range, in parentheses. Where ever more requests wait, how long they do says nothing but how long that went on.
 fn range(advice: &Advice) -> String {
-    let falls_behind = advice.ends.iter().any(|end| end.trajectory.falls_behind) && advice.measure() == Measure::MeanNs;
-    let at_worst = falls_behind.then(|| "at the worst of what the drive may be ever more of them wait".to_string());
-    let parts: Vec<String> = advice.drive_range.as_ref().map(between).into_iter().chain(at_worst).collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+    let grows = advice.ends.iter().any(|end| end.trajectory.falls_behind) && advice.measure() == Measure::MeanNs;
+    match (advice.drive_range.as_ref().map(between), grows) {
+        (None, false) => String::new(),
+        (Some(range), false) => format!(" ({range})"),
+        (None, true) => " (but at the drive's worst the backlog grows)".into(),
+        (Some(range), true) => format!(" ({range}, and at the drive's worst the backlog grows)"),
+    }
 }
 
 /// From the one end to the other.
@@ -723,13 +770,41 @@ pub fn certainty(advice: &Advice) -> String {
     format!("{}.", format::capital(&grounds))
 }
 
+/// How sure the answers on several drives are: what all of them rest on, then of each drive what else.
+pub fn certainties(all: &[Advice]) -> Vec<String> {
+    let each: Vec<Vec<String>> = all.iter().map(grounds).collect();
+    let is_common = |ground: &&String| each.iter().all(|own| own.contains(ground));
+    let own: Vec<(String, &str)> = each
+        .iter()
+        .zip(all)
+        .map(|(own, advice)| {
+            let own: Vec<&str> = own.iter().filter(|ground| !is_common(ground)).map(String::as_str).collect();
+            (own.join("; "), advice.system.drive.as_str())
+        })
+        .collect();
+    let common: Vec<&str> = each.iter().take(1).flatten().filter(is_common).map(String::as_str).collect();
+    let mut lines = vec![format!("How sure: {}.", common.join("; "))];
+    lines.extend(own.chunk_by(|one, next| one.0 == next.0).filter(|alike| !alike[0].0.is_empty()).map(|alike| {
+        let names: Vec<&str> = alike.iter().map(|(_, name)| *name).collect();
+        format!("- {}: {}.", names.join(", "), alike[0].0)
+    }));
+    lines.retain(|line| line != "How sure: .");
+    lines
+}
+
 fn grounds(advice: &Advice) -> Vec<String> {
-    let mut grounds = vec![match advice.system.is_estimated {
-        true if advice.range.is_some() => {
-            "some of the drive's figures are estimates; the range covers them".to_string()
+    let KnownFigures { assumed, ranged, all } = advice.system.known;
+    let mut grounds = vec![match (assumed, ranged) {
+        _ if advice.verdict == Verdict::Refused => {
+            "that is the standard of such disks (ZBC, ZAC), whatever the model".to_string()
         }
-        true => "some of the drive's figures are estimates".into(),
-        false => "the drive's figures are published or measured".into(),
+        (0, 0) => "the drive's figures are published or measured".into(),
+        (_, 1..) if advice.range.is_some() => {
+            format!(
+                "of the drive's {all} figures {assumed} are assumed, and the range covers the {ranged} least sure of them"
+            )
+        }
+        _ => format!("of the drive's {all} figures {assumed} are assumed"),
     }];
     if advice.lacks_room_at_an_end {
         grounds.push(
@@ -798,22 +873,21 @@ pub fn budget(advice: &Advice) -> Option<String> {
     if let Some(lasting) = budget.for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let own = &advice.judged().own;
         let asked = own.asked_bytes_per_s();
-        // Keeping up is not enough where requests wait too long all the same.
-        let but = match advice.answer {
-            Answer::No if asked <= lasting => {
-                " Up to there the backlog does not grow, but requests wait as told above."
-            }
-            _ => "",
-        };
         // No more than that was tried.
-        if lasting > MANY * asked {
-            return Some(format!("How much: it keeps up with more than {MANY} times as much ({}).{but}", rate(asked)));
-        }
-        return Some(format!(
-            "How much: it keeps up with {} of this load for as long as you like; the load asks for {}.{but}",
-            rate(lasting),
-            rate(asked)
-        ));
+        let much = match lasting > MANY * asked {
+            true => format!("more than {MANY} times as much"),
+            false => format!("{} of this load", rate(lasting)),
+        };
+        let asked_for = format!("the load asks for {}", rate(asked));
+        // Nobody would say that a drive keeps up with requests which wait too long.
+        return Some(match advice.answer {
+            Answer::No if asked <= lasting => {
+                format!(
+                    "How much: up to {much} what waits is worked off again, but requests wait as told above; {asked_for}."
+                )
+            }
+            _ => format!("How much: it keeps up with {much} for as long as you like; {asked_for}."),
+        });
     }
     if advice.is_open() {
         return None;

@@ -8,7 +8,7 @@ use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
-use smrkit_advise::{Deaf, Listener};
+use smrkit_advise::{Brief, Deaf, Listener};
 
 use super::trace::{warn, warn_of};
 use crate::exit::Done;
@@ -26,6 +26,7 @@ Examples:
   smrkit advise --for plex --for restic:bytes=60G --within 8h                   both on one disk
   smrkit advise --array raidz1:disks=4 --for replace:live=40%                   of a pool that is less than half full
   smrkit advise --drive WD40EFAX,ST8000DM004,WD40EFRX --for file-server          which of them?
+  smrkit advise --array raidz1:disks=4 --drive WD40EFAX+WD40EFRX --for replace   by a shingled disk among others
   smrkit advise --for postgres:tps=20 --keep 50ms
   smrkit advise --trace trace.csv --arrival trace              what was recorded, at its own times
 
@@ -86,18 +87,26 @@ impl Advise {
         let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
         let is_printed = !matches!(json, Some(JsonTarget::Stdout));
-        let prints_parts = is_printed && questions.len() == 1;
         let mut printer = Printer { screen, printed: String::new(), interrupt: interrupt.clone() };
+        let wants_more = self.details || self.asked.has_turns() || json.is_some() || report.is_some();
+        let several = questions.len() > 1;
         let mut answers = Vec::new();
         for question in questions {
             let demand = question.demand()?;
-            let listener: &mut dyn Listener = if prints_parts { &mut printer } else { &mut Deaf };
+            let listener: &mut dyn Listener = match (is_printed, several) {
+                (true, false) => &mut printer,
+                (true, true) if !wants_more => &mut Brief,
+                _ => &mut Deaf,
+            };
             let Some(advice) = question.answer(Arc::clone(&demand), &interrupt, listener)? else {
                 eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
                 return Ok(Done::Interrupted);
             };
             warn(advice.demand.replayed.trace_notes);
             warn_of(demand.warnings());
+            if is_printed && several {
+                print(screen::headline(&advice, screen))?;
+            }
             answers.push(advice);
         }
         // From here on only a second signal ends the process, so that no output is left half written.

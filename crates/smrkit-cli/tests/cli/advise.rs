@@ -53,7 +53,7 @@ fn what_is_known_roughly_of_a_drive_is_run_at_both_ends() {
         assert_eq!(end["trajectory"]["elapsed_ns"], run["elapsed_ns"], "{at}");
     }
     let text = answer["text"].as_str().unwrap();
-    assert!(ends.len() == 2 && text.contains("drive's figures are estimates"), "{text}");
+    assert!(ends.len() == 2 && text.contains("least sure of them"), "{text}");
     assert_eq!(advice(&format!("--drive tiny {asked}"))["ends"], Value::Array(vec![]));
 }
 
