@@ -150,6 +150,16 @@ pub fn read(path: &Path, is_of_array: bool) -> Result<Option<Measured>, Error> {
     }
 }
 
+/// True unless it is a partition of another device of the report, or a device without a disk of its own (loop, RAM, LVM, md), by its name.
+fn is_whole_disk(name: &str, devices: &Devices) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_partition_of = |disk: &String| {
+        name.strip_prefix(disk.as_str()).is_some_and(|rest| is_number(rest.strip_prefix('p').unwrap_or(rest)))
+    };
+    !["loop", "ram", "zram", "dm-", "md", "sr", "fd"].iter().any(|kind| name.starts_with(kind))
+        && !devices.keys().any(is_partition_of)
+}
+
 fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
@@ -161,7 +171,12 @@ fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> 
         () => return Ok(None),
     };
     let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
-    let busiest = devices.iter().max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+    let wanted = |name: &str| if is_of_array { name.starts_with("md") } else { is_whole_disk(name, &devices) };
+    let any_is_wanted = devices.keys().any(|name| wanted(name));
+    let busiest = devices
+        .iter()
+        .filter(|(name, _)| !any_is_wanted || wanted(name))
+        .max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
     let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
         return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
     };
@@ -739,6 +754,24 @@ mod tests {
         };
         assert_eq!(seen(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
         assert_eq!(seen("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
+    }
+
+    #[test]
+    fn the_busiest_whole_disk_is_taken_or_the_busiest_array_for_an_array() {
+        let names = ["loop0", "sda", "sda1", "nvme0n1", "nvme0n1p2", "md2", "dm-0"];
+        let devices: Devices = names.iter().map(|name| (name.to_string(), Vec::new())).collect();
+        let disks: Vec<&str> = names.into_iter().filter(|name| is_whole_disk(name, &devices)).collect();
+        assert_eq!(disks, ["sda", "nvme0n1"]);
+        let row = |name: &str, writes: u32| format!("{name} 0.00 {writes}.00 0.00 {}.00\n", writes * 512);
+        let report = format!(
+            "Device r/s w/s rkB/s wkB/s\n{}Device r/s w/s rkB/s wkB/s\n{}{}{}",
+            row("sda", 1),
+            row("loop0", 90),
+            row("md2", 50),
+            row("sda", 10)
+        );
+        let taken = |is_of_array| from_text(&report, is_of_array).unwrap().unwrap().note;
+        assert!(taken(false).contains("of sda ") && taken(true).contains("of md2 "), "{}", taken(false));
     }
 
     #[test]

@@ -1119,6 +1119,9 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
     assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
     let text = "Yes: the longest write takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
+    let text = "Perhaps: the recorder's buffer bridges 2 s. Of the 100 s that were simulated the longest write takes 2 s, and a longer time may have \
+                a longer one; then pictures are lost.";
+    assert_eq!(waits(1, 2), (Answer::Perhaps, Verdict::Depends, text.into()));
     // A player beside it, whose reads have less time.
     let player = Buffer {
         bridges: Nanos(S),

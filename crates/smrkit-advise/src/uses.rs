@@ -328,9 +328,16 @@ impl FromStr for AskedUse {
             // The default tells what kind of value it is.
             let read = match default {
                 text if text.bytes().all(|byte| byte.is_ascii_digit()) => parse_count(value).map(|count| count > 0),
-                text if text.contains("bit") || text.ends_with("/s") => parse_rate(value).map(|rate| rate > 0.0),
                 text if text.ends_with('%') => parse_share(value).map(|share| share > 0.0),
-                text if text.ends_with('s') => parse_duration(value).map(|time| time > Nanos::ZERO),
+                text if text.ends_with('s') && !text.ends_with("/s") => {
+                    parse_duration(value).map(|time| time > Nanos::ZERO)
+                }
+                // Whoever writes 4 or 60 means megabits or gigabytes.
+                text if value.parse::<u64>().is_ok_and(|bytes| (1..MI).contains(&bytes)) => {
+                    let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+                    Err(Error::Usage(format!("bytes? Write the unit, such as {value}{unit}")))
+                }
+                text if text.contains("bit") || text.ends_with("/s") => parse_rate(value).map(|rate| rate > 0.0),
                 _ => parse_bytes(value).map(|bytes| bytes > 0),
             };
             match read {
@@ -935,6 +942,8 @@ mod tests {
             ("restic:pck=1Mi", "did you mean `pack`?"),
             ("surveillance:cameras=0", "more than 0"),
             ("surveillance:rate=fast", "rate=fast"),
+            ("surveillance:rate=4", "such as 4Mbit"),
+            ("restic:bytes=60", "such as 60G"),
         ] {
             let error = bad.parse::<AskedUse>().err().expect(bad).to_string();
             assert!(error.contains(why), "{bad}: {error}");

@@ -30,6 +30,9 @@ impl Identify {
                     Error::Usage("no model is named: give what stands on the disk, such as WD40EFAX".into()).into()
                 );
             }
+            file if catalogue::identify(file).is_empty() && std::path::Path::new(file).is_file() => {
+                return Err(Error::Usage(format!("{file} is a file: write `- < {file}` to have its text read")).into());
+            }
             model => identify(model),
         };
         match (self.json, disks.as_slice()) {
