@@ -62,32 +62,33 @@ impl LightUse {
 
 /// Options of a question.
 #[derive(Args, Clone)]
-#[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: that of the drive as it is sold]").value_name("NAME")))]
-#[command(mut_arg("drive", |arg| arg.help("The drive's name, or a drive file; several with commas between are compared. Of an array with + between, the last stands for all that are left. See smrkit drives").value_name("NAME,…")))]
+#[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: the one that the drive is sold with]").value_name("NAME")))]
+#[command(mut_arg("drive", |arg| arg.help("The drive's name, or a drive file; several, separated by commas, are compared. Different disks of an array are separated by +, and the last stands for all further ones. See smrkit drives").value_name("NAME,…")))]
 pub struct AdviseOptions {
     #[command(flatten)]
     system: SystemOptions,
     /// What the disks are for: NAME or NAME:key=value,…, such as restic:bytes=60G or surveillance:cameras=8,rate=4Mbit.
     #[arg(long = "for", id = "use", value_name = "USE", value_parser = AskedUse::from_str, conflicts_with_all = ["trace", "workload", "rebuild"], help = uses_help())]
     asked_use: Vec<AskedUse>,
-    /// Work of the array: replace (of a disk, as its software does that), resilver (as ZFS does), scrub or key=value,….
+    /// Work of the array: replace (a disk, in the way of the array's software), resilver (as ZFS does), scrub or
+    /// key=value,….
     #[arg(long, value_name = "SPEC", value_parser = AskedRebuild::from_str, requires = "array")]
     rebuild: Option<AskedRebuild>,
-    /// All of it has to be done in this time.
+    /// Time in which all of the work has to be done.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     within: Option<Nanos>,
-    /// It comes again after this time, and has to be done and cleaned by then.
+    /// Time after which the work comes again; by then it has to be done, and its data cleaned.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     every: Option<Nanos>,
-    /// Ninety-nine requests of a hundred have to be answered in this time.
+    /// Time in which 99 of 100 requests have to be answered.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     keep: Option<Nanos>,
     #[command(flatten)]
     demand: DemandOptions,
-    /// A parameter.
+    /// Set a parameter of the layer.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
-    /// Commands outstanding [default: 32; of a use what it needs; with --think or --rebuild 1].
+    /// Commands outstanding at once [default: 32; with --for as many as the use needs; with --think or --rebuild 1].
     #[arg(long, value_parser = count::<u32>, value_name = "N")]
     depth: Option<u32>,
     #[command(flatten)]

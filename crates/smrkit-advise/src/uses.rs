@@ -538,69 +538,78 @@ pub static USES: &[Use] = &[
     Use {
         name: "restic",
         what: "a backup by restic",
-        keys: &[("bytes", "200G", "what a backup writes"), ("pack", "16Mi", "size of a pack")],
+        keys: &[("bytes", "200G", "amount that a backup writes"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("pack"), 2, "10%")),
-        assumed: "Packs of 16 MiB (restic's documentation: --pack-size), each a file in one of 256 directories, which ext4 spreads over \
-                  the disk; two writes of 4 KiB to its metadata for each, and a flush, since restic syncs each file (its changelog, 0.9.6). \
-                  Four outstanding: the page cache is written back while restic goes on. Older versions made packs of 4 to 8 MB: `pack=5M`.",
+        assumed: "A pack is a file of 16 MiB (restic's documentation: --pack-size) in one of 256 directories, which \
+                  ext4 spreads over the disk. For each pack there are two writes of 4 KiB of metadata and a flush, \
+                  because restic syncs each file (its changelog, 0.9.6). Four commands are outstanding, because the \
+                  page cache is written back while restic continues. Older versions made packs of 4 to 8 MB: \
+                  `pack=5M`.",
     },
     Use {
         name: "borg",
         what: "a backup by Borg",
-        keys: &[("bytes", "200G", "what a backup writes")],
+        keys: &[("bytes", "200G", "amount that a backup writes")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| durable_files(of.bytes("bytes"), 500 * MI, 4, "1Gi")),
-        assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size), written in order; four writes of 4 KiB to metadata for \
-                  each, and a flush.",
+        assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size) are written in order. For each there \
+                  are four writes of 4 KiB of metadata, and a flush.",
     },
     Use {
         name: "duplicati",
         what: "a backup by Duplicati",
-        keys: &[("bytes", "200G", "what a backup writes"), ("volume", "50M", "size of a remote volume")],
+        keys: &[("bytes", "200G", "amount that a backup writes"), ("volume", "50M", "size of a remote volume")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi")),
-        assumed: "To a USB disk under Windows. Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB \
-                  for each, since NTFS writes the master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks \
-                  in memory (Microsoft: quick removal, the default since Windows 10 1809). The database is on another disk.",
+        assumed: "The backup goes to a USB disk under Windows; Duplicati's database is on another disk. Each volume is \
+                  a file of 50 MB (Duplicati's documentation: dblock-size). For each there are eight writes of 4 KiB, \
+                  because NTFS writes the master file table, bitmap and journal, and a flush, because Windows does not \
+                  cache writes to such disks (Microsoft: quick removal, the default since Windows 10 1809).",
     },
     Use {
         name: "copy",
         what: "a copy of files",
-        keys: &[("bytes", "200G", "size of all of them"), ("file", "128Mi", "size of a file")],
+        keys: &[("bytes", "200G", "size of all files"), ("file", "128Mi", "size of a file")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("file"), 8, "1Gi")),
-        assumed: "Onto a USB disk under Windows, such as photos, films and images of a disk. Each file is written in order; then eight writes \
-                  of 4 KiB to NTFS's master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks in memory \
-                  (Microsoft: quick removal, the default since Windows 10 1809). Linux's ext4 commits every 5 s instead: `file=640Mi`.",
+        assumed: "Files such as photos, films and disk images are copied to a USB disk under Windows. Each file is \
+                  written in order. Then come eight writes of 4 KiB to NTFS's master file table, bitmap and journal, \
+                  and a flush, because Windows does not cache writes to such disks (Microsoft: quick removal, the \
+                  default since Windows 10 1809). Linux's ext4 commits every 5 s instead: `file=640Mi`.",
     },
     Use {
         name: "timemachine",
         what: "a backup by Time Machine",
-        keys: &[("bytes", "20G", "what a backup writes"), ("band", "8Mi", "size of a band of the sparse bundle")],
+        keys: &[
+            ("bytes", "20G", "amount that a backup writes"),
+            ("band", "8Mi", "size of a band of the sparse bundle"),
+        ],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| {
             let bands = committed_files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
             let small = of.bytes("bytes") / 2;
             format!("{bands}+random-write:size=16Ki-512Ki,interval=4ms,bytes={}", exact_bytes(small))
         }),
-        assumed: "Over the network: a sparse bundle of bands of 8 MiB (hdiutil's manual page). Half of the bytes go to new bands, half \
-                  as pieces of 16 to 512 KiB into old ones, since the file system inside reuses its room: assumption. The file server commits every 5 s.",
+        assumed: "The backup comes over the network, into a sparse bundle with bands of 8 MiB (hdiutil's manual page). \
+                  Half of the bytes go to new bands. The other half goes to old bands in pieces of 16 to 512 KiB, \
+                  because the file system inside the bundle reuses its space (assumption). The file server commits \
+                  every 5 s.",
     },
     Use {
         name: "proxmox-backup",
         what: "a backup to Proxmox Backup Server",
-        keys: &[("bytes", "200G", "what a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
+        keys: &[("bytes", "200G", "amount that a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
         work: Work::Workload(|of| committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%")),
-        assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
-                  directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection is \
-                  `proxmox-gc`.",
+        assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation) are compressed to half their size. Each is a \
+                  file in one of 65,536 directories, with two writes of 4 KiB of metadata. ext4 commits every 5 s. \
+                  Garbage collection is a use of its own, `proxmox-gc`.",
     },
     Use {
         name: "proxmox-gc",
         what: "a garbage collection of Proxmox Backup Server",
-        keys: &[("bytes", "2T", "what is stored"), ("chunk", "2Mi", "size of a chunk as it is stored")],
+        keys: &[("bytes", "2T", "amount of data that is stored"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
         work: Work::Workload(|of| {
             let chunks = (of.bytes("bytes") / of.bytes("chunk")).max(1);
@@ -610,40 +619,42 @@ pub static USES: &[Use] = &[
                 chunks / 5000 + 1
             )
         }),
-        assumed: "Each chunk's file is touched, which reads and writes a block of 4 KiB of inodes (Proxmox Backup Server's documentation: \
-                  marking sets the access time), anywhere among them: 2 % of the disk; ext4 commits every 5 s. Chunks that nobody uses are \
-                  then removed, which is left out. Run it when no backup does.",
+        assumed: "Each chunk's file is touched (Proxmox Backup Server's documentation: marking sets the access time). \
+                  This reads and writes a block of 4 KiB of inodes at a random place in 2 % of the disk. ext4 commits \
+                  every 5 s. The removal of unused chunks, which follows, is not simulated. Run the garbage collection \
+                  when no backup is running.",
     },
     Use {
         name: "restic-prune",
         what: "a prune of a restic repository",
-        keys: &[("repacked", "20G", "what is written again"), ("pack", "16Mi", "size of a pack")],
+        keys: &[("repacked", "20G", "amount of data that is written again"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of| {
             let (bytes, pack) = (of.bytes("repacked"), of.bytes("pack"));
             let reads = exact_bytes(bytes);
             format!("{}+random-read:size=1Mi,interval=8ms,bytes={reads}", durable_files(bytes, pack, 2, "10%"))
         }),
-        assumed: "Packs in which some is no longer used are read, and what is still used of them is written to new ones (restic's \
-                  documentation: prune). --max-repack-size bounds how much that is, and with --max-unused unlimited nothing is.",
+        assumed: "Packs of which some data is no longer used are read, and the data that is still used is written to \
+                  new packs (restic's documentation: prune). --max-repack-size limits the amount; with --max-unused \
+                  unlimited nothing is written again.",
     },
     Use {
         name: "zfs-receive",
         what: "a zfs receive",
-        keys: &[("bytes", "200G", "what is received")],
+        keys: &[("bytes", "200G", "amount of data that is received")],
         pace: Pace::AtOnce(10),
         work: Work::Workload(|of| committed_files(of.bytes("bytes"), 64 * MI, 1, "10%")),
-        assumed: "Records joined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), in free room that is in one piece, ten \
-                  outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption. A flush \
-                  every 5 s (zfs_txg_timeout).",
+        assumed: "Records are combined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), which go to contiguous \
+                  free space; ten are outstanding (zfs_vdev_async_write_max_active). For every 64 MiB a block of 4 KiB \
+                  of metadata is written (assumption). There is a flush every 5 s (zfs_txg_timeout).",
     },
     Use {
         name: "surveillance",
         what: "a recorder of cameras",
         keys: &[
-            ("cameras", "8", "cameras"),
-            ("rate", "4Mbit", "of each"),
-            ("buffer", "2s", "how long the recorder's buffer bridges"),
+            ("cameras", "8", "number of cameras"),
+            ("rate", "4Mbit", "rate of each camera"),
+            ("buffer", "2s", "longest wait that the recorder's buffer bridges"),
         ],
         pace: Pace::Own(Some(Buffer {
             bridges: Nanos::ZERO,
@@ -665,16 +676,17 @@ pub static USES: &[Use] = &[
             let updates = seconds(8.0 / cameras as f64);
             format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
-        assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s; ext4 \
-                  commits every 5 s. Nobody watches. A day of it. The rate is that of the camera's settings.",
+        assumed: "Each camera has a file of its own, which is written in order, 512 KiB at a time. Its index is \
+                  updated by 4 KiB every 8 s. ext4 commits every 5 s. Nobody watches the recordings. One day is \
+                  simulated. Take the rate from the camera's settings.",
     },
     Use {
         name: "torrent",
         what: "a download by BitTorrent",
         keys: &[
-            ("rate", "80Mbit", "of the download"),
+            ("rate", "80Mbit", "rate of the download"),
             ("bytes", "50G", "size of the files"),
-            ("buffer", "5s", "how long the client's cache bridges"),
+            ("buffer", "5s", "longest wait that the client's cache bridges"),
         ],
         pace: Pace::Own(Some(Buffer {
             bridges: Nanos::ZERO,
@@ -692,16 +704,16 @@ pub static USES: &[Use] = &[
                  span={span},align=16Ki,interval={read},{lasts}+{COMMITS},{lasts}"
             )
         }),
-        assumed: "Blocks of 16 KiB (BEP 3) that come in any order, joined by the client's cache to 16 to 504 KiB; half as much is read \
-                  to be sent to others; ext4 commits every 5 s. Two hours of it.",
+        assumed: "Blocks of 16 KiB (BEP 3) arrive in any order, and the client's cache joins them to writes of 16 to \
+                  504 KiB. Half as much is read to be sent to others. ext4 commits every 5 s. Two hours are simulated.",
     },
     Use {
         name: "plex",
         what: "a media server",
         keys: &[
-            ("streams", "4", "films at once"),
-            ("rate", "20Mbit", "of each"),
-            ("buffer", "1s", "how long a player's buffer bridges"),
+            ("streams", "4", "films that are played at once"),
+            ("rate", "20Mbit", "rate of each film"),
+            ("buffer", "1s", "longest wait that a player's buffer bridges"),
         ],
         pace: Pace::Own(Some(Buffer {
             bridges: Nanos::ZERO,
@@ -722,8 +734,8 @@ pub static USES: &[Use] = &[
             let all: Vec<String> = (0..streams).map(one).collect();
             format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
-        assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file; a write of 4 KiB to the database \
-                  every 2 s; ext4 commits every 5 s. Two hours of it.",
+        assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file. The database gets a \
+                  write of 4 KiB every 2 s. ext4 commits every 5 s. Two hours are simulated.",
     },
     Use {
         name: "photos",
@@ -736,13 +748,14 @@ pub static USES: &[Use] = &[
             let thumbnails = format!("random-write:size=16Ki-64Ki,span=10%,start=80%,interval={every},count={count}");
             format!("{}+{thumbnails}", committed_files(bytes, photo, 2, "1Gi"))
         }),
-        assumed: "Photos of 5 MB, a file each; two previews of 16 to 64 KiB and two writes of 4 KiB to metadata and database for each, \
-                  as gallery servers such as Immich make them: assumption; ext4 commits every 5 s.",
+        assumed: "Each photo is a file of 5 MB. For each there are two previews of 16 to 64 KiB, and two writes of 4 \
+                  KiB to metadata and database, as gallery servers such as Immich make them (assumption). ext4 commits \
+                  every 5 s.",
     },
     Use {
         name: "postgres",
         what: "a PostgreSQL database",
-        keys: &[("tps", "20", "transactions a second that write"), ("bytes", "100G", "size of the database")],
+        keys: &[("tps", "20", "write transactions a second"), ("bytes", "100G", "size of the database")],
         pace: Pace::Own(None),
         work: Work::Workload(|of| {
             let lasts = of.lasting(1.0);
@@ -753,8 +766,9 @@ pub static USES: &[Use] = &[
                  interval={pages},{lasts}+flush:interval={log},{lasts}"
             )
         }),
-        assumed: "Pages of 8 KiB; each transaction appends a page to the log (wal), has it flushed (fsync=on), and asks for two pages of the \
-                  tables by Zipf's law, of which two fifths are written. An hour of it.",
+        assumed: "Pages have 8 KiB. Each transaction appends a page to the write-ahead log and has it flushed \
+                  (fsync=on). It also accesses two pages of the tables, chosen by Zipf's law; two fifths of these \
+                  accesses are writes. One hour is simulated.",
     },
     Use {
         name: "bitcoin",
@@ -770,39 +784,44 @@ pub static USES: &[Use] = &[
                  start=50%,interval=4ms,count={lookups}"
             )
         }),
-        assumed: "Block files of 128 MiB (`blk*.dat`) are written in order. Beside them LevelDB (`chainstate`) writes tables of 2 MiB, a \
-                  quarter as much as the blocks, and makes two look-ups of 4 KiB for each MiB. The last is an assumption, for a dbcache \
-                  that holds most of the set.",
+        assumed: "Block files of 128 MiB (`blk*.dat`) are written in order. In addition, LevelDB (`chainstate`) writes \
+                  tables of 2 MiB, a quarter as much as the blocks, and makes two look-ups of 4 KiB for each MiB. The \
+                  look-ups are an assumption, for a dbcache that holds most of the set.",
     },
     Use {
         name: "chia",
         what: "a copy of Chia plots",
-        keys: &[("plots", "70", "plots of 101.4 GiB")],
+        keys: &[("plots", "70", "number of plots, of 101.4 GiB each")],
         pace: Pace::AtOnce(4),
         work: Work::OnDisk(|of, disk| {
             let all = (of.count("plots") as f64 * PLOT_BYTES) as u64;
             (committed_files(all.min(disk.bytes), GI, 1, "1Gi"), 1.0)
         }),
-        assumed: "Plots of 101.4 GiB (k=32), as many as fit, are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
-                  commits every 5 s. To plot on the disk itself is `chia-plot`.",
+        assumed: "Plots of 101.4 GiB (k=32), at most as many as fit, are made elsewhere and copied in order, with a \
+                  write of 4 KiB of metadata for every GiB. ext4 commits every 5 s. Plotting on the disk itself is the \
+                  use `chia-plot`.",
     },
     Use {
         name: "chia-plot",
         what: "plotting on the disk itself",
-        keys: &[("plots", "1", "plots of 101.4 GiB"), ("piece", "512Ki", "bytes that are written in one place")],
+        keys: &[
+            ("plots", "1", "number of plots, of 101.4 GiB each"),
+            ("piece", "512Ki", "bytes that are written in one place"),
+        ],
         pace: Pace::AtOnce(4),
         work: Work::OnDisk(|of, disk| {
             let bytes = ((of.count("plots") as f64 * PLOT_BYTES) as u64).min(disk.bytes);
             let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
             (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
         }),
-        assumed: "A plotter that works with little memory writes its tables in pieces all over its files: as many bytes as a plot has, 512 KiB in \
-                  a place, anywhere in the room that the plots take. The pieces are an assumption.",
+        assumed: "A plotter that works with little memory writes its tables in pieces of 512 KiB, at random places in \
+                  the space that the plots take, until as many bytes as the plots have are written. The pieces are an \
+                  assumption.",
     },
     Use {
         name: "storj",
         what: "a Storj node",
-        keys: &[("uploads", "3", "pieces a second that come in")],
+        keys: &[("uploads", "3", "pieces that are uploaded a second")],
         pace: Pace::Own(None),
         work: Work::Workload(|of| {
             let lasts = of.lasting(2.0);
@@ -816,9 +835,9 @@ pub static USES: &[Use] = &[
                  {lasts}"
             )
         }),
-        assumed: "Pieces of 4 KiB to 2.3 MiB (a segment of 64 MiB in 29 pieces), a file each; three writes of 4 KiB for each, to the \
-                  file system and the databases; twice as many reads, for downloads, audits and the file walker: assumption. ext4 commits \
-                  every 5 s. Two hours.",
+        assumed: "A piece has 4 KiB to 2.3 MiB (a segment of 64 MiB in 29 pieces), and is a file. For each there are \
+                  three writes of 4 KiB to the file system and the databases, and two reads, for downloads, audits and \
+                  the file walker (assumption). ext4 commits every 5 s. Two hours are simulated.",
     },
     Use {
         name: "ceph-osd",
@@ -834,13 +853,14 @@ pub static USES: &[Use] = &[
                  {lasts}+sequential-write:size=4Ki,span=1Gi,interval={log},{lasts}+flush:interval={log},{lasts}"
             )
         }),
-        assumed: "BlueStore with log and database on the same disk: half of the operations of 4 KiB, half of 64 KiB, 70 % of them \
-                  writes, and RocksDB's log in order, which is flushed. An hour of it. What Ceph does when an OSD is late is not modelled.",
+        assumed: "BlueStore has its log and database on the same disk. Half of the operations have 4 KiB and half 64 \
+                  KiB; 70 % of them are writes. RocksDB's log is written in order, and flushed. One hour is simulated. \
+                  What Ceph does if an OSD answers late is not modelled.",
     },
     Use {
         name: "file-server",
         what: "a file server",
-        keys: &[("users", "20", "people who work at once")],
+        keys: &[("users", "20", "number of people who work at once")],
         pace: Pace::Own(None),
         work: Work::Workload(|of| {
             let lasts = of.lasting(4.0);
@@ -850,8 +870,9 @@ pub static USES: &[Use] = &[
                  {lasts}+{COMMITS},{lasts}"
             )
         }),
-        assumed: "Each asks for something every 2 s: half of it 4 KiB, a third 64 KiB, the rest 1 MiB; 30 % are writes, and 80 % go to a \
-                  tenth of the disk: assumption. ext4 commits every 5 s. Four hours of it.",
+        assumed: "Each user makes a request every 2 s: half of the requests have 4 KiB, a third 64 KiB, the rest 1 \
+                  MiB. 30 % are writes, and 80 % go to a tenth of the disk (assumption). ext4 commits every 5 s. Four \
+                  hours are simulated.",
     },
     Use {
         name: "format",
@@ -859,22 +880,23 @@ pub static USES: &[Use] = &[
         keys: &[],
         pace: Pace::AtOnce(4),
         work: Work::OnDisk(|_, disk| whole_disk(disk, 1, |part| format!("sequential-write:size=1Mi,{part}"))),
-        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format, VeraCrypt's and dd do. Parts at sixteen places \
-                  of the disk are simulated.",
+        assumed: "All of the disk is written in order, 1 MiB at a time, as by Windows' full format, VeraCrypt and dd. \
+                  Only parts at sixteen places of the disk are simulated.",
     },
     Use {
         name: "badblocks",
         what: "badblocks -w",
-        keys: &[("passes", "4", "patterns, each written and read")],
+        keys: &[("passes", "4", "number of patterns, each of which is written and read")],
         pace: Pace::AtOnce(1),
         work: Work::OnDisk(|of, disk| {
             whole_disk(disk, of.count("passes"), |part| {
                 format!("sequential-write:size=256Ki,{part};sequential-read:size=256Ki,{part}")
             })
         }),
-        assumed: "Four patterns, each written to all of the disk and read again (badblocks' manual page), 64 blocks of 4 KiB at a time \
-                  (-b 4096). Parts at sixteen places of the disk are simulated. A host-managed disk refuses the second pattern, since its zones \
-                  are full then: `passes=1`, and reset them between.",
+        assumed: "Four patterns are used: each is written to all of the disk and read again (badblocks' manual page), \
+                  64 blocks of 4 KiB at a time (-b 4096). Only parts at sixteen places of the disk are simulated. A \
+                  host-managed disk refuses the second pattern, because its zones are full then: use `passes=1`, and \
+                  reset the zones between patterns.",
     },
     Use {
         name: "replace",
@@ -882,8 +904,9 @@ pub static USES: &[Use] = &[
         keys: &[("live", "100%", "share of the pool that is in use (ZFS: CAP of zpool list)")],
         pace: Pace::AtOnce(1),
         work: Work::Replace,
-        assumed: "Of an array. In ZFS's words (mirror, raidz1, …) a resilver, which goes by records of 128 KiB that lie together in runs \
-                  of 3 MB, on a disk that is full; else a rebuild as md does it, in the order of the disk.",
+        assumed: "The disk is a member of an array. If the array has a name of ZFS's (mirror, raidz1, …) it is \
+                  resilvered, by records of 128 KiB in runs of 3 MB, on a disk that is full. Otherwise it is rebuilt \
+                  as by md, in the order of the disk.",
     },
     Use {
         name: "scrub",
@@ -891,7 +914,7 @@ pub static USES: &[Use] = &[
         keys: &[],
         pace: Pace::AtOnce(1),
         work: Work::Scrub,
-        assumed: "Of an array: all of its disks are read in order, 512 KiB at a time (md: check).",
+        assumed: "All disks of an array are read in order, 512 KiB at a time (md: check).",
     },
     Use {
         name: "reshape",
@@ -907,7 +930,8 @@ pub static USES: &[Use] = &[
                 2.0,
             )
         }),
-        assumed: "md reads each stripe and writes it again elsewhere, 512 KiB at a time, in order. The backup file is on another disk.",
+        assumed: "md reads each stripe and writes it again at another place, in order, 512 KiB at a time. The backup \
+                  file is on another disk.",
     },
 ];
 

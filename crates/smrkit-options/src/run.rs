@@ -32,32 +32,36 @@ pub struct RunOptions {
     /// The drive or the array.
     #[command(flatten)]
     pub system: SystemOptions,
-    /// A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array.
+    /// Rebuild or scrub an array while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all
+    /// members of the array.
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     pub rebuild: Option<RebuildSpec>,
     /// Begin with the state that --save-state wrote. Without options that name a system, the state's own runs.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prefill", "rebuild"])]
     pub from_state: Option<PathBuf>,
-    /// The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a
-    /// drive or a layer change that; the drive is then as large as that of the log, or larger by what the recording needs.
+    /// Simulate the drive that recorded this log, from its state then and with its order of commands; without another
+    /// trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as
+    /// large as the recorded one, or larger if the recording needs it.
     #[arg(long, value_name = "LOG", conflicts_with_all = ["rebuild", "from_state"])]
     pub like: Option<PathBuf>,
     /// The demand.
     #[command(flatten)]
     pub demand: DemandOptions,
-    /// Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split.
+    /// Change the requests before they are served, by key=value,…: take the first ones or a stretch of time, pack or
+    /// split writes.
     #[arg(long, value_name = "SPEC", value_parser = Edit::from_str)]
     pub edit: Option<Edit>,
-    /// A parameter; several values, and several of these options, multiply into runs.
+    /// Set a parameter of a layer; if several values or several parameters are given, every combination is run.
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     pub set: Vec<String>,
-    /// Commands outstanding; of a served drive's log, as many as there were, of which the drive sees N [default: 1; of a log 32].
+    /// Commands outstanding at once; when a served drive's log is replayed, as many as were recorded, of which the
+    /// drive sees at most N [default: 1; for a log 32].
     #[arg(long, value_parser = count::<u32>, value_name = "N")]
     pub depth: Option<u32>,
     /// The conditions.
     #[command(flatten)]
     pub conditions: Conditions,
-    /// Verify every read, and that nothing of the host's is damaged.
+    /// Verify every read, and that no data of the host is damaged.
     #[arg(long)]
     pub check: bool,
     /// Cut the power at this physical write. Tells what is lost; turns on --check.
@@ -223,8 +227,9 @@ pub struct SystemOptions {
     /// left. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     pub drive: Option<String>,
-    /// Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check
-    /// as-sold; without a drive and a demand, or on a drive that is not sold, all].
+    /// Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers
+    /// [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is
+    /// named, or if the drive is not sold].
     #[arg(long, value_delimiter = ',')]
     pub layer: Vec<String>,
     /// An array of drives, as LEVEL:key=value,…
@@ -291,14 +296,14 @@ pub struct DemandOptions {
     /// A workload: name:key=value,…. May be repeated [default: desktop].
     #[arg(long, value_name = "TEXT")]
     pub workload: Vec<String>,
-    /// Size that a workload takes for the disk's [default: the least that a layer offers].
+    /// Disk size that a workload assumes [default: the smallest capacity that a compared layer offers].
     #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
     pub span: Option<u64>,
-    /// Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random, by their
-    /// times, or one after another.
+    /// How several traces and workloads are merged. In bursts of N requests, each from a source drawn at random; by
+    /// their times; or one after another.
     #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N|time|none")]
     pub interleave: Option<Interleave>,
-    /// Placement of their addresses, one behind the other or all from 0 [default: end-to-end].
+    /// Addresses of merged sources: one source after the other, or each from LBA 0 [default: end-to-end].
     #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]
     pub sources: Option<SourcePlacement>,
 }
@@ -408,23 +413,24 @@ pub struct Conditions {
     /// Pause between a completion and the next request.
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
-    /// Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed].
+    /// Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a
+    /// served drive closed].
     #[arg(long, value_parser = one_of(&Arrival::ALL))]
     pub arrival: Option<Arrival>,
-    /// Factor on the trace's times.
+    /// Factor by which the trace's times are multiplied.
     #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
     pub time_scale: f64,
-    /// Order of waiting commands [default: drive; with --like as served].
+    /// Order in which waiting commands are served [default: drive; with --like as recorded].
     #[arg(long, value_parser = one_of(&Queue::ALL))]
     pub queue: Option<Queue>,
-    /// State of the disk before [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent
-    /// cache (of the disk, where there is none) is in use.
+    /// What the disk contains before the run [default: full]. Full: every LBA was written once, the cache is empty;
+    /// random: SHARE of the persistent cache (of the disk, if it has none) is in use.
     #[arg(long, value_parser = Prefill::from_str, value_name = "full|none|sequential|random[:SHARE]")]
     pub prefill: Option<Prefill>,
     /// Requests served before counting begins: N, or until cleaning has settled.
     #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
     pub warmup: Warmup,
-    /// Volume of the trace by its number or name, or all laid end to end.
+    /// Volume of the trace to replay, by number or name; with all, the volumes are laid end to end.
     #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|NAME|all")]
     pub volume: VolumeChoice,
     /// Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default:

@@ -76,7 +76,7 @@ class Web(unittest.TestCase):
         page, noise = self.open()
         page.get_by_label("Drive", exact=True).fill("tiny")
         page.locator("#use").select_option("restic")
-        page.get_by_label("bytes: what a backup writes").fill("1G")
+        page.get_by_label("bytes: amount that a backup writes").fill("1G")
         page.get_by_label("Done within").fill("1h")
         page.get_by_role("button", name="Ask", exact=True).click()
         self.assertEqual(self.command("advise --drive tiny --for restic:bytes=1G --within 1h"), self.answer(page))

@@ -21,15 +21,15 @@ keys! {
     /// What is taken of the requests, and how their writes are cut.
     #[derive(Clone, Debug, Default, PartialEq)]
     struct EditKeys {
-        /// Leaves out what comes before this time, which counts as 0 from then on.
+        /// Drops requests before this time; the remaining times are counted from it.
         from: Nanos = Time(0), "0s";
-        /// Leaves out what comes at this time or later. A trace in the order of its times is not read further.
+        /// Drops requests from this time on. A trace in the order of its times is not read further.
         until: Option<Nanos> = Maybe(Time(1)), "";
-        /// Takes so many requests of these.
+        /// Keeps only this many of the remaining requests.
         first: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// Gathers writes into writes of this size, which go where the first of each was to go.
+        /// Combines writes into writes of this size, each at the address of the first write in it.
         pack: Option<u64> = Maybe(WRITE), "";
-        /// Splits writes into writes of this size at most.
+        /// Splits longer writes into writes of this size.
         split: Option<u64> = Maybe(WRITE), "";
     }
 }

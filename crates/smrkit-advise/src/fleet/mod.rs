@@ -92,37 +92,40 @@ impl FromStr for Code {
 /// Options of a fleet: what it is made of, how it fails and how it is repaired.
 #[derive(Args, Clone)]
 pub struct FleetOptions {
-    /// The drive's name, a model string, or a drive file; of several with commas between, each makes a fleet of its own. See smrkit drives.
+    /// The drive's name, a model string, or a drive file; each of several, separated by commas, makes a fleet of its
+    /// own. See smrkit drives.
     #[arg(long, value_delimiter = ',', default_value = DEFAULT_DRIVE, value_name = "NAME,…")]
     drive: Vec<String>,
-    /// The layer [default: that of the drive as it is sold; of a host-managed drive zone-log, which appends to zones].
+    /// The layer [default: the one that the drive is sold with; for a host-managed drive zone-log, which appends to
+    /// zones].
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
-    /// A parameter.
+    /// Set a parameter of the layer.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
-    /// Drives of the fleet.
+    /// Number of drives in the fleet.
     #[arg(long, value_parser = value(Count(1, 1_000_000_000)), default_value = "1000", value_name = "N")]
     disks: u64,
     /// The erasure code, as data+parity, or a number of copies.
     #[arg(long, value_parser = Code::from_str, default_value = "8+3", value_name = "K+M|N")]
     code: Code,
-    /// Placement groups that have a chunk on each drive, spread over all the others. 1 makes arrays of drives of their own.
+    /// Number of placement groups that have a chunk on a drive; their other chunks are spread over all other drives. 1
+    /// makes arrays of drives of their own.
     #[arg(long, value_parser = value(Count(1, 1_000_000)), default_value = "100", value_name = "N")]
     groups: u64,
     /// Share of each drive that is in use.
     #[arg(long, value_parser = value(share()), default_value = "80%", value_name = "SHARE")]
     fill: f64,
-    /// Size of the objects that are coded: each drive has a piece of one, which is read and written at once.
+    /// Size of a coded object; its piece on a drive is read or written at once.
     #[arg(long, value_parser = value(Size(PAGE_BYTES, 1 << 50)), default_value = "4Mi", value_name = "SIZE")]
     object: u64,
-    /// Requests a second that users have for each drive while it is repaired.
+    /// Requests a second from users to each drive while it is repaired.
     #[arg(long, value_parser = count::<u32>, default_value = "0", value_name = "N")]
     load: u32,
-    /// What those requests are, as a workload.
+    /// Workload that describes these requests from users.
     #[arg(long, default_value = "mix:size=64Ki,write_share=0.3", value_name = "TEXT")]
     workload: String,
-    /// Bytes a second that a drive reads or writes for repairs at most.
+    /// Maximum rate at which a drive reads or writes for repairs, in bytes a second.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     throttle: Option<f64>,
     /// Time from a failure until its repair begins.
@@ -134,34 +137,35 @@ pub struct FleetOptions {
     /// Shape of the Weibull distribution of ages at failure: 1 for a constant rate, more for wear.
     #[arg(long, value_parser = value(number(0.2, 20.0)), default_value = "1", value_name = "X")]
     shape: f64,
-    /// Years that are looked at, from new drives on.
+    /// Number of years to simulate, beginning with new drives.
     #[arg(long, value_parser = value(number(0.1, 100.0)), default_value = "10", value_name = "N")]
     years: f64,
-    /// Share of the failures that are the loss of one head: the drive keeps its other surfaces, and only that one's zones are rebuilt.
+    /// Share of failures in which only one head is lost: the drive keeps its other surfaces, and only the zones of the
+    /// lost one are rebuilt.
     #[arg(long, value_parser = value(share()), default_value = "0", value_name = "SHARE")]
     head_loss: f64,
-    /// Racks, over which each group is spread.
+    /// Number of racks, over which each group is spread.
     #[arg(long, value_parser = value(Count(1, 1_000_000)), requires = "rack_loss", value_name = "N")]
     racks: Option<u64>,
-    /// How often a year each rack loses drives at once, such as 0.1%.
+    /// How often a year each rack loses several drives at once, such as 0.1%.
     #[arg(long, value_parser = value(share()), requires = "racks", value_name = "SHARE")]
     rack_loss: Option<f64>,
-    /// The share of its drives that a rack loses then.
+    /// Share of its drives that a rack loses at once.
     #[arg(long, value_parser = value(share()), default_value = "100%", value_name = "SHARE")]
     rack_share: f64,
-    /// Share of the drives that get a sector which can't be read in a year.
+    /// Share of the drives that get an unreadable sector in a year.
     #[arg(long, value_parser = value(share()), default_value = "3%", value_name = "SHARE")]
     latent: f64,
-    /// Time in which all sectors are read, so that those are found.
+    /// Time that a scrub takes to read all sectors and find the unreadable ones.
     #[arg(long, value_parser = value(Time(1)), default_value = "336h", value_name = "TIME")]
     scrub: Nanos,
-    /// Bytes a second at which a chunk is rebuilt, instead of the drive's own by a run.
+    /// Rate at which a chunk is rebuilt, in bytes a second, instead of the rate that a run of the drive gives.
     #[arg(long, value_parser = parse_rate, value_name = "RATE", conflicts_with_all = ["load", "object", "throttle"])]
     repair_rate: Option<f64>,
     /// Draw repair times from exponential distributions, as Markov models do.
     #[arg(long)]
     exponential: bool,
-    /// Half the width of an interval, as a share of the estimate, at which it is narrow enough.
+    /// Precision to reach: half the width of the confidence interval, as a share of the estimate.
     #[arg(long, value_parser = value(share()), default_value = "2%", value_name = "SHARE")]
     precision: f64,
     /// The seed of everything random.

@@ -41,7 +41,7 @@ const WIDEST: usize = 120;
 pub struct Advise {
     #[command(flatten)]
     asked: AdviseOptions,
-    /// Show the drive at both ends of what is known of it, what could not be run, and what exactly was run.
+    /// Also show results for both ends of the drive's estimated range, what could not be run, and exactly what was run.
     #[arg(long)]
     details: bool,
     /// Write the results as JSON; - is standard output.

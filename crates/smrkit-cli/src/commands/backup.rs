@@ -69,7 +69,7 @@ pub struct Restore {
     /// Overwrite what is there.
     #[arg(long)]
     force: bool,
-    /// Go on although other users may get at the files, or own them.
+    /// Continue although other users can access the files, or own them.
     #[arg(long)]
     trust_open_metadata: bool,
     /// Print JSON.

@@ -31,7 +31,7 @@ pub struct DriveChoice {
     /// The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     drive: Option<String>,
-    /// The layer. See smrkit layers [default: as the drive is sold].
+    /// The layer. See smrkit layers [default: the one that the drive is sold with].
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
     /// An array: LEVEL:key=value,…. See smrkit run --help.
@@ -40,7 +40,7 @@ pub struct DriveChoice {
     /// Size of the drive, or of each member. A host is offered what the layer leaves of it [default: the drive's own].
     #[arg(long, value_name = "SIZE")]
     capacity: Option<AskedCapacity>,
-    /// A parameter.
+    /// Set a parameter of the layer.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
 }
@@ -78,9 +78,9 @@ pub struct Create {
     image: PathBuf,
     #[command(flatten)]
     choice: DriveChoice,
-    /// State in which the drive begins: new, or its persistent cache nearly full (95 %), full, or being cleaned; or a file that smrkit run
-    /// --save-state wrote. Of a log all sectors are written, and as much is used up of the room that it has before it must clean [default:
-    /// new].
+    /// State in which the drive begins: new; with a persistent cache that is nearly full (95 %), full, or being
+    /// cleaned; or the state in a file that smrkit run --save-state wrote. For a log, all sectors are written, and the
+    /// same share is used up of the space that it has before it must clean [default: new].
     #[arg(long, value_name = "nearly-full|full|cleaning|FILE")]
     state: Option<String>,
     /// Overwrite what is there.

@@ -22,7 +22,7 @@ pub struct Defragment {
     /// Files on a mount.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Directories, too. All files below them are moved.
+    /// Move all files below directories, too.
     #[arg(short, long)]
     recursive: bool,
 }

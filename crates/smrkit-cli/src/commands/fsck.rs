@@ -39,10 +39,10 @@ pub struct Fsck {
     read_all: bool,
     #[command(flatten)]
     volume: VolumeOptions,
-    /// Take maps made for another user's files as the files' own. After a copy that changed owners.
+    /// Accept maps that were made for files of another owner. Needed after a copy that changed owners.
     #[arg(long)]
     accept_owners: bool,
-    /// Problems to list at most. All are counted.
+    /// Most problems to list. All are counted.
     #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "1000")]
     list: usize,
     /// Print JSON.

@@ -30,19 +30,21 @@ pub struct Mkfs {
     /// The image file to make, or a block device; on a zoned one, the zones are the bands.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
-    /// The metadata directory. A new or an empty one, on a conventional file system [default: next to the image, .meta].
+    /// The metadata directory. A new or an empty one, on a conventional file system [default: the name of the image,
+    /// ending in .meta].
     #[arg(long, value_name = "DIR")]
     meta: Option<PathBuf>,
     /// The model of the host-managed disk.
     #[arg(long, value_enum, default_value_t = ModelName::StrictAppend)]
     model: ModelName,
-    /// Size of the image [default: that of the device or file].
+    /// Size of the image [default: the size of the device or file].
     #[arg(long, value_parser = Bytes::from_str)]
     size: Option<Bytes>,
-    /// Drive isolation distance: what a write destroys downstream [default: 1MiB; 1/1024 of an image under 1 GiB].
+    /// Drive isolation distance: how far downstream a write destroys data [default: 1MiB; 1/1024 of an image under 1
+    /// GiB].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     did: Option<Bytes>,
-    /// Drive prefix isolation distance: what a second write destroys upstream [default: as --did].
+    /// Drive prefix isolation distance: how far upstream a second write destroys data [default: the value of --did].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     dpid: Option<Bytes>,
     /// Size of a strict-append disk's bands. The gap behind each is not counted [default: 32MiB; less on a small image].

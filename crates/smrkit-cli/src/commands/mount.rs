@@ -55,7 +55,7 @@ pub struct Mount {
     /// Allow no changes.
     #[arg(long)]
     read_only: bool,
-    /// Let other users in. Always so for root; others need user_allow_other in /etc/fuse.conf.
+    /// Let other users access the mount. Always so for root; others need user_allow_other in /etc/fuse.conf.
     #[arg(long)]
     allow_other: bool,
     /// File for the log [default: next to the control socket].
@@ -64,7 +64,7 @@ pub struct Mount {
     /// Placement policy on Caveat-Scriptor. One of adjacent, next-fit, first-fit, best-fit, reservation [default: adjacent].
     #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
     placement: Option<Placement>,
-    /// Time that data may stay volatile, unless synced [default: 500ms].
+    /// Longest time that written data may stay volatile unless it is synced [default: 500ms].
     #[arg(long, value_name = "DURATION")]
     commit_interval: Option<String>,
     /// Serve, as the process in the background.

@@ -32,7 +32,7 @@ pub struct Report {
     /// Result files, as `run --json` and `results --json` write them, or the folder that sweeps wrote into.
     #[arg(required = true, value_name = "OUT.json|STORE")]
     results: Vec<PathBuf>,
-    /// One sweep of the store, by the name of its file [default: all].
+    /// Show one sweep of the store, by the name of its file [default: all].
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub struct Reproduce {
     /// $SMRKIT_TRACES, traces, or ../shared/traces].
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// The first seed, if there are several.
+    /// Seed of the runs; the first one if a study has several.
     #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     seed: u64,
 }

@@ -34,29 +34,31 @@ Examples:
 pub struct Results {
     /// The folder that sweeps wrote into.
     store: PathBuf,
-    /// One sweep of the store, by the name of its file [default: all].
+    /// Show one sweep of the store, by the name of its file [default: all].
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
-    /// Only runs with this value of a key. May be repeated.
+    /// Show only runs in which a key has this value. May be repeated.
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = wanted)]
     wanted: Vec<(String, String)>,
-    /// Values shown, with commas between [default: slowdown or, of requests at their own times, the mean latency; then the other of
-    /// both, write_amplification, and p99 and max latency].
+    /// Keys to show, separated by commas [default: slowdown, mean latency, write_amplification, and p99 and max
+    /// latency; for requests at their own times the mean latency comes first].
     #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2")]
     show: Vec<String>,
     /// Compare two layers, drives or values of a setting, run by run.
     #[arg(long, value_name = "KEY=A,B", value_parser = wanted)]
     compare: Option<(String, String)>,
-    /// In CSV and Parquet, one line with n, mean and 95 % confidence interval for runs that differ in their seed alone.
+    /// In CSV and Parquet, combine runs that differ only in their seed into one line with n, mean and 95 % confidence
+    /// interval.
     #[arg(long, conflicts_with = "compare")]
     intervals: bool,
     /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
-    /// Write what CSV has as Parquet.
+    /// Write the CSV table as Parquet.
     #[arg(long, value_name = "OUT.parquet", conflicts_with = "json")]
     parquet: Option<PathBuf>,
-    /// Show nothing, and remove results that no sweep of the store has any more: those of older files, layers and versions.
+    /// Show nothing, and remove results that no sweep of the store uses any more: those of older files, layers and
+    /// versions.
     #[arg(long, conflicts_with_all = ["sweep", "wanted", "show", "format", "json", "compare", "intervals", "parquet"])]
     prune: bool,
     /// Write the results as JSON; - is standard output.

@@ -64,7 +64,7 @@ pub struct RunCommand {
     repeat: Option<PathBuf>,
     #[command(flatten)]
     asked: RunOptions,
-    /// Results with or without series, surfaces and distributions. Without: a few kilobytes a run.
+    /// Results with or without time series, surfaces and distributions. Without: a few kilobytes a run.
     #[arg(long, value_enum, default_value_t)]
     json_detail: JsonDetail,
     /// Write a row for each request, as Parquet. Of one run.

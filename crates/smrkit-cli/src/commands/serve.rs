@@ -58,23 +58,24 @@ impl FromStr for Listen {
 /// Options of serving a drive, over NBD or attached.
 #[derive(Args)]
 pub struct DriveOptions {
-    /// Pace of the drive's time. None: replies come at once; else real, or a factor.
+    /// Speed of the drive's time: none, so that replies come at once; real; or X times as fast as real time.
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
-    /// Order of waiting commands [default: drive where its file says one, else sptf where it has mechanics].
+    /// Order in which waiting commands are served [default: drive if its file gives an order, else sptf if it has
+    /// mechanics].
     #[arg(long, value_parser = one_of(&Queue::ALL))]
     queue: Option<Queue>,
-    /// Write every request with its times, for smrkit replay and as a trace. Moved away, it begins anew.
+    /// Log every request with its times, as a trace and for smrkit replay. If the file is moved away, a new one begins.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Publish metrics for Prometheus: in a file, or by HTTP at a socket or a port.
     #[arg(long, value_name = "FILE|unix:SOCKET|HOST:PORT", value_parser = MetricsTarget::from_str)]
     metrics: Option<MetricsTarget>,
-    /// Wait at a flush until the image is durable on the host, too. Off: a crash of the host may lose what was flushed, and its disk never
-    /// delays a reply.
+    /// Let a flush wait until the image is durable on the host, too. Off: a crash of the host may lose what was
+    /// flushed, and its disk never delays a reply.
     #[arg(long, value_name = "on|off", value_parser = |text: &str| Switch.read(text, true), default_value = "on", action = clap::ArgAction::Set)]
     durable: bool,
-    /// Let nobody write. The drive's state stays as it is.
+    /// Refuse writes. The drive's state stays as it is.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
@@ -147,11 +148,12 @@ pub struct Serve {
     /// Address for clients [default: the socket that systemd passes on, else unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
-    /// Serve clients under TLS alone, by server-cert.pem and server-key.pem in this directory. Where ca-cert.pem is there, a client needs a
-    /// certificate of that authority; else everybody is served.
+    /// Serve clients only over TLS, with server-cert.pem and server-key.pem from this directory. If it has ca-cert.pem,
+    /// a client needs a certificate of that authority; else everybody is served.
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "ublk")]
     tls_certificates: Option<PathBuf>,
-    /// Make a block device (/dev/ublkbN) instead, which has the zones of a host-managed drive. For root, on Linux from 6.5 on, or 6.6 for zones.
+    /// Make a block device (/dev/ublkbN) instead, with zones if the drive is host-managed. For root, on Linux from 6.5
+    /// on, or 6.6 for zones.
     #[arg(long, conflicts_with = "listen")]
     ublk: bool,
     /// At the end, print what the drive did as JSON.

@@ -40,7 +40,7 @@ pub struct Top {
     /// Print it once, as text for Prometheus.
     #[arg(long, conflicts_with_all = ["once", "json"])]
     prometheus: bool,
-    /// Time between pages.
+    /// Time between updates.
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     interval: String,
 }

@@ -87,7 +87,7 @@ struct Info {
     /// Write one HTML page that opens offline. Its charts save as SVG and PNG.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// Size of a track, for the count of distinct tracks written.
+    /// Size of a track, by which distinct written tracks are counted.
     #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
 }
@@ -102,7 +102,7 @@ struct Convert {
     /// Sort by time. Needs memory for all requests.
     #[arg(long, conflicts_with = "edit")]
     sort: bool,
-    /// Edits of the requests, as those of smrkit run.
+    /// Change the requests, as --edit of smrkit run does.
     #[arg(long, value_name = "SPEC", value_parser = Edit::from_str)]
     edit: Option<Edit>,
 }

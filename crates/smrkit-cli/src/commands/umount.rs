@@ -17,7 +17,7 @@ pub struct Umount {
     /// The mount point.
     #[arg(value_name = "MOUNTPOINT")]
     mount_point: PathBuf,
-    /// End it although something can't be saved; what was synced before is safe.
+    /// Unmount even if some data can't be saved; data that was synced before is safe.
     #[arg(long)]
     give_up: bool,
 }

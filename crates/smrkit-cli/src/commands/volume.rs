@@ -11,7 +11,7 @@ pub struct VolumeOptions {
     /// The metadata directory. Where the image says, if it was not moved.
     #[arg(long, value_name = "DIR")]
     pub meta: Option<PathBuf>,
-    /// Go on although other users may get at the files, or own them.
+    /// Continue although other users can access the files, or own them.
     #[arg(long)]
     pub trust_open_metadata: bool,
 }

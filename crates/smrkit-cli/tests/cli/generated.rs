@@ -85,9 +85,9 @@ fn uses() -> String {
         let keys: String =
             one.keys.iter().map(|(key, default, meaning)| format!("- `{key}={default}`: {meaning}\n")).collect();
         let how = match one.pace {
-            _ if one.work.is_of_array() => "the work of an array",
-            Pace::Own(_) => "goes on at its own times",
-            Pace::AtOnce(_) => "an amount that has to be done",
+            _ if one.work.is_of_array() => "work of an array",
+            Pace::Own(_) => "requests come at times of their own",
+            Pace::AtOnce(_) => "a fixed amount of work",
         };
         let what = one.what[..1].to_uppercase() + &one.what[1..];
         let keys = if keys.is_empty() { keys } else { format!("{keys}\n") };

@@ -16,39 +16,39 @@ class Arguments(TypedDict, total=False):
     drive: Path
     """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
-    """Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check as-sold; without a drive and a demand, or on a drive that is not sold, all]"""
+    """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str
     """An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, raidz3, dedicated, mirror, raidz, raidz1, raidz2"""
     rebuild: str
-    """A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
+    """Rebuild or scrub an array while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
     trace: Path | Sequence[Path]
     """A trace file; - is standard input. May be repeated, and in any format that trace info recognises"""
     workload: str | Sequence[str]
     """A workload: name:key=value,…. May be repeated [default: desktop]"""
     span: Amount
-    """Size that a workload takes for the disk's [default: the least that a layer offers]"""
+    """Disk size that a workload assumes [default: the smallest capacity that a compared layer offers]"""
     interleave: str
-    """Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random, by their times, or one after another"""
+    """How several traces and workloads are merged. In bursts of N requests, each from a source drawn at random; by their times; or one after another"""
     sources: str
-    """Placement of their addresses, one behind the other or all from 0 [default: end-to-end]"""
+    """Addresses of merged sources: one source after the other, or each from LBA 0 [default: end-to-end]"""
     set: Mapping[str, Any]
-    """A parameter; several values, and several of these options, multiply into runs"""
+    """Set a parameter of a layer; if several values or several parameters are given, every combination is run"""
     depth: Amount
-    """Commands outstanding; of a served drive's log, as many as there were, of which the drive sees N [default: 1; of a log 32]"""
+    """Commands outstanding at once; when a served drive's log is replayed, as many as were recorded, of which the drive sees at most N [default: 1; for a log 32]"""
     think: Time
     """Pause between a completion and the next request"""
     arrival: Literal["flat-out", "trace", "closed"]
-    """Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed]"""
+    """Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a served drive closed]"""
     time_scale: float | str
-    """Factor on the trace's times"""
+    """Factor by which the trace's times are multiplied"""
     queue: Literal["fcfs", "elevator", "sptf", "drive"]
-    """Order of waiting commands [default: drive; with --like as served]"""
+    """Order in which waiting commands are served [default: drive; with --like as recorded]"""
     prefill: str
-    """State of the disk before [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, where there is none) is in use"""
+    """What the disk contains before the run [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, if it has none) is in use"""
     warmup: Amount
     """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount
-    """Volume of the trace by its number or name, or all laid end to end"""
+    """Volume of the trace to replay, by number or name; with all, the volumes are laid end to end"""
     capacity: Amount
     """Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default: auto]"""
     fold: bool
@@ -67,11 +67,11 @@ class RunArguments(Arguments, total=False):
     from_state: Path
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path
-    """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that; the drive is then as large as that of the log, or larger by what the recording needs"""
+    """Simulate the drive that recorded this log, from its state then and with its order of commands; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
     edit: str
-    """Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split"""
+    """Change the requests before they are served, by key=value,…: take the first ones or a stretch of time, pack or split writes"""
     check: bool
-    """Verify every read, and that nothing of the host's is damaged"""
+    """Verify every read, and that no data of the host is damaged"""
     power_cut: Amount
     """Cut the power at this physical write. Tells what is lost; turns on --check"""
     movement: bool
@@ -84,45 +84,45 @@ class SweepArguments(TypedDict, total=False):
     drive: Path | Sequence[Path]
     """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
-    """Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check as-sold; without a drive and a demand, or on a drive that is not sold, all]"""
+    """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str | Sequence[str]
     """An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, raidz3, dedicated, mirror, raidz, raidz1, raidz2"""
     rebuild: str | Sequence[str]
-    """A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
+    """Rebuild or scrub an array while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
     from_state: Path | Sequence[Path]
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path | Sequence[Path]
-    """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that; the drive is then as large as that of the log, or larger by what the recording needs"""
+    """Simulate the drive that recorded this log, from its state then and with its order of commands; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
     trace: Path | Sequence[Path] | Sequence[Path | Sequence[Path]]
     """A trace file; - is standard input. May be repeated, and in any format that trace info recognises"""
     workload: str | Sequence[str] | Sequence[str | Sequence[str]]
     """A workload: name:key=value,…. May be repeated [default: desktop]"""
     span: Amount | Sequence[Amount]
-    """Size that a workload takes for the disk's [default: the least that a layer offers]"""
+    """Disk size that a workload assumes [default: the smallest capacity that a compared layer offers]"""
     interleave: str | Sequence[str]
-    """Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random, by their times, or one after another"""
+    """How several traces and workloads are merged. In bursts of N requests, each from a source drawn at random; by their times; or one after another"""
     sources: str | Sequence[str]
-    """Placement of their addresses, one behind the other or all from 0 [default: end-to-end]"""
+    """Addresses of merged sources: one source after the other, or each from LBA 0 [default: end-to-end]"""
     edit: str | Sequence[str]
-    """Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split"""
+    """Change the requests before they are served, by key=value,…: take the first ones or a stretch of time, pack or split writes"""
     set: Mapping[str, Any]
-    """A parameter; several values, and several of these options, multiply into runs"""
+    """Set a parameter of a layer; if several values or several parameters are given, every combination is run"""
     depth: Amount | Sequence[Amount]
-    """Commands outstanding; of a served drive's log, as many as there were, of which the drive sees N [default: 1; of a log 32]"""
+    """Commands outstanding at once; when a served drive's log is replayed, as many as were recorded, of which the drive sees at most N [default: 1; for a log 32]"""
     think: Time | Sequence[Time]
     """Pause between a completion and the next request"""
     arrival: Literal["flat-out", "trace", "closed"] | Sequence[Literal["flat-out", "trace", "closed"]]
-    """Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed]"""
+    """Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a served drive closed]"""
     time_scale: float | str | Sequence[float | str]
-    """Factor on the trace's times"""
+    """Factor by which the trace's times are multiplied"""
     queue: Literal["fcfs", "elevator", "sptf", "drive"] | Sequence[Literal["fcfs", "elevator", "sptf", "drive"]]
-    """Order of waiting commands [default: drive; with --like as served]"""
+    """Order in which waiting commands are served [default: drive; with --like as recorded]"""
     prefill: str | Sequence[str]
-    """State of the disk before [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, where there is none) is in use"""
+    """What the disk contains before the run [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, if it has none) is in use"""
     warmup: Amount | Sequence[Amount]
     """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount | Sequence[Amount]
-    """Volume of the trace by its number or name, or all laid end to end"""
+    """Volume of the trace to replay, by number or name; with all, the volumes are laid end to end"""
     capacity: Amount | Sequence[Amount]
     """Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default: auto]"""
     fold: bool | Sequence[bool]
@@ -134,7 +134,7 @@ class SweepArguments(TypedDict, total=False):
     seed: Amount | Sequence[Amount]
     """The seed of everything random"""
     check: bool | Sequence[bool]
-    """Verify every read, and that nothing of the host's is damaged"""
+    """Verify every read, and that no data of the host is damaged"""
     power_cut: Amount | Sequence[Amount]
     """Cut the power at this physical write. Tells what is lost; turns on --check"""
     movement: bool | Sequence[bool]
@@ -145,27 +145,27 @@ class FleetArguments(TypedDict, total=False):
     """Options of a fleet."""
 
     drive: Path | Sequence[Path]
-    """The drive's name, a model string, or a drive file; of several with commas between, each makes a fleet of its own. See smrkit drives"""
+    """The drive's name, a model string, or a drive file; each of several, separated by commas, makes a fleet of its own. See smrkit drives"""
     layer: str
-    """The layer [default: that of the drive as it is sold; of a host-managed drive zone-log, which appends to zones]"""
+    """The layer [default: the one that the drive is sold with; for a host-managed drive zone-log, which appends to zones]"""
     set: Mapping[str, Any]
-    """A parameter"""
+    """Set a parameter of the layer"""
     disks: Amount
-    """Drives of the fleet"""
+    """Number of drives in the fleet"""
     code: str
     """The erasure code, as data+parity, or a number of copies"""
     groups: Amount
-    """Placement groups that have a chunk on each drive, spread over all the others. 1 makes arrays of drives of their own"""
+    """Number of placement groups that have a chunk on a drive; their other chunks are spread over all other drives. 1 makes arrays of drives of their own"""
     fill: float | str
     """Share of each drive that is in use"""
     object: Amount
-    """Size of the objects that are coded: each drive has a piece of one, which is read and written at once"""
+    """Size of a coded object; its piece on a drive is read or written at once"""
     load: Amount
-    """Requests a second that users have for each drive while it is repaired"""
+    """Requests a second from users to each drive while it is repaired"""
     workload: str
-    """What those requests are, as a workload"""
+    """Workload that describes these requests from users"""
     throttle: float | str
-    """Bytes a second that a drive reads or writes for repairs at most"""
+    """Maximum rate at which a drive reads or writes for repairs, in bytes a second"""
     delay: Time
     """Time from a failure until its repair begins"""
     afr: float | str
@@ -173,25 +173,25 @@ class FleetArguments(TypedDict, total=False):
     shape: float | str
     """Shape of the Weibull distribution of ages at failure: 1 for a constant rate, more for wear"""
     years: float | str
-    """Years that are looked at, from new drives on"""
+    """Number of years to simulate, beginning with new drives"""
     head_loss: float | str
-    """Share of the failures that are the loss of one head: the drive keeps its other surfaces, and only that one's zones are rebuilt"""
+    """Share of failures in which only one head is lost: the drive keeps its other surfaces, and only the zones of the lost one are rebuilt"""
     racks: Amount
-    """Racks, over which each group is spread"""
+    """Number of racks, over which each group is spread"""
     rack_loss: float | str
-    """How often a year each rack loses drives at once, such as 0.1%"""
+    """How often a year each rack loses several drives at once, such as 0.1%"""
     rack_share: float | str
-    """The share of its drives that a rack loses then"""
+    """Share of its drives that a rack loses at once"""
     latent: float | str
-    """Share of the drives that get a sector which can't be read in a year"""
+    """Share of the drives that get an unreadable sector in a year"""
     scrub: Time
-    """Time in which all sectors are read, so that those are found"""
+    """Time that a scrub takes to read all sectors and find the unreadable ones"""
     repair_rate: float | str
-    """Bytes a second at which a chunk is rebuilt, instead of the drive's own by a run"""
+    """Rate at which a chunk is rebuilt, in bytes a second, instead of the rate that a run of the drive gives"""
     exponential: bool
     """Draw repair times from exponential distributions, as Markov models do"""
     precision: float | str
-    """Half the width of an interval, as a share of the estimate, at which it is narrow enough"""
+    """Precision to reach: half the width of the confidence interval, as a share of the estimate"""
     seed: Amount
     """The seed of everything random"""
 
@@ -202,8 +202,8 @@ class AdviceArguments(Arguments, total=False):
     use: str | Sequence[str]
     """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. May be repeated, for several at once. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, proxmox-gc, restic-prune, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, chia-plot, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
     within: Time
-    """All of it has to be done in this time"""
+    """Time in which all of the work has to be done"""
     every: Time
-    """It comes again after this time, and has to be done and cleaned by then"""
+    """Time after which the work comes again; by then it has to be done, and its data cleaned"""
     keep: Time
-    """Ninety-nine requests of a hundred have to be answered in this time"""
+    """Time in which 99 of 100 requests have to be answered"""

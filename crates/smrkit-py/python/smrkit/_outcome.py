@@ -88,30 +88,31 @@ class Outcome(_Presented, Recorded):
     # Generated from the table of columns.
     #: The layer's name.
     layer: str
-    #: The drive's name; like `layer`, `mixed` where an array's members differ.
+    #: The drive's name; `mixed` if the members of an array differ, as for `layer`.
     drive: str
     #: Path of the drive file; null for a drive that comes with smrkit.
     drive_file: str | None
     #: Canonical text of the [array](arrays.md#descriptions); null for a single drive.
     array: str | None
-    #: Every parameter of the layer, defaults included, `auto` as the value that it became. Empty for an array whose
-    #: members differ.
+    #: Every parameter of the layer, including defaults; a parameter that was `auto` has the value that was chosen.
+    #: Empty for an array whose members differ.
     parameters: Record
     #: Parameters that were `auto` and are a number in `parameters`.
     asked: Record
-    #: Why the drive has more platters than its own ([`--capacity auto`](model.md#sizes)); else null.
+    #: Enlargement of the drive to more platters than its own, because the trace needs them ([`--capacity
+    #: auto`](model.md#sizes)); null if there was none.
     scaled: Record | None
     #: [Arrivals and order](engine.md) of requests.
     engine: Record
-    #: The disk when counting began.
+    #: State of the disk when counting began.
     state: Record
     #: The seed of everything random.
     seed: int
-    #: What else `smrkit run --repeat` needs to make the run again.
+    #: Further values that `smrkit run --repeat` needs to repeat the run.
     run: Record
     #: smrkit's version.
     version: str
-    #: The commit it was built from, with `-changed` if the simulator's sources differed; null where unknown.
+    #: The commit from which smrkit was built, with `-changed` if the simulator's sources differed; null if unknown.
     commit: str | None
     #: The trace's path as given; null for a workload.
     trace: str | None
@@ -126,18 +127,18 @@ class Outcome(_Presented, Recorded):
     requests_sha256: str
     #: The workload's [canonical text](workloads.md); null for a trace.
     workload: str | None
-    #: What the workload took for the size of the disk: the least that a layer of the comparison offers, or `--span`;
-    #: null for a trace.
+    #: Disk size that the workload assumed: the smallest capacity that a compared layer offers, or `--span`; null for a
+    #: trace.
     workload_sectors: int | None
-    #: Merged sources by number, traces first; absent for a single source.
+    #: The merged sources in the order of their numbers, traces first; absent for a single source.
     sources: list[Record]
-    #: How they were [merged](workloads.md#several-sources); absent for a single source.
+    #: How the sources were [merged](workloads.md#several-sources); absent for a single source.
     interleave: str
-    #: [Edits](command-line.md#edits) of the requests; absent where they are served as they are.
+    #: [Edits](command-line.md#edits) of the requests; absent if there were none.
     edit: str
     #: Rows of the trace that needed attention.
     trace_notes: Record
-    #: Number of runs that this is the merge of; absent for a run.
+    #: Number of runs that were merged into this record; absent for a single run.
     merged_runs: int
     #: True if a signal ended the run.
     interrupted: bool
@@ -153,49 +154,52 @@ class Outcome(_Presented, Recorded):
     physical_written_sectors: Record
     #: The time that the drive was busy, by cause.
     busy_by_cause_ns: Record
-    #: Commands of any length. The host's commands to an array are other ones than its drives'.
+    #: Number of commands of any length. For an array, host commands are those to the array, and physical commands those
+    #: of its drives.
     commands: Record
     #: Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
     adjusted: Record
-    #: Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, all adjusted.
+    #: Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, counting commands as in
+    #: `adjusted`.
     write_overloading: float | None
-    #: Physical / host sectors written; null with a rebuild, whose writes are not the host's.
+    #: Physical / host sectors written; null after a rebuild, because its writes are not the host's.
     write_amplification: float | None
-    #: Elapsed time / elapsed time of `in-place` on the same requests (run unlisted where not asked for), by the request
-    #: where their numbers differ.
+    #: Elapsed time / elapsed time of `in-place` on the same requests. If `in-place` was not asked for, it is run
+    #: without being listed. If the numbers of requests differ, times per request are compared.
     slowdown: float | None
     #: Latency from arrival to completion.
     latency_ns: Record
-    #: The sum of waits, cleaning that was due included; from 2^64 on as text.
+    #: Sum of the times that requests waited, including waits for cleaning; written as text from 2^64 on.
     wait_ns: int
-    #: The sum of service times; with `wait_ns` the sum of latencies.
+    #: Sum of service times; `wait_ns` + `service_ns` is the sum of latencies.
     service_ns: int
-    #: The time of the accesses to the platters; what a layer's write cache began before the last completion counts
-    #: whole.
+    #: Total time of accesses to the platters. An access that a write cache began before the last completion counts in
+    #: full.
     busy_ns: int
-    #: In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it
-    #: has none.
+    #: Time, in addition to `busy_ns`, in which the drive wrote from its own buffer while no access was made; absent if
+    #: the drive has no such buffer.
     buffer_write_ns: int
-    #: From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
+    #: Time from the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
     elapsed_ns: int
-    #: From the beginning of counting to the last arrival.
+    #: Time from the beginning of counting to the last arrival.
     arrivals_ns: int
-    #: Memory of the layer's maps at the end.
+    #: Memory that the layer's maps take at the end.
     map_bytes: int
     #: Uninterrupted stretches of destaging and cleaning.
     cleaning: Record
-    #: Where the platters' sectors go; the last four sum to `raw_sectors`. Of an array, `host_sectors` is what the array
-    #: offers: what is lacking of `raw_sectors` are copies, parity and unused remainders.
+    #: How the platters' sectors are used; the last four keys add up to `raw_sectors`. For an array, `host_sectors` is
+    #: what the array offers, so copies, parity and unused remainders are missing from the sum.
     capacity: Record
-    #: The course of time, in equal windows from the beginning of counting.
+    #: Values over time, in equal windows from the beginning of counting.
     timeline: Record
-    #: Sectors written to equal parts of the disk; empty for an array.
+    #: Sectors written to each slice of the PBA range, by cause (the disk in slices of equal size); empty for an array.
     surface: Record
-    #: The distribution behind `latency_ns` in steps of at most 3 %.
+    #: Distribution of latencies in steps of at most 3 %.
     latency_histogram: Record
-    #: The distribution in the buckets of the percentiles, for merges; empty in a summary.
+    #: Distribution of latencies in the fine buckets from which percentiles are computed, for merges; empty in a
+    #: summary.
     latency_buckets: Record
-    #: Per merged source, in the order of `sources`; absent for a single source.
+    #: Counts of each merged source, in the order of `sources`; absent for a single source.
     by_source: list[Record]
     #: Movement of the head, with `--movement` and for arrays; else absent.
     movement: Record
@@ -203,16 +207,16 @@ class Outcome(_Presented, Recorded):
     garbage_collection: Record
     #: The layer's own counters ([its page](layers.md)).
     layer_stats: Record
-    #: The power cut, and what was found after it; null without, or where the run ended before it.
+    #: The power cut, and what was found after it; null without a power cut, or if the run ended before it.
     power_cut: Record | None
-    #: What the first screen says.
+    #: The verdict that a run prints first, and the values behind it.
     verdict: Record
-    #: Of an array, the same record of each drive; absent for a single drive. The host is the array there: `requests`
-    #: are the commands it sent to that drive, `latency_ns` and `verdict` what it waited. Columns that only a comparison
-    #: fills are null.
+    #: For an array, the same record for each drive; absent for a single drive. There the host is the array: `requests`
+    #: are the commands that it sent to the drive, and `latency_ns` and `verdict` are about these commands. Keys that
+    #: only a comparison sets are null.
     members: list[Record]
-    #: The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
-    #: ended before the work did.
+    #: The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without one, or if the run
+    #: ended before it was complete.
     rebuild: Record
     # End of the columns.
 

@@ -170,13 +170,15 @@ const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
 keys! {
     /// The values of an array.
     struct ArrayKeys {
-        /// Number of members; by default as many as are listed. A single one is repeated.
+        /// Number of members. If one member is listed, all are like it; by default there are as many members as are
+        /// listed.
         disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// Length of a chunk.
+        /// Length of a chunk: so much is stored on one member before the next member follows.
         chunk: u64 = CHUNK, "512Ki";
-        /// Copies of each chunk (raid10); 2 by default.
+        /// Number of copies of each chunk (raid10 only); 2 by default.
         copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// Source of the parity of a stripe written in part: its old data and parity, or the data not written.
+        /// How the new parity of a partly written stripe is computed: from the old data and parity (rmw), from the data
+        /// that is not written (reconstruct), or from whichever needs fewer reads (auto).
         write: WritePolicy = WritePolicy::WORDS, "auto";
     }
 }
@@ -184,7 +186,7 @@ keys! {
 keys! {
     /// The values of a drive in an array.
     struct DriveKeys {
-        /// The drive's size, rounded down to whole sectors.
+        /// Size of each member, rounded down to whole sectors.
         capacity: Option<u64> = Maybe(Size(SECTOR_BYTES, u64::MAX)), "";
     }
 }

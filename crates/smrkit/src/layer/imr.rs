@@ -19,7 +19,7 @@ use crate::pages::LbaSet;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ImrKeys>(
     "imr",
-    "Interlaced tracks: writes to bottom tracks read the top tracks beside them first, and write them back.",
+    "Interlaced tracks: a write to a bottom track reads the top tracks beside it first, and then writes them back.",
     "Zeng et al. 2022 (IMRSim)",
     &Form::ALL,
 );
@@ -28,7 +28,8 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct ImrKeys {
-        /// Order in which tracks are used: as they lie; bottom tracks before top ones; or every other top track before the rest, too.
+        /// Order in which tracks fill. 1: in the order of tracks; 2: all bottom tracks, then all top tracks; 3: all
+        /// bottom tracks, then every other top track, then the remaining ones.
         phases: Phases = Phases::WORDS, "2";
     }
 }

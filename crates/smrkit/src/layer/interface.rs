@@ -285,13 +285,13 @@ record! {
     pub struct Capacity: Add {
         /// All sectors on the platters.
         pub raw_sectors: u64,
-        /// Offered to the host.
+        /// Sectors offered to the host.
         pub host_sectors: u64,
-        /// The persistent cache.
+        /// Sectors of the persistent cache.
         pub cache_sectors: u64,
-        /// Lost to guards and to rounding at ends of regions and recording zones.
+        /// Sectors lost to guards, and to rounding at the ends of regions and recording zones.
         pub guard_sectors: u64,
-        /// Spare and scratch space.
+        /// Sectors of spare and scratch space.
         pub spare_sectors: u64,
     }
 }
@@ -304,10 +304,10 @@ record! {
         pub moved_sectors: u64,
         /// Writes (parts of up to 512 KiB) that found no zone and waited for cleaning.
         pub writers_slept: u64,
-        /// Writes that were told that no space is left (ENOSPC), though there was garbage in zones that the host leaves alone. They were
-        /// written once the zone with the most of it was cleaned.
+        /// Writes that got the error ENOSPC (no space left) although there was garbage, because it was in zones that
+        /// the host does not clean. They were written after the zone with the most garbage had been cleaned.
         pub enospc: u64,
-        /// Sum over these writes of the garbage that there was.
+        /// Garbage at the time of each of these writes, added up, in sectors.
         pub enospc_garbage_sectors: u64,
     }
 }
@@ -576,7 +576,7 @@ keys! {
     /// Use of idle time, in layers whose papers leave it open.
     #[derive(Clone)]
     pub(in crate::layer) struct IdleKeys {
-        /// Cleans while nothing waits.
+        /// Whether the layer also cleans in idle time.
         idle_clean: bool = Switch, "off";
         /// When.
         delay: DelayKeys;

@@ -21,7 +21,7 @@ use crate::ranges::RangeMap;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<RmwKeys>(
     "rmw",
-    "Regions updated in place: what a write would destroy is read first and written back with it.",
+    "Regions are updated in place: data that a write would destroy is read first, and written back with it.",
     "Cassuto et al. 2010, section II.B",
     &Form::ALL,
 );
@@ -30,11 +30,13 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct RmwKeys {
-        /// Sectors of a region, its guard not counted.
+        /// Number of sectors in a region, without its guard.
         region_sectors: u64 = Count(8, 1 << 30), "50000";
-        /// Sectors that are rewritten: the least that protects valid data, all to the region's end, or the region.
+        /// Which sectors a write rewrites: as few as protect valid data (smallest), all up to the end of the region
+        /// (tail), or the whole region (region).
         portion: Portion = Portion::WORDS, "smallest";
-        /// Regions held open in memory; they are rewritten when another takes their place, or on a flush.
+        /// Number of regions that are kept in memory while they are written; a region is rewritten when another one
+        /// takes its place, or on a flush.
         hold: u64 = Count(0, 1024), "0";
     }
 }

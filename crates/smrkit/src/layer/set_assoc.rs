@@ -15,7 +15,7 @@ use crate::layer::prelude::*;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
     "set-assoc",
-    "A persistent cache in which each region has its fixed place; a full cache region is merged home at once.",
+    "A persistent cache with a fixed place for each region; when a cache region is full, all of it is merged home.",
     "Cassuto et al. 2010, section IV",
     &Form::ALL,
 );
@@ -26,7 +26,7 @@ keys! {
     struct SetAssocKeys {
         /// Share of the regions that form the persistent cache.
         cache_percent: f64 = percent(0.001, 50.0), "1";
-        /// Sectors of a region, its guard not counted.
+        /// Number of sectors in a region, without its guard.
         region_sectors: u64 = Count(8, 1 << 30), "50000";
         /// Idle time.
         idle: IdleKeys;

@@ -29,7 +29,7 @@ use crate::state::{self, State};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
     "smart",
-    "Tracks lie anywhere in their zone: updated in place where nothing follows, else moved; free tracks are gathered.",
+    "Tracks can be anywhere in their zone: updated in place if nothing follows, otherwise moved; free tracks are gathered.",
     "He & Du 2017 (SMaRT)",
     &[Form::Blocks, Form::Tracks, Form::Physical],
 )
@@ -41,7 +41,7 @@ keys! {
     struct SmartKeys {
         /// Share of the tracks that is not offered to the host.
         spare_percent: f64 = percent(0.1, 95.0), "7";
-        /// Gathers free tracks while nothing waits, until half of them are one run.
+        /// Whether free tracks are gathered in idle time, until half of them form one run.
         idle_clean: bool = Switch, "on";
         /// When.
         delay: DelayKeys;

@@ -26,33 +26,38 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct ZoneLogKeys {
-        /// File system whose rules hold where a parameter is auto.
+        /// File system whose rules set the parameters that are auto.
         host: Host = Host::WORDS, "mixed";
         /// The zones.
         zones: ZoneKeys;
-        /// Zones open for the host; cleaning has one more, but for f2fs, whose log of cold data takes what is moved. auto is 4; for xfs 127 or a
-        /// quarter of all, btrfs 1, f2fs 3.
+        /// Number of zones open for host data; cleaning has one more, except with f2fs, which moves data to its log for
+        /// cold data. auto is 4; for xfs 127 or a quarter of all zones, for btrfs 1, for f2fs 3.
         open_zones: Option<u64> = Or("auto", Count(1, 127)), "auto";
-        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones few writes wait for a zone. auto is 4; for xfs
-        /// open_zones, btrfs a quarter of all, f2fs what its mkfs reserves.
+        /// Number of free zones, not counting the reserve, below which cleaning is due; if it is as large as
+        /// open_zones, few writes wait for a zone. auto is 4; for xfs open_zones, for btrfs a quarter of all zones, for
+        /// f2fs what its mkfs reserves.
         clean_below_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
-        /// Share of the zones not offered to the host, beyond those that are open, reserved, or wanted free.
+        /// Share of the zones that is not offered to the host, in addition to zones that are open, reserved or kept
+        /// free.
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Use of idle time, for zones less than half live.
         idle: IdleKeys;
-        /// Free zone that is used next: the one freed first, the one with the lowest number, or the next one after the last. auto is oldest;
-        /// for xfs and btrfs lowest, f2fs round-robin.
+        /// Which free zone is used next: the one freed first (oldest), the one with the lowest number (lowest), or the
+        /// next one after the last that was used (round-robin). auto is oldest; for xfs and btrfs lowest, for f2fs
+        /// round-robin.
         free_zones: Option<FreeOrder> = Or("auto", FreeOrder::WORDS), "auto";
-        /// Zone that is cleaned: the one with the least live data, through ten buckets or exactly; or by age and live share, always or in idle
-        /// time. auto is emptiest; for btrfs greedy, f2fs greedy-cost-benefit.
+        /// Which zone is cleaned: the one with the least live data, found by ten buckets (emptiest) or exactly
+        /// (greedy); the best by age and live share (cost-benefit); or cost-benefit in idle time and greedy otherwise
+        /// (greedy-cost-benefit). auto is emptiest; for btrfs greedy, for f2fs greedy-cost-benefit.
         policy: Option<VictimPolicy> = Or("auto", POLICY), "auto";
-        /// Share of a zone that must be garbage before it is cleaned. auto is 0; for btrfs 75.
+        /// Share of a zone that must be garbage before the zone is cleaned. auto is 0; for btrfs 75.
         reclaim_percent: Option<f64> = Or("auto", percent(0.0, 100.0)), "auto";
-        /// Share of the unused space that cleaning keeps free to be written at once (zonegc_low_space of XFS).
+        /// Share of the unused space that cleaning keeps ready to be written (zonegc_low_space of XFS).
         low_space_percent: f64 = percent(0.0, 100.0), "0";
-        /// The number of a source is the lifetime hint of its data, as fcntl(2) counts them: 2 is short, 5 extreme.
+        /// Whether a source's number is the lifetime hint of its data, as in fcntl(2): 2 short, 3 medium, 4 long, 5
+        /// extreme.
         hints: bool = Switch, "off";
-        /// LBAs that stand for a file; auto is as many as a zone has sectors.
+        /// Length of the stretch of LBAs that stands for a file; auto is the size of a zone.
         file_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
     }
 }

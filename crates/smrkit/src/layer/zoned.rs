@@ -28,14 +28,17 @@ keys! {
     struct ZonedKeys {
         /// The zones.
         zones: ZoneKeys;
-        /// Type of the zones that are not shingled: written anywhere, or at their write pointer or before it (ZBC-2: sequential or before
-        /// required), which no limit of open or active zones counts.
+        /// Type of the zones that are not shingled: conventional zones can be written anywhere, sobr zones (ZBC-2:
+        /// sequential or before required) at or before their write pointer. Neither counts towards the limits of open
+        /// and active zones.
         conventional_type: ConventionalType = ConventionalType::WORDS, "conventional";
-        /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit.
+        /// Most zones that the drive holds open; one more closes the zone that was written longest ago. 0 means no
+        /// limit.
         max_open: u64 = Count(0, 1 << 20), "128";
-        /// Zones that may be begun and not full; one more is a violation; 0 is no limit.
+        /// Most zones that may be partly written; one more is a violation. 0 means no limit.
         max_active: u64 = Count(0, 1 << 20), "0";
-        /// A request that breaks a rule is counted and carried out in place, or refused: an error, which ends a run.
+        /// What happens to a request that breaks a rule: it is counted and carried out in place (count), or refused
+        /// with an error, which ends a run (refuse).
         violations: OnViolation = OnViolation::WORDS, "count";
     }
 }

@@ -15,11 +15,12 @@ keys! {
     /// Zones that a drive is cut into.
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
-        /// Size of a zone; auto is 256 MiB, halved until the drive holds 64 of them.
+        /// Size of a zone; auto is 256 MiB, halved until the drive holds at least 64 zones.
         pub zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
-        /// Share of the zones, at the outer edge, that are conventional; auto is 1.
+        /// Share of the zones that are conventional; they are at the outer edge. auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
-        /// Density of conventional zones in percent of the shingled ones'; where it is less, fewer of them take the place of that share.
+        /// Recording density of conventional zones, in percent of that of shingled zones; below 100, fewer conventional
+        /// zones fit into their share of the surface.
         conventional_density_percent: f64 = percent(10.0, 100.0), "100";
     }
 }

@@ -102,13 +102,13 @@ const PIECE: Sectors = Sectors(1, PIECE_SECTORS_MAX);
 keys! {
     /// Rate of the work, and the moment when it begins.
     struct RateKeys {
-        /// Pieces under way at once.
+        /// Number of pieces that are rebuilt or scrubbed at once.
         window: u64 = Count(1, WINDOW_MAX), "32";
-        /// Bytes a second at most.
+        /// Maximum rate of the rebuild or scrub, in bytes a second; no limit by default.
         rate: Option<u64> = Maybe(Size(1, u64::MAX)), "";
-        /// Begin after this many requests of the host; 0 by default.
+        /// Number of host requests after which the rebuild or scrub begins; 0 by default.
         after: Option<u64> = Maybe(Count(0, u64::MAX)), "";
-        /// Begin this long after counting began (instead of after).
+        /// Time from the beginning of counting to the beginning of the rebuild or scrub (instead of after).
         at: Option<Nanos> = Maybe(Time(0)), "";
     }
 }
@@ -116,23 +116,25 @@ keys! {
 keys! {
     /// A rebuild or a resilver.
     struct RebuildKeys {
-        /// The member that fails, from 0.
+        /// Number of the member that fails, counted from 0.
         disk: u64 = Count(0, u32::MAX as u64), "0";
-        /// When it fails: as the rebuild begins, or before counting begins.
+        /// When the member fails: at the beginning of the rebuild (then), or before counting begins (before).
         failed: bool = Word(&[("then", false), ("before", true)]), "then";
-        /// The new one: as it left the factory, or filled once and never trimmed.
+        /// State of the new disk: empty, as it left the factory; or full, because it was filled once and never trimmed.
         new: bool = Word(&[("empty", false), ("full", true)]), "empty";
-        /// All of the member from its first sector on, or records as ZFS finds them.
+        /// Order of the rebuild: the whole member from its first sector to its last (ascending), or records in the
+        /// order in which ZFS finds them (scattered).
         order: bool = Word(&[("ascending", false), ("scattered", true)]), "ascending";
-        /// Length of a piece, with order=ascending; 512Ki by default.
+        /// With order=ascending, length of a piece; 512Ki by default.
         write: Option<u64> = Maybe(PIECE), "";
-        /// Length of a piece, with order=scattered; 128Ki by default.
+        /// With order=scattered, length of a piece, which is a record; 128Ki by default.
         record: Option<u64> = Maybe(PIECE), "";
-        /// Amount that lies together on average, with order=scattered; a record by default.
+        /// With order=scattered, mean length of a run of neighbouring records; one record by default.
         run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
-        /// Share of the disk that is in use, with order=scattered; all by default.
+        /// With order=scattered, share of the disk that is in use and has to be rebuilt; all of it by default.
         live: Option<f64> = Maybe(share()), "";
-        /// Records that are put in order at once, with order=scattered; none by default.
+        /// With order=scattered, number of records that are sorted by address at a time; by default records are not
+        /// sorted.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// Rate and beginning.
         pace: RateKeys;
@@ -144,7 +146,7 @@ keys! {
     struct ScrubKeys {
         /// Always from the first sector on.
         order: () = Word(&[("ascending", ())]), "ascending";
-        /// Length of a piece of a scrub.
+        /// Length of a piece of a scrub, which is read from each member.
         read: u64 = PIECE, "512Ki";
         /// Rate and beginning.
         pace: RateKeys;

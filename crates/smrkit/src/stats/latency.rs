@@ -14,7 +14,7 @@ record! {
     /// Latencies of requests.
     #[derive(Copy, Eq)]
     pub struct Latencies {
-        /// All requests, flushes and discards too.
+        /// All requests, including flushes and discards.
         pub all: Latency,
         /// Reads.
         pub read: Latency,
@@ -27,7 +27,7 @@ record! {
     /// A distribution in nanoseconds. Percentiles are nearest-rank, at most 0.01 % off; count, mean and maximum are exact.
     #[derive(Copy, Eq)]
     pub struct Latency {
-        /// Requests.
+        /// Number of requests.
         pub count: u64,
         /// Mean.
         pub mean: u64,
@@ -43,18 +43,18 @@ record! {
         pub p99_5: u64,
         /// The latency that 99.9 % don't exceed.
         pub p99_9: u64,
-        /// The longest.
+        /// Longest latency.
         pub max: u64,
     }
 }
 
 record! {
-    /// Distributions coarse enough to draw: steps of at most 3 %.
+    /// Distributions of latencies in steps of at most 3 %, coarse enough to draw.
     #[derive(Eq)]
     pub struct Histograms {
-        /// Of reads: pairs, ascending, of the latency at most and the number of requests.
+        /// For reads, pairs of an upper bound of the latency and the number of requests, in ascending order.
         pub read: Vec<(u64, u64)>,
-        /// Of writes, likewise.
+        /// The same pairs for writes.
         pub write: Vec<(u64, u64)>,
     }
 }
@@ -75,13 +75,13 @@ record! {
 }
 
 record! {
-    /// Latencies of one operation: what it takes to merge outcomes exactly.
+    /// Latencies of one operation, in the detail that an exact merge of outcomes needs.
     #[derive(Eq)]
     pub struct OpLatencies {
-        /// The exact sum.
+        /// Exact sum of the latencies.
         #[serde(with = "wide")]
         pub sum_ns: u128,
-        /// The longest.
+        /// Longest latency.
         pub max_ns: u64,
         /// Occupied buckets and their counts as [text](#buckets-as-text).
         pub buckets: String,

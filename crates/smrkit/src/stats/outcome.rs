@@ -136,35 +136,36 @@ outcome! {
         "What was run" {
             /// The layer's name.
             pub layer: String [drives: name, runs: same, row: [("", Row::Changed)]];
-            /// The drive's name; like `layer`, `mixed` where an array's members differ.
+            /// The drive's name; `mixed` if the members of an array differ, as for `layer`.
             pub drive: String [drives: name, runs: same, row: [("", Row::Changed)]];
             /// Path of the drive file; null for a drive that comes with smrkit.
             pub drive_file: Option<String> [drives: agreed, runs: same];
             /// Canonical text of the [array](arrays.md#descriptions); null for a single drive.
             pub array: Option<String> [drives: unset, runs: same];
-            /// Every parameter of the layer, defaults included, `auto` as the value that it became. Empty for an array whose
-            /// members differ.
+            /// Every parameter of the layer, including defaults; a parameter that was `auto` has the value that was
+            /// chosen. Empty for an array whose members differ.
             pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same, row: [("", Row::Changed)]];
             /// Parameters that were `auto` and are a number in `parameters`.
             pub asked: BTreeMap<String, Scalar> [drives: agreed, runs: agreed];
-            /// Why the drive has more platters than its own ([`--capacity auto`](model.md#sizes)); else null.
+            /// Enlargement of the drive to more platters than its own, because the trace needs them
+            /// ([`--capacity auto`](model.md#sizes)); null if there was none.
             pub scaled: Option<Scaled> [drives: unset, runs: largest];
             /// [Arrivals and order](engine.md) of requests.
             pub engine: Settings [drives: unset, runs: settings];
-            /// The disk when counting began.
+            /// State of the disk when counting began.
             pub state: State [drives: unset, runs: same];
             /// The seed of everything random.
             pub seed: u64 [drives: unset, runs: first];
-            /// What else `smrkit run --repeat` needs to make the run again.
+            /// Further values that `smrkit run --repeat` needs to repeat the run.
             pub run: RunRecord [drives: unset, runs: system];
             /// smrkit's version.
             pub version: String [drives: unset, runs: same];
-            /// The commit it was built from, with `-changed` if the simulator's sources differed; null where unknown.
+            /// The commit from which smrkit was built, with `-changed` if the simulator's sources differed; null if unknown.
             pub commit: Option<String> [drives: unset, runs: same];
             /// What was replayed.
             #[serde(flatten)]
             pub replayed: Replayed [drives: unset, runs: replayed];
-            /// Number of runs that this is the merge of; absent for a run.
+            /// Number of runs that were merged into this record; absent for a single run.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub merged_runs: Option<u64> [drives: unset, runs: number_of_runs];
             /// True if a signal ended the run.
@@ -184,59 +185,65 @@ outcome! {
                 drive |drive| drive.by_cause(|_, write| write.sectors);
             /// The time that the drive was busy, by cause.
             pub busy_by_cause_ns: ByCause [drives: sum, runs: sum] drive |drive| drive.by_cause(|read, write| read.ns + write.ns);
-            /// Commands of any length. The host's commands to an array are other ones than its drives'.
+            /// Number of commands of any length. For an array, host commands are those to the array, and physical
+            /// commands those of its drives.
             pub commands: Commands [drives: physical, runs: sum]
                 drive |drive| drive.physical_commands(|counter| counter.commands), add |host| host.counts.totals.commands;
             /// Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
             pub adjusted: Commands [drives: physical, runs: sum]
                 drive |drive| drive.physical_commands(|counter| counter.adjusted), add |host| host.counts.totals.adjusted;
-            /// Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, all adjusted.
+            /// Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, counting commands
+            /// as in `adjusted`.
             pub write_overloading: Option<f64> [drives: unset, runs: derived];
-            /// Physical / host sectors written; null with a rebuild, whose writes are not the host's.
+            /// Physical / host sectors written; null after a rebuild, because its writes are not the host's.
             pub write_amplification: Option<f64> [drives: unset, runs: derived, row: [("", Row::Present)]];
-            /// Elapsed time / elapsed time of `in-place` on the same requests (run unlisted where not asked for), by the
-            /// request where their numbers differ.
+            /// Elapsed time / elapsed time of `in-place` on the same requests. If `in-place` was not asked for, it is
+            /// run without being listed. If the numbers of requests differ, times per request are compared.
             pub slowdown: Option<f64> [drives: unset, runs: unset];
         }
         "Time and space" {
             /// Latency from arrival to completion.
             pub latency_ns: Latencies [drives: unset, runs: derived, row: [("/all/mean", Row::Listed), ("/all/max", Row::Present)]]
                 host |host| host.latency.summary();
-            /// The sum of waits, cleaning that was due included; from 2^64 on as text.
+            /// Sum of the times that requests waited, including waits for cleaning; written as text from 2^64 on.
             #[serde(with = "super::latency::wide")]
             pub wait_ns: u128 [drives: unset, runs: sum] host |host| host.counts.totals.wait_ns;
-            /// The sum of service times; with `wait_ns` the sum of latencies.
+            /// Sum of service times; `wait_ns` + `service_ns` is the sum of latencies.
             pub service_ns: u64 [drives: unset, runs: time] host |host| host.counts.totals.service_ns;
-            /// The time of the accesses to the platters; what a layer's write cache began before the last completion counts
-            /// whole.
+            /// Total time of accesses to the platters. An access that a write cache began before the last completion
+            /// counts in full.
             pub busy_ns: u64 [drives: sum, runs: time, row: [("", Row::Always)]] drive |drive| drive.disk.tally().busy().0;
-            /// In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it
-            /// has none.
+            /// Time, in addition to `busy_ns`, in which the drive wrote from its own buffer while no access was made;
+            /// absent if the drive has no such buffer.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some, row: [("", Row::Present)]]
                 drive |drive| drive.disk.clock().unwaited().map(|time| time.0);
-            /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
+            /// Time from the beginning of counting (the start, or the end of prefill and warm-up) to the last
+            /// completion.
             pub elapsed_ns: u64 [drives: unset, runs: time] host |host| host.counts.elapsed().0;
-            /// From the beginning of counting to the last arrival.
+            /// Time from the beginning of counting to the last arrival.
             pub arrivals_ns: u64 [drives: unset, runs: time]
                 host |host| host.counts.last_arrival.since(host.counts.begin).0;
-            /// Memory of the layer's maps at the end.
+            /// Memory that the layer's maps take at the end.
             pub map_bytes: u64 [drives: sum, runs: max] drive |drive| drive.layer.map_bytes();
             /// Uninterrupted stretches of destaging and cleaning.
             pub cleaning: Cleaning [drives: sum, runs: sum, row: [("/ns", Row::Listed)]] drive |drive| drive.cleaning();
-            /// Where the platters' sectors go; the last four sum to `raw_sectors`. Of an array, `host_sectors` is what the
-            /// array offers: what is lacking of `raw_sectors` are copies, parity and unused remainders.
+            /// How the platters' sectors are used; the last four keys add up to `raw_sectors`. For an array,
+            /// `host_sectors` is what the array offers, so copies, parity and unused remainders are missing from the
+            /// sum.
             pub capacity: Capacity [drives: sum, runs: same, row: [("/raw_sectors", Row::Changed)]]
                 drive |drive| drive.layer.capacity();
-            /// The course of time, in equal windows from the beginning of counting.
+            /// Values over time, in equal windows from the beginning of counting.
             pub timeline: Timeline [drives: unset, runs: overlaid] host |host| host.timeline.clone();
-            /// Sectors written to equal parts of the disk; empty for an array.
+            /// Sectors written to each slice of the PBA range, by cause (the disk in slices of equal size); empty for
+            /// an array.
             pub surface: Surface [drives: unset, runs: surface] drive |drive| drive.surface();
-            /// The distribution behind `latency_ns` in steps of at most 3 %.
+            /// Distribution of latencies in steps of at most 3 %.
             pub latency_histogram: Histograms [drives: unset, runs: derived] host |host| host.latency.histograms();
-            /// The distribution in the buckets of the percentiles, for merges; empty in a summary.
+            /// Distribution of latencies in the fine buckets from which percentiles are computed, for merges; empty in
+            /// a summary.
             pub latency_buckets: LatencyBuckets [drives: unset, runs: derived] host |host| host.latency.buckets();
-            /// Per merged source, in the order of `sources`; absent for a single source.
+            /// Counts of each merged source, in the order of `sources`; absent for a single source.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub by_source: Option<Vec<SourceCounts>> [drives: unset, runs: by_source] host |host| host.counts.by_source();
             /// Movement of the head, with `--movement` and for arrays; else absent.
@@ -250,18 +257,18 @@ outcome! {
             pub layer_stats: LayerStats [drives: sum_of_counts, runs: sum_of_counts] drive |drive| drive.layer.stats();
         }
         "Verdict, power cut, members, rebuild" {
-            /// The power cut, and what was found after it; null without, or where the run ended before it.
+            /// The power cut, and what was found after it; null without a power cut, or if the run ended before it.
             pub power_cut: Option<PowerCut> [drives: unset, runs: refused];
-            /// What the first screen says.
+            /// The verdict that a run prints first, and the values behind it.
             pub verdict: Verdict [drives: command_times, runs: sum, row: [("/commands_over_7s", Row::Present)]]
                 drive |drive| Verdict { commands: drive.commands, ..Verdict::default() }, add |host| host.counts.verdict();
-            /// Of an array, the same record of each drive; absent for a single drive. The host is the
-            /// array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
-            /// Columns that only a comparison fills are null.
+            /// For an array, the same record for each drive; absent for a single drive. There the host is the array:
+            /// `requests` are the commands that it sent to the drive, and `latency_ns` and `verdict` are about these
+            /// commands. Keys that only a comparison sets are null.
             #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::rows")]
             pub members: Vec<Outcome> [drives: unset, runs: members];
-            /// The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
-            /// ended before the work did.
+            /// The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without one, or
+            /// if the run ended before it was complete.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rebuild: Option<Rebuild> [drives: unset, runs: refused];
         }

@@ -10,42 +10,44 @@ use crate::tally::{Cause, CauseTimes};
 use crate::units::Nanos;
 
 record! {
-    /// A rebuild, a resilver or a scrub. Times of members are from the failure (or the start of the scrub) until the array was
-    /// whole; a command belongs to the moment that the drive begins it.
+    /// A rebuild, a resilver or a scrub. Times of members cover the time from the failure (or the start of the scrub)
+    /// until the array was redundant again; a command counts if the drive began it in this time.
     pub struct Rebuild {
-        /// What was asked for, in its canonical text.
+        /// Canonical text of the rebuild, resilver or scrub.
         pub spec: RebuildSpec,
-        /// From the beginning of counting to the failure, or to the start of the scrub.
+        /// Time from the beginning of counting to the failure, or to the start of the scrub.
         pub begin_ns: u64,
-        /// From there until the array was redundant again, or all had been read.
+        /// Time from `begin_ns` until the array was redundant again, or until the scrub had read everything.
         pub elapsed_ns: u64,
-        /// The part of it in which there was work; with `failed=before` less than all.
+        /// Part of `elapsed_ns` in which the array was rebuilding; less than all of it with `failed=before`.
         pub work_ns: u64,
-        /// From the failure until all caches were empty, if nothing more came; null where some layer stops before that.
+        /// Time from the failure until all caches would be empty if no further requests came; null if a layer stops
+        /// cleaning earlier.
         pub clean_ns: Option<u64>,
-        /// Bytes that were rebuilt; of a scrub, read of each member.
+        /// Bytes that were rebuilt; for a scrub, bytes read from each member.
         pub bytes: u64,
-        /// Bytes per second of `work_ns`.
+        /// Rate: `bytes` per second of `work_ns`.
         pub bytes_per_s: f64,
-        /// Progress.
+        /// Progress over time.
         pub series: Series,
-        /// Number of pieces: a write each, and what had to be read for it.
+        /// Number of pieces. A piece is one write, and the reads that it needs.
         pub pieces: u64,
-        /// The longest that one of them took, its reads included.
+        /// Longest time that a piece took, including its reads.
         pub longest_piece_ns: u64,
-        /// True if a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
+        /// True if a timeout of 7 s would have dropped the new member (for a scrub, any member), because a command took
+        /// longer.
         pub dropped: bool,
-        /// A copy of `dropped`, under the name that goes with `dropped_30s`.
+        /// The same as `dropped`, under a name that matches `dropped_30s`.
         pub dropped_7s: bool,
-        /// True if a timeout of 30 s would have dropped it.
+        /// True if a timeout of 30 s would have dropped that member.
         pub dropped_30s: bool,
         /// The longest command of any member, from dispatch to completion.
         pub longest_command_ns: u64,
         /// The longest command of the new member; null for a scrub.
         pub longest_new_ns: Option<u64>,
-        /// Latency of the host's requests completed meanwhile.
+        /// Latency of the host's requests that completed during the rebuild or scrub.
         pub foreground_ns: Latencies,
-        /// The drives in their order, as in the run's `members`.
+        /// Work of each drive, in the order of the run's `members`.
         pub members: Vec<MemberRebuild>,
     }
 }
@@ -94,33 +96,33 @@ impl Series {
 }
 
 record! {
-    /// Work of a drive meanwhile.
+    /// Work of a drive during the rebuild or scrub.
     #[derive(Copy, Eq)]
     pub struct MemberRebuild: Add {
-        /// True if it is the new one.
+        /// True for the new drive.
         pub new: bool => std::ops::BitOr::bitor,
-        /// Commands that it was given and began.
+        /// Commands that the drive received and began.
         pub commands: u64,
-        /// The longest of them, from dispatch to completion.
+        /// Longest time of one of these commands, from dispatch to completion.
         pub longest_command_ns: u64 => u64::max,
-        /// Those that took longer than 7 s.
+        /// Number of these commands that took longer than 7 s.
         pub commands_over_7s: u64,
-        /// Those that took longer than 30 s.
+        /// Number of these commands that took longer than 30 s.
         pub commands_over_30s: u64,
-        /// The time that it was busy, by cause and operation.
+        /// Time that the drive was busy, by cause and operation.
         pub busy_ns: BusyTimes,
     }
 }
 
 record! {
-    /// The time that a drive was busy, by cause and operation.
+    /// Time that a drive was busy, by cause and operation.
     #[derive(Copy, Eq)]
     pub struct BusyTimes: Add {
-        /// All of it.
+        /// All causes and operations.
         pub total: u64,
         /// Reads for commands.
         pub host_read: u64,
-        /// Writes for commands, to their place or to the persistent cache.
+        /// Writes for commands, in place or to the persistent cache.
         pub host_write: u64,
         /// Reads of maps.
         pub map_read: u64,
@@ -130,9 +132,9 @@ record! {
         pub destage_read: u64,
         /// Writing destaged data.
         pub destage_write: u64,
-        /// Reading bands, and garbage that is collected.
+        /// Reads of bands that are cleaned, and of garbage that is collected.
         pub clean_read: u64,
-        /// Writing bands and scratch space.
+        /// Writes of bands and of scratch space.
         pub clean_write: u64,
     }
 }

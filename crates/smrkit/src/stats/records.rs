@@ -29,7 +29,7 @@ record! {
         pub destage: T,
         /// Read-modify-write of regions and bands, and garbage collection.
         pub clean: T,
-        /// The layer's maps on the disk.
+        /// Reading and writing the layer's maps.
         pub map: T,
     }
 }
@@ -56,7 +56,7 @@ impl<T> Causes<T> {
 }
 
 record! {
-    /// Commands, as the host sent them and as the platters saw them.
+    /// Commands of the host, and commands to the platters.
     #[derive(Copy, Eq)]
     pub struct Commands: Add {
         /// The host's reads.
@@ -76,11 +76,11 @@ record! {
     pub struct Cleaning: Add {
         /// Number of stretches.
         pub count: u64,
-        /// Sectors read and written in them.
+        /// Sectors read and written in these stretches.
         pub sectors: u64,
-        /// Their time.
+        /// Total time of the stretches.
         pub ns: u64,
-        /// The longest; of an array, the longest of one drive.
+        /// Time of the longest stretch; for an array, of the longest on any one drive.
         pub max_ns: u64 => u64::max,
     }
 }
@@ -91,7 +91,7 @@ record! {
     pub struct Movement: Add {
         /// Sum over accesses of |first track − last track of the access before|.
         pub track_distance: ByCause,
-        /// Accesses that begin on another track than the last one ended on.
+        /// Accesses that begin on another track than the one on which the access before ended.
         pub track_count: ByCause,
         /// `track_distance` as a share of the disk's tracks.
         pub stroke_share: Causes<f64>,
@@ -114,18 +114,18 @@ impl Movement {
 }
 
 record! {
-    /// Sectors written to each of the equal parts of a disk, in the order of PBAs.
+    /// Sectors written to each slice of the PBA range, by cause. All slices have the same size and follow each other.
     #[derive(Eq)]
     pub struct Surface {
-        /// Sectors in a part.
+        /// Sectors in a slice.
         pub part_sectors: u64,
-        /// Host writes that went straight to their place or to the persistent cache.
+        /// Sectors that the host wrote, in place or to the persistent cache.
         pub host: Vec<u64>,
-        /// Destaged.
+        /// Sectors written with the cause `destage`.
         pub destage: Vec<u64>,
-        /// Cleaned.
+        /// Sectors written by cleaning.
         pub clean: Vec<u64>,
-        /// Maps.
+        /// Sectors of maps written.
         pub map: Vec<u64>,
     }
 }
@@ -151,7 +151,8 @@ record! {
     /// Times of a drive's commands as a host's timeout sees them: from dispatch to completion, without time in the host's queue.
     #[derive(Copy, Eq)]
     pub struct CommandTimes: Add {
-        /// The longest command of a drive, from dispatch to completion. A drive takes 32 at once, or `depth` where it orders them.
+        /// Longest time of a command of a drive, from dispatch to completion. A drive has up to 32 commands at once, or
+        /// up to `depth` if it orders them itself.
         pub longest_command_ns: u64 => u64::max,
         /// Commands that took longer than 7 s.
         pub commands_over_7s: u64,
@@ -176,34 +177,34 @@ record! {
     pub struct SourceCounts {
         /// Requests completed and counted.
         pub requests: u64,
-        /// Sectors read.
+        /// Sectors read by the host.
         pub host_read_sectors: u64,
-        /// Sectors written.
+        /// Sectors written by the host.
         pub host_written_sectors: u64,
         /// Latency from arrival to completion.
         pub latency_ns: Latencies,
-        /// The distribution in fine buckets.
+        /// Distribution of latencies in fine buckets.
         pub latency_buckets: LatencyBuckets,
     }
 }
 
 record! {
-    /// Why a drive, or each drive of an array, has more platters than its own: a trace needs them.
+    /// Enlargement of a drive, or of each drive of an array, to more platters than its own, because a trace needs them.
     #[derive(Copy, Eq)]
     pub struct Scaled {
-        /// Times its own platters.
+        /// Number of platters, as a multiple of the drive's own.
         pub platters: u64,
-        /// The end of what the trace uses.
+        /// End of the address range that the trace uses.
         pub needed_bytes: u64,
-        /// The size of the drive itself; of an array, of all its drives.
+        /// Size of the drive with its own platters; for an array, of all its drives together.
         pub own_bytes: u64,
     }
 }
 
 record! {
-    /// The disk when counting began.
+    /// State of the disk when counting began.
     pub struct State {
-        /// How it was filled: as `engine.prefill`.
+        /// How the disk was filled before the run, as in `engine.prefill`.
         pub prefill: Prefill,
         /// Bytes offered to the host.
         pub capacity_bytes: u64,
@@ -215,12 +216,12 @@ record! {
 }
 
 record! {
-    /// When cleaning had settled.
+    /// The moment at which cleaning had settled.
     #[derive(Copy, Eq)]
     pub struct Steady {
-        /// Requests completed until then.
+        /// Requests completed until cleaning had settled.
         pub after_requests: u64,
-        /// The time that they took.
+        /// Simulated time from the first request (after the prefill) until cleaning had settled.
         pub after_ns: u64,
     }
 }
@@ -247,24 +248,24 @@ impl State {
 }
 
 record! {
-    /// What else `smrkit run --repeat` needs to make the run again.
+    /// Further values that `smrkit run --repeat` needs to repeat the run.
     pub struct RunRecord {
-        /// SHA-256 of system, settings and requests; the version is no part of it. Absent where the requests have no hash.
+        /// SHA-256 of system, settings and requests, but not of the version; absent if the requests have no hash.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub hash: Option<String>,
         /// The drive or the array with every drive, layer, size and parameter spelled out, in the form of `--array`.
         pub system: String,
-        /// Sectors that are used of each member; absent where all are.
+        /// Sectors used of each member; absent if all are used.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub used_sectors: Option<Vec<u64>>,
-        /// The text of each drive file, by its path; absent without any.
+        /// The text of each drive file, by its path; absent if there is none.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub drive_files: BTreeMap<String, String>,
-        /// The rebuild, in the form of `--rebuild`; null without.
+        /// The rebuild, in the form of `--rebuild`; null if there is none.
         pub rebuild: Option<RebuildSpec>,
-        /// The timeline's window, where it was set; null where windows double as the run grows.
+        /// Length of the timeline's windows if it was set; null if windows double as the run grows.
         pub window_ns: Option<u64>,
-        /// The SHA-256 of the saved state that the run began with; absent where it began with none.
+        /// The SHA-256 of the saved state that the run began with; absent if there was none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub from_state: Option<String>,
     }
@@ -287,16 +288,16 @@ record! {
         pub requests_sha256: Option<String>,
         /// The workload's [canonical text](workloads.md); null for a trace.
         pub workload: Option<String>,
-        /// What the workload took for the size of the disk: the least that a layer of the comparison offers, or `--span`; null
+        /// Disk size that the workload assumed: the smallest capacity that a compared layer offers, or `--span`; null
         /// for a trace.
         pub workload_sectors: Option<u64>,
-        /// Merged sources by number, traces first; absent for a single source.
+        /// The merged sources in the order of their numbers, traces first; absent for a single source.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub sources: Option<Vec<MergedSource>>,
-        /// How they were [merged](workloads.md#several-sources); absent for a single source.
+        /// How the sources were [merged](workloads.md#several-sources); absent for a single source.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interleave: Option<Interleave>,
-        /// [Edits](command-line.md#edits) of the requests; absent where they are served as they are.
+        /// [Edits](command-line.md#edits) of the requests; absent if there were none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub edit: Option<String>,
         /// Rows of the trace that needed attention.
@@ -330,11 +331,12 @@ record! {
         /// How the trace was read; absent for a workload.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub trace_reading: Option<TraceReading>,
-        /// What a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
+        /// Size of the source: the address range of a trace, rounded up to 1 MiB, or the disk size that a workload
+        /// assumed.
         pub sectors: u64,
-        /// Where its LBA 0 was placed.
+        /// LBA at which the source's LBA 0 was placed.
         pub first_lba: u64,
-        /// Requests taken from it, warm-up included.
+        /// Requests taken from the source, including warm-up.
         pub requests: u64,
     }
 }
@@ -356,11 +358,11 @@ record! {
     /// Rows of a trace that needed attention.
     #[derive(Copy, Eq)]
     pub struct TraceNotes: Add {
-        /// Malformed, left out by `--skip-bad-rows`.
+        /// Malformed rows, left out by `--skip-bad-rows`.
         pub skipped_rows: u64,
-        /// Rounded outward to sectors.
+        /// Rows whose requests were rounded outward to whole sectors.
         pub unaligned_rows: u64,
-        /// With a time before that of the row above.
+        /// Rows with an earlier time than the row above.
         pub out_of_order_rows: u64,
     }
 }
@@ -369,17 +371,17 @@ record! {
     /// A power cut, and what was found after it.
     #[derive(Eq)]
     pub struct PowerCut {
-        /// The physical write that was cut, from 1.
+        /// Number of the physical write that was cut, counted from 1.
         pub write: u64,
-        /// Requests completed before it.
+        /// Requests completed before the cut.
         pub completed: u64,
         /// What became of the write in flight: `whole`, `absent`, `part`, or `none` if the cut hit other work.
         pub in_flight: InFlight,
         /// Sectors that had been acknowledged and were lost.
         pub lost_sectors: u64,
-        /// Of those, the ones that were destroyed; the others show an older write.
+        /// Lost sectors that were destroyed; the other lost sectors have the data of an older write.
         pub destroyed_sectors: u64,
-        /// The first 100 lost extents, (LBA, sectors).
+        /// The first 100 lost extents, as (LBA, sectors).
         pub lost: Vec<(u64, u64)>,
     }
 }

@@ -34,25 +34,26 @@ pub struct Phase {
 }
 
 record! {
-    /// The course of time, in equal windows from the beginning of counting.
+    /// Values over time, in equal windows from the beginning of counting.
     pub struct Timeline {
         /// The length of a window; it doubles as a run grows.
         pub window_ns: u64,
         /// Requests completed in each window.
         pub requests: Vec<u64>,
-        /// Host bytes that they read.
+        /// Bytes that these requests read.
         pub read_bytes: Vec<u64>,
-        /// Host bytes that they wrote.
+        /// Bytes that these requests wrote.
         pub written_bytes: Vec<u64>,
-        /// Their longest latency.
+        /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,
-        /// Share of the persistent cache in use at each window's end, 0 to 1; empty where the layer has none. Of an array, the
-        /// mean over the drives with a cache. Windows that pass while one request is served show what the turn before them
-        /// showed, the last of them what is shown after it.
+        /// Share of the persistent cache in use at each window's end, 0 to 1; empty if the layer has none. For an
+        /// array, the mean over the drives with a cache. If one request takes several windows, they show the share
+        /// before it, and the last of them the share after it.
         pub cache_fill: Vec<f64>,
-        /// The layer's gauges at each window's end, by name. Of an array, sums, or means where they are shares.
+        /// The layer's gauges at each window's end, by name. For an array, the sum over its drives, or the mean if the
+        /// gauge is a share.
         pub gauges: BTreeMap<String, Vec<f64>>,
-        /// Their units: `share`, `count` or `bytes`.
+        /// Unit of each gauge: `share`, `count` or `bytes`.
         pub gauge_units: BTreeMap<String, GaugeUnit>,
     }
 }

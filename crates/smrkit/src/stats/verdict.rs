@@ -25,19 +25,20 @@ const DYNAMIC: &str = "log";
 const SLOWER: f64 = 0.9;
 
 record! {
-    /// The plain verdict.
+    /// The verdict: a text, and the values behind it.
     pub struct Verdict: Add {
-        /// The first moment that a host request waits for cleaning, in seconds; null if none did.
+        /// Time at which a host request first waits for cleaning, in seconds; null if none did.
         pub cache_full_at_s: Option<f64> => earlier,
-        /// Host bytes completed before that moment, or in the whole run.
+        /// Host bytes completed before `cache_full_at_s`, or in the whole run if that is null.
         pub before_bytes: u64,
-        /// The time until that moment, or of the whole run.
+        /// Time until `cache_full_at_s`, or of the whole run if that is null.
         pub before_ns: u64,
-        /// Host bytes per second before that moment, or over the whole run; null if there was no time before it.
+        /// Host bytes per second before `cache_full_at_s`, or over the whole run if that is null; null if there was no
+        /// time before it.
         pub rate_before_bytes_per_s: Option<f64> => derived,
-        /// Host bytes per second from that moment on; null if it never came.
+        /// Host bytes per second from `cache_full_at_s` on; null if that is null.
         pub rate_after_bytes_per_s: Option<f64> => derived,
-        /// The longest latency.
+        /// Longest latency of a request.
         pub longest_stall_ns: u64 => derived,
         /// Requests that took longer than 7 s.
         pub stalls_over_7s: u64,
@@ -46,17 +47,17 @@ record! {
         /// Times of the drive's commands as a timeout sees them; of an array, of those of all its drives.
         #[serde(flatten)]
         pub commands: CommandTimes,
-        /// Mean latency on the conventional disk; null without one.
+        /// Mean latency on the conventional disk; null if none was run.
         pub baseline_mean_ns: Option<u64> => derived,
-        /// The latency that 99 % of requests don't exceed on the conventional disk; null without one.
+        /// The latency that 99 % of requests don't exceed on the conventional disk; null if none was run.
         pub baseline_p99_ns: Option<u64> => derived,
-        /// Requests over 7 s on the conventional disk; null without one.
+        /// Requests over 7 s on the conventional disk; null if none was run.
         pub baseline_stalls_over_7s: Option<u64> => derived,
-        /// Requests over 30 s on the conventional disk; null without one.
+        /// Requests over 30 s on the conventional disk; null if none was run.
         pub baseline_stalls_over_30s: Option<u64> => derived,
-        /// True if, by the trace's times, the conventional disk itself can't keep up.
+        /// True if even the conventional disk can't keep up with the trace's times.
         pub baseline_overloaded: bool => derived,
-        /// The sentence; for an array, how many members a timeout of 7 s would drop.
+        /// The verdict as text; for an array it says how many members a timeout of 7 s would drop.
         pub text: String => derived,
     }
 }

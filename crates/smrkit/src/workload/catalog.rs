@@ -69,12 +69,12 @@ const fn workload<R: Recipe>(
 pub static WORKLOADS: &[WorkloadInfo] = &[
     workload::<SequentialRead>(
         "sequential-read",
-        "reads ascending addresses, from the start again at the end of its span",
+        "reads ascending addresses, and begins again at the start when it reaches the end of its span",
         &[("size", "512Ki"), ("interval", "5ms")],
     ),
     workload::<SequentialWrite>(
         "sequential-write",
-        "writes ascending addresses, from the start again at the end of its span",
+        "writes ascending addresses, and begins again at the start when it reaches the end of its span",
         &[("size", "512Ki"), ("interval", "5ms")],
     ),
     workload::<RandomRead>("random-read", "reads uniformly random addresses", &[]),
@@ -113,12 +113,12 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
     ),
     workload::<Flush>(
         "flush",
-        "makes the drive put on its platters what it holds in memory, to be merged with another: a file system's commits",
+        "flushes that make the drive write the data in its memory to the platters, as a file system's commits do; to be merged with another workload",
         &[("interval", "5s")],
     ),
     workload::<Runs>(
         "runs",
-        "sources that each access runs of single blocks in the hot part of a region of their own",
+        "several sources, each of which accesses runs of single blocks in the hot part of its own region",
         &[],
     ),
     workload::<DesktopDay>(

@@ -79,9 +79,9 @@ pub(super) const AMOUNT: Size = Size(SECTOR_BYTES, u64::MAX);
 keys! {
     /// Addresses of requests.
     pub(super) struct SpanKeys {
-        /// Stretch of addresses it stays in; never more than the drive by default.
+        /// Length of the address range that requests go to; by default at most the size of the drive.
         pub span: Asked<Reach> = Noted(REACH), "100%";
-        /// First address, rounded down to a sector.
+        /// First address of the range, rounded down to a sector.
         pub start: Reach = REACH, "0";
     }
 }
@@ -93,7 +93,7 @@ keys! {
         pub count: Asked<Option<u64>> = Noted(Maybe(Count(1, u64::MAX))), "100k";
         /// End at this time (instead of count).
         pub duration: Asked<Option<Nanos>> = Noted(Maybe(Time(1))), "";
-        /// End once this much was asked for (instead of count).
+        /// End after requests for this many bytes (instead of count).
         pub bytes: Option<u64> = Maybe(AMOUNT), "";
     }
 }
@@ -105,7 +105,7 @@ keys! {
         pub interval: Asked<Nanos> = Noted(Time(0)), "20ms";
         /// Requests a second (instead of interval).
         pub rate: Option<f64> = Maybe(number(1e-6, 1e9)), "";
-        /// Spread of intervals about their mean.
+        /// Distribution of the intervals around their mean.
         pub arrivals: IntervalSpread = SPREAD, "even";
     }
 }
@@ -289,7 +289,7 @@ keys! {
     struct AtRandom {
         /// The requests.
         requests: Requests;
-        /// Addresses are multiples of this from start; the smallest size by default.
+        /// Addresses are multiples of this size, counted from start; by default it is the smallest request size.
         align: Option<u64> = Maybe(AMOUNT), "";
     }
 }
@@ -406,7 +406,7 @@ keys! {
         mix: Mix;
         /// Skew: the k-th most frequent address has weight k^-theta.
         theta: f64 = number(0.0, 10.0), "0.99";
-        /// Frequent addresses lie anywhere (off: at the start).
+        /// Whether frequent addresses are scattered over the span; with off they are at its start.
         scatter: bool = Switch, "on";
     }
 }
@@ -427,7 +427,7 @@ keys! {
         mix: Mix;
         /// Share of the span that is hot.
         hot_share: f64 = share(), "0.2";
-        /// Share of requests that go there.
+        /// Share of requests that go to the hot part.
         hot_access_share: f64 = share(), "0.8";
     }
 }
@@ -443,7 +443,7 @@ keys! {
     pub(super) struct LocalInSpace {
         /// The requests.
         mix: Mix;
-        /// The sub-range, as a share of the span.
+        /// Size of the sub-range, as a share of the span.
         range_share: f64 = share(), "0.01";
     }
 }
@@ -459,9 +459,9 @@ keys! {
     pub(super) struct LocalInTime {
         /// The requests.
         mix: Mix;
-        /// Random requests in a turn.
+        /// Number of random requests in a turn.
         random: u64 = Count(1, 1_000_000_000), "1000";
-        /// Sequential requests in a turn.
+        /// Number of sequential requests in a turn.
         sequential: u64 = Count(0, 1_000_000_000), "1000";
     }
 }
@@ -481,7 +481,7 @@ keys! {
         mix: Mix;
         /// Length of a burst.
         on: Nanos = Time(1), "10s";
-        /// Pause after it.
+        /// Pause after each burst.
         off: Nanos = Time(0), "50s";
     }
 }
@@ -508,7 +508,8 @@ keys! {
     pub(super) struct Backup {
         /// The requests.
         requests: Requests;
-        /// Place of random metadata, 4 KiB after each 64 requests; at most a tenth of the span.
+        /// Size of the area for metadata, which gets a random write of 4 KiB after every 64 requests; at most a tenth
+        /// of the span.
         metadata_area: u64 = AMOUNT, "1Gi";
     }
 }
@@ -538,7 +539,7 @@ keys! {
     pub(super) struct Overwrite {
         /// The requests.
         requests: Requests;
-        /// Order of the places in a pass.
+        /// Order in which a pass writes the places.
         order: bool = Word(&[("random", true), ("sequential", false)]), "random";
     }
 }
@@ -556,23 +557,23 @@ const BLOCK: Text<Sizes> = Text::new("one size from 512 bytes");
 keys! {
     /// Several sources with a region each.
     pub(super) struct Runs {
-        /// Length of a request, which is a block.
+        /// Length of a request, which is one block.
         size: Sizes = BLOCK, "4Ki";
-        /// First address, rounded down to a sector.
+        /// First address of the range, rounded down to a sector.
         start: Reach = REACH, "0";
-        /// Sources, merged; their regions lie end to end from start.
+        /// Number of sources, which are merged; their regions follow each other from start.
         sources: u64 = Count(1, 256), "4";
-        /// Blocks of `size` in a region.
+        /// Number of blocks of `size` in a region.
         blocks: u64 = Count(1, 1_000_000_000_000), "65536";
-        /// Shortest run in blocks; lengths are uniform.
+        /// Shortest run, in blocks; lengths are uniformly distributed.
         run_min: u64 = Count(1, 1_000_000_000), "16";
-        /// Longest run in blocks.
+        /// Longest run, in blocks.
         run_max: u64 = Count(1, 1_000_000_000), "111";
-        /// Hot part of a region, placed by the seed.
+        /// Share of a region that is hot; the seed decides where it is.
         hot_share: f64 = share(), "0.25";
         /// Share of runs that write.
         write_share: f64 = share(), "0.5";
-        /// Requests of each source.
+        /// Number of requests of each source.
         count: u64 = Count(1, u64::MAX), "400k";
         /// When they come.
         pace: ArrivalKeys;
@@ -658,11 +659,11 @@ keys! {
         span: SpanKeys;
         /// Share of requests that write; 75,615 of 510,900 by default.
         write_share: Option<f64> = Maybe(share()), "";
-        /// Requests.
+        /// Number of requests.
         count: u64 = Count(1, 1_000_000_000), "510900";
-        /// Their times are spread over this.
+        /// Time over which the requests are spread.
         duration: Nanos = Time(SECOND), "24h";
-        /// Skew of the preference among them.
+        /// Skew: the k-th most frequent place has weight k^-theta.
         theta: f64 = number(0.0, 10.0), "0.825";
     }
 }

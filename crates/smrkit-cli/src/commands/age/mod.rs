@@ -40,7 +40,7 @@ pub struct Age {
     /// A directory of the mounted SMRfs to age.
     #[arg(conflicts_with = "simulate")]
     directory: Option<PathBuf>,
-    /// Take a directory of any file system, and this many bytes of it as the file system to age.
+    /// Age a directory of any file system; this many bytes of it count as the file system.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "directory")]
     any_directory: Option<u64>,
     #[command(flatten)]

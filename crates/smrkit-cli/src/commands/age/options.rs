@@ -24,22 +24,23 @@ pub struct Ageing {
     /// Fill level to keep, in percent or as a size. Give a size to compare file systems of unequal size.
     #[arg(long, value_parser = parse_fill, default_value = "70", value_name = "PERCENT|SIZE")]
     fill: Fill,
-    /// Amount to write [default: 8 times the file system].
+    /// Amount to write [default: 8 times the size of the file system].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bytes: Option<u64>,
-    /// Amount to write in all, with benchmarks and what the ager writes after them [default: it ends with them].
+    /// Amount to write in all, including the benchmarks and what the ager writes after them [default: the run ends with
+    /// the benchmarks].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", requires = "benchmarks")]
     until: Option<u64>,
     /// Amount to write before the ager's events are recorded.
     #[arg(long, value_parser = parse_bytes, default_value = "0", value_name = "SIZE")]
     record_from: u64,
-    /// Amount to write from one sample to the next [default: a five-hundredth of all].
+    /// Take a sample each time this much was written [default: 1/500 of --bytes].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     sample: Option<u64>,
     /// End after this time. In simulation it is that of the model's clock.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Factor on file sizes. No file is larger than a sixteenth of the fill.
+    /// Factor by which file sizes are multiplied. No file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
     /// Share of time in which the ager pauses, in percent.
@@ -48,13 +49,14 @@ pub struct Ageing {
     /// Run Postmark and the file server twice each, alongside the ager. They begin when all has been written.
     #[arg(long)]
     benchmarks: bool,
-    /// Blocks of 1 MiB, or a whole file, that ager and benchmark write in turn.
+    /// How much ager and benchmark write in turn: a number of blocks of 1 MiB, or a whole file.
     #[arg(long, value_parser = parse_interleave, default_value = "8", value_name = "N|file")]
     interleave: Interleave,
     /// The seed of everything random.
     #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     pub seed: u64,
-    /// Age as many simulated disks for each placement policy, with the seeds from that one on, and compare the policies.
+    /// Age this many simulated disks for each placement policy, with consecutive seeds from --seed on, and compare the
+    /// policies.
     #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N", requires = "simulate")]
     pub seeds: u64,
 }
@@ -139,22 +141,22 @@ pub struct Simulation {
     /// Simulate a disk of this model.
     #[arg(long, value_enum, value_name = "MODEL")]
     simulate: Option<ModelName>,
-    /// The drive whose clock it has.
+    /// The drive that determines the times of the simulated disk.
     #[arg(long, default_value = "wdc-2tb", requires = "simulate")]
     drive: String,
     /// Size of the shingled partition.
     #[arg(long, value_parser = parse_bytes, default_value = "100GB", value_name = "SIZE", requires = "simulate")]
     size: u64,
-    /// Drive isolation distance.
+    /// Drive isolation distance: how far downstream a write destroys data.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     did: u64,
-    /// Drive prefix isolation distance.
+    /// Drive prefix isolation distance: how far upstream a second write destroys data.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     dpid: u64,
     /// Size of a band. Caveat-Scriptor has none.
     #[arg(long, value_parser = parse_bytes, default_value = "32MiB", value_name = "SIZE", requires = "simulate")]
     band: u64,
-    /// Granule of allocation. Coarser ones are faster to simulate.
+    /// Unit in which space is allocated. Coarser ones are faster to simulate.
     #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
     granule: u64,
     /// Placement policy on Caveat-Scriptor. Several are compared.
@@ -162,7 +164,7 @@ pub struct Simulation {
         long, value_parser = Placement::from_str, value_delimiter = ',', default_value = "next-fit", requires = "simulate"
     )]
     placement: Vec<Placement>,
-    /// Let Caveat-Scriptor's defragmenter work. The paper's disk has none.
+    /// Run Caveat-Scriptor's defragmenter. The paper's disk has none.
     #[arg(long, requires = "simulate")]
     defragment: bool,
 }

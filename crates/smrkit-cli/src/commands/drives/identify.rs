@@ -16,7 +16,7 @@ pub struct Identify {
     /// A model string, or - for text on standard input: what smartctl -i, hdparm -I, lsblk -o NAME,MODEL or zpool status print, or
     /// names of /dev/disk/by-id.
     model: String,
-    /// Print JSON: an object, or a list of them where there are several disks.
+    /// Print JSON: an object for one disk, or a list for several.
     #[arg(long)]
     json: bool,
 }

@@ -17,10 +17,10 @@ use crate::output::{print, print_as};
 pub struct Measure {
     /// The disk, or a large file on it. The job destroys what is there.
     target: PathBuf,
-    /// Run the job here with fio, for over an hour, instead of printing it.
+    /// Run the job on this machine with fio instead of printing it; this takes over an hour.
     #[arg(long)]
     run: bool,
-    /// The disk or file once more: everything on it is destroyed.
+    /// Name the disk or file again, to confirm that everything on it may be destroyed.
     #[arg(long, value_name = "DEV|FILE")]
     destroy: Option<PathBuf>,
 }

@@ -42,9 +42,10 @@ keys! {
     /// The parameters of layers on static bands with a persistent cache.
     #[derive(Clone)]
     pub(in crate::layer) struct BandKeys {
-        /// Tracks of a band, its guard not counted.
+        /// Number of tracks in a band, without its guard.
         pub band_tracks: u64 = Count(1, 1 << 20), "20";
-        /// Tracks of the persistent cache; auto is Vguard's share, 13,791 of 3,911,040, and at least 24.
+        /// Number of tracks in the persistent cache; auto is the share in the Vguard paper (13,791 of 3,911,040
+        /// tracks), but at least 24.
         pub cache_tracks: Option<u64> = Or("auto", Count(4, 1 << 30)), "auto";
     }
 }
@@ -53,7 +54,7 @@ keys! {
     /// Memory for cleaning.
     #[derive(Clone)]
     pub(in crate::layer) struct BufferKeys {
-        /// Memory for cleaning: the length of its stages.
+        /// Memory for cleaning; it is the amount of data that one stage of cleaning rewrites.
         pub buffer_bytes: u64 = Size(512, 1 << 40), "15M";
     }
 }

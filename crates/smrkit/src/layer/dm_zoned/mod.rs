@@ -28,7 +28,7 @@ use maps::{BLOCK, ChunkZones, DmMaps, LastUses, MetadataShape, NONE, UNMAPPED, U
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
-    "Linux's dm-zoned: conventional zones take what does not come at a write pointer, until it is copied to sequential ones.",
+    "Linux's dm-zoned: writes that are not at a write pointer go to conventional zones, and later to sequential ones.",
     "Linux, dm-zoned.rst",
     &Form::ALL,
 )
@@ -456,13 +456,14 @@ keys! {
     struct DmZonedKeys {
         /// The zones.
         pub zones: ZoneKeys;
-        /// Zones that stay free for reclaim; auto is 16 (dmzadm's), or a 64th of the zones if that is less.
+        /// Sequential zones that are kept free for reclaim; auto is 16 (the default of dmzadm), or 1/64 of the zones if
+        /// that is less.
         pub reserved_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
-        /// Reclaims while nothing waits, until all conventional zones are free.
+        /// Whether conventional zones are reclaimed in idle time, until all of them are free.
         pub idle_clean: bool = Switch, "on";
         /// Time without a command before idle_clean begins.
         pub idle_delay: Nanos = Time(0), "10s";
-        /// Time after which changed metadata is committed without a flush; 0 is never.
+        /// Interval at which changed metadata is committed without a flush; 0 means never.
         pub commit_period: Nanos = Time(0), "10s";
     }
 }

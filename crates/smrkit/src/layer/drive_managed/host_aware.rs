@@ -43,20 +43,21 @@ keys! {
     struct HostAwareKeys {
         /// The zones.
         zones: ZoneKeys;
-        /// Share of the zones that are the persistent cache.
+        /// Share of the zones that form the persistent cache.
         cache_percent: f64 = percent(0.001, 50.0), "0.35";
-        /// Zones that may be written out of order; beyond them the one with the oldest cached data is rewritten; 0 is no limit.
+        /// Most zones that may be out of order at once; when there are more, the zone with the oldest cached data is
+        /// rewritten. 0 means no limit.
         max_non_seq: u64 = Count(0, 1 << 20), "0";
-        /// Map entries, and entries of the log, beyond which zones are rewritten; auto is 5/3 of the cache's tracks and one, times
-        /// shared_writes for the map.
+        /// Number of map entries, and of log entries, above which zones are rewritten; auto is 5/3 · (tracks of the
+        /// cache) + 1, and for map entries shared_writes times as many.
         alpha: Option<u64> = Or("auto", Count(1, 1 << 24)), "auto";
         /// Costs of the cache.
         costs: CostKeys;
-        /// Writes that may share a log entry, if they wait together.
+        /// Most waiting writes that share a log entry.
         shared_writes: u64 = Count(1, 64), "8";
         /// Memory.
         buffer: BufferKeys;
-        /// Rewrites zones while nothing waits.
+        /// Whether zones are rewritten in idle time.
         idle_clean: bool = Switch, "on";
         /// When.
         delay: DelayKeys;

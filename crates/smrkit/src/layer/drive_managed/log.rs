@@ -273,19 +273,20 @@ keys! {
     /// The costs of appends and map copies. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
     #[derive(Clone)]
     pub(super) struct CostKeys {
-        /// Time of an entry of the log; clock is what the drive's clock says.
+        /// Time to append an entry to the log; clock means that the drive's clock determines it.
         append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
-        /// Up to how much data an entry takes no longer than append_time; what is more is transferred.
+        /// Amount of data that an entry can hold at append_time; if it holds more, the transfer time of the rest is
+        /// added.
         append_bytes: u64 = Size(512, 1 << 40), "64Ki";
-        /// The most data of one entry; a longer write takes several.
+        /// Most data in a log entry; a longer write takes several entries. any means no limit.
         entry_bytes: Option<u64> = Or("any", Size(4096, 1 << 40)), "any";
-        /// Room in the log that is lost between two writes.
+        /// Space in the log that stays unused between two writes.
         gap_bytes: u64 = Size(0, 1 << 40), "0";
-        /// Part of the log that cleaning keeps free, or a quarter of it where that is less.
+        /// Space in the log that cleaning keeps free, or a quarter of the log if that is less.
         free_bytes: u64 = Size(0, 1 << 50), "128Mi";
-        /// Writes between two copies of the map.
+        /// Log appends after which the map is saved to disk again.
         map_every_writes: u64 = Count(1, 1 << 50), "240";
-        /// Time of a copy of the map; clock is what the drive's clock says.
+        /// Time to save the map; clock means that the drive's clock determines it.
         map_time: Option<Nanos> = Or("clock", Time(1)), "clock";
     }
 }

@@ -13,7 +13,7 @@ use crate::units::SECTOR_BYTES;
 
 pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
     "drive-managed",
-    "A shipped disk: all writes go to a log in a persistent cache; its oldest bands are cleaned when maps fill.",
+    "A disk as sold: all writes go to a log in a persistent cache; bands are cleaned when the log or its map fills.",
     "Shafaei & Desnoyers 2017 (Vguard), the baseline of section 3",
     &Form::ALL,
 );
@@ -22,36 +22,42 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     pub(super) struct DriveManagedKeys {
-        /// Meaning of auto below: the disk as sold, or the paper's.
+        /// Variant of the disk: as sold, or as in the Vguard paper. It also decides what auto means in the parameters
+        /// below.
         variant: Variant = Variant::WORDS, "sold";
         /// Bands and the persistent cache.
         bands: BandKeys;
-        /// Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one, times shared_writes.
+        /// Number of map entries above which bands are cleaned; auto is (5/3 · cache_tracks + 1) · shared_writes.
         alpha: Option<u64> = THRESHOLD, "auto";
-        /// Log entries beyond which bands are cleaned; auto is alpha if given, else 5/3 of cache_tracks and one.
+        /// Number of log entries above which bands are cleaned; auto is alpha if that is set, otherwise 5/3 ·
+        /// cache_tracks + 1.
         beta: Option<u64> = THRESHOLD, "auto";
-        /// Share of the tracks that cache_tracks=auto gives; paper is Vguard's.
+        /// Share of the drive's tracks that form the persistent cache if cache_tracks is auto; paper is the share in
+        /// the Vguard paper.
         cache_percent: Option<f64> = Or("paper", percent(0.0, 50.0)), "paper";
         /// Costs.
         costs: CostKeys;
-        /// Writes that may share a log entry, if they wait together; auto is 8, or 1.
+        /// Most waiting writes that share a log entry; auto is 8 as sold, and 1 with variant=vguard-2017.
         shared_writes: Option<u64> = Or("auto", Count(1, SHARED_MAX)), "auto";
         /// Memory.
         buffer: BufferKeys;
-        /// Rewriting a band stops before tracks that are wholly cached.
+        /// Whether rewriting a band ends early, before tracks that are completely in the cache.
         partial: bool = Switch, "off";
-        /// Cleans while nothing waits; auto is on, or off.
+        /// Whether bands are cleaned in idle time; auto is on as sold, and off with variant=vguard-2017.
         idle_clean: Option<bool> = Or("auto", Switch), "auto";
         /// When.
         delay: DelayKeys;
-        /// Writes that go straight to their bands: long runs, long commands, or runs that endanger at most half their length
-        /// (stream); auto is stream, or off (assumption).
+        /// Which writes bypass the cache and go straight to their bands: none (off); long sequential runs (run); long
+        /// commands (command); or long runs for which at most half as much other data must be copied (stream). auto is
+        /// stream as sold, and off with variant=vguard-2017 (assumption).
         bypass: Option<BypassMode> = Or("auto", BypassMode::WORDS), "auto";
-        /// From which length on they do.
+        /// Length from which a run or a command counts as long for bypass.
         bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
-        /// Tracks never written are neither read nor kept from damage (assumption).
+        /// Whether cleaning skips the tracks after the last written track of a band: it neither reads nor saves them
+        /// (assumption).
         skip_unwritten: bool = Switch, "off";
-        /// Cleaning neither reads nor saves tracks that are wholly cached; auto is on, or off.
+        /// Whether cleaning skips reading and saving tracks that are completely in the cache; auto is on as sold, and
+        /// off with variant=vguard-2017.
         skip_cached: Option<bool> = Or("auto", Switch), "auto";
     }
 }

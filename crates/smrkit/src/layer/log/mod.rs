@@ -44,20 +44,22 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct LogKeys {
-        /// Tracks of a segment, its guard not counted.
+        /// Number of tracks in a segment, without its guard.
         segment_tracks: u64 = Count(1, 1 << 20), "20";
-        /// Segment that is cleaned: the oldest, the one with the least live data, or by age and live share.
+        /// Which segment is cleaned: the one closed first (fifo), the one with the least live data (greedy), or the
+        /// best by age and live share (cost-benefit).
         policy: VictimPolicy = POLICY, "greedy";
-        /// Share of the log not offered to the host, beyond a reserve of a few segments.
+        /// Share of the log that is not offered to the host, in addition to a reserve of a few segments.
         spare_percent: f64 = percent(0.1, 90.0), "7";
-        /// Open segments: one for all; one for what survived cleaning; or one for each source.
+        /// Which data gets an open segment of its own: none, data that cleaning moves (hot), or the data of each source
+        /// (source).
         separate: Separate = Separate::WORDS, "none";
-        /// A full disk has its spare segments at the outer edge, not at the inner one.
+        /// Whether a full disk has its spare segments at the outer edge instead of the inner one.
         spare_outer: bool = Switch, "off";
-        /// Writes that are appended as one access, if they wait together.
+        /// Most waiting writes that are combined into one append.
         shared_writes: u64 = Count(1, 64), "1";
-        /// Time that the host's append takes beyond its transfer, unless it goes on with the LBAs of the one before; clock is what the
-        /// drive's clock says of both.
+        /// Time that an append of host data takes in addition to its transfer, unless it continues the LBAs of the
+        /// append before; clock means that the drive's clock determines the whole time.
         append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
         /// Cleaning in idle time.
         idle: IdleKeys;

@@ -15,30 +15,32 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     pub struct SBlockKeys {
-        /// Sectors of an S-block.
+        /// Number of sectors in an S-block.
         pub sblock_sectors: u64 = Count(8, 1 << 20), "2000";
-        /// Share of the disk for cached sectors; headers and the room for copying come on top.
+        /// Share of the disk for cached data; the space for headers and for copying is added to it.
         pub cache_percent: f64 = percent(0.001, 50.0), "1";
         /// Share of the disk for spare S-blocks.
         pub spare_percent: f64 = percent(0.001, 50.0), "1";
-        /// Ranges of LBAs, each with buffers of its own.
+        /// Number of sections, which are ranges of LBAs with buffers of their own.
         pub sections: u64 = Count(1, 100_000), "1";
-        /// S-block that is destaged: nearest the S-block buffer's tail, with most cached sectors, of the oldest cached
-        /// ones, or by all three weighted alike.
+        /// Which S-block is destaged: the one nearest the tail of the S-block buffer (closest-to-tail), the one with
+        /// the most cached sectors (largest), the one with the oldest cached sectors (cache-tail), or the best by these
+        /// three criteria with equal weights (weighted).
         policy: DestagePolicy = DestagePolicy::WORDS, "closest-to-tail";
-        /// When a write that finds no room destages: while too little is invalid, or (algorithm V.2) only when nothing
-        /// is.
+        /// When a write that finds no space destages S-blocks: while too little of the cache buffer is invalid (ahead),
+        /// or only when nothing is invalid (literal, as in algorithm V.2).
         rule: bool = Word(&[("ahead", false), ("literal", true)]), "ahead";
-        /// Share of the cache buffer that is to be invalid, for the rule ahead.
+        /// With rule=ahead, the share of the cache buffer that should be invalid.
         destage_ahead_percent: f64 = percent(0.0, 50.0), "1";
-        /// S-blocks that such a write destages.
+        /// With rule=ahead, the number of S-blocks that one write destages.
         destage_at_once: u64 = Count(1, 10_000), "1";
-        /// Way in which valid entries move from the cache buffer's tail to its head: runs as one read and one write, or singly.
+        /// How valid entries are moved from the cache buffer's tail to its head: a run at a time, with one read and one
+        /// write (runs), or entry by entry (entries).
         copy: bool = Word(&[("runs", false), ("entries", true)]), "runs";
-        /// When valid S-blocks move from the tail of their buffer to its head: some with each write that cleans, ahead of need, or
-        /// (algorithm V.5) only once the buffer is full, as many as it takes.
+        /// When valid S-blocks are moved from the tail of the S-block buffer to its head: some with each write that
+        /// cleans (spread), or as many as needed once the buffer is full (literal, as in algorithm V.5).
         moves: bool = Word(&[("spread", false), ("literal", true)]), "spread";
-        /// True if writes of whole S-blocks go to the S-block buffer directly.
+        /// Whether writes of whole S-blocks go directly to the S-block buffer.
         bypass: bool = Switch, "on";
         /// Idle time.
         pub idle: IdleKeys;

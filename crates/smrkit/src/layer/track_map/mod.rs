@@ -21,7 +21,7 @@ use scheme::Scheme;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
     "track-map",
-    "Bands updated in place, whose tracks are used in an order that keeps neighbours empty for long.",
+    "Bands are updated in place; their tracks fill in an order that keeps neighbours of used tracks empty for long.",
     "He & Du 2014",
     &Form::ALL,
 );
@@ -30,11 +30,13 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct TrackMapKeys {
-        /// The order in which tracks are used: outside R(…) band by band, inside each across all bands.
+        /// Order in which the tracks of the bands fill: tracks outside R(…) band by band; each track inside R(…) in all
+        /// bands before the next one.
         scheme: Scheme = Text::<Scheme>::new("an order of tracks, such as 1234, R(4123), 14R(23) or 10-3-R(1-2-…)"), "R(4123)";
         /// Share of the space that is offered to the host.
         fill_percent: f64 = percent(0.001, 100.0), "100";
-        /// Tracks of the random access zone, of which one in W can be used: one of 101.
+        /// Number of tracks in the random access zone, of which one in W is used; auto is 1/101 of all tracks, as in
+        /// the paper.
         random_tracks: Option<u64> = Or("auto", Count(0, 1 << 40)), "auto";
     }
 }

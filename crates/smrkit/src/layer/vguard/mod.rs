@@ -24,7 +24,7 @@ use writing::CommandShare;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
     "vguard",
-    "Writes in place once the track that they would damage is copied to a persistent cache.",
+    "Writes are made in place, after the track that they would damage has been copied to a persistent cache.",
     "Shafaei & Desnoyers 2017",
     &Form::ALL,
 );
@@ -35,15 +35,17 @@ keys! {
     struct VguardKeys {
         /// Bands and the persistent cache.
         bands: BandKeys;
-        /// Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.
+        /// Number of cached tracks above which cleaning is due; auto is 2/3 of cache_tracks.
         alpha: Option<u64> = THRESHOLD, "auto";
-        /// Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.
+        /// Length of the log above which cleaning is due, in copied tracks, including invalid ones; auto is 2/3 of
+        /// cache_tracks.
         beta: Option<u64> = THRESHOLD, "auto";
         /// Memory.
         buffer: BufferKeys;
-        /// Cleaning a band stops before the next cached track; off: it goes on to the band's end.
+        /// Whether cleaning a band stops before the next cached track; otherwise it continues to the band's end.
         partial: bool = Switch, "on";
-        /// Part of an episode that a command does before it is served: a phase of a band's cleaning, a band, or all of it.
+        /// How much cleaning of an episode a command does before it is served: one phase of a band (phase), a whole
+        /// band (band), or the whole episode (episode).
         spread: CommandShare = CommandShare::WORDS, "phase";
         /// Idle time. The paper leaves it unused: it would take away the guards of what is written often (section 2.3).
         idle: IdleKeys;
