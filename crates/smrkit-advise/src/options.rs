@@ -553,7 +553,7 @@ mod tests {
         assert_eq!(asked("mirror:disks=2", "wd40efax+WD40EFRX").unwrap(), ["wd40efax", "WD40EFRX"]);
         let why = |array: &str, drive: &str| asked(array, drive).err().unwrap().to_string();
         assert!(why("mirror:disks=2", "wd40efax+wd40efrx+wd40efrx").contains("write disks=3"));
-        assert!(why("", "wd40efax+wd40efrx").contains("add {array} raidz1:disks=4"));
+        assert!(why("", "wd40efax+wd40efrx").contains("several disks of one array"));
     }
 
     #[test]

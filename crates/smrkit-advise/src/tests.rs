@@ -895,7 +895,7 @@ fn a_rebuild_is_told_unused_and_used() {
         [
             "No: the system would drop a disk, which does not answer for 44 s, and kernels wait 30 s.",
             "How long: 7.8 days (6.6 to 8.3 days) while nobody uses it, 10.3 days in light use (20 small requests a second); CMR disks \
-             14.4 h and 16.8 h. The longest command of a disk takes 44 s, in light use.",
+             14.4 h and 16.8 h. The longest command of a disk takes 44 s, in light use; kernels wait 30 s, hardware RAID controllers 7 s.",
             "Why: a resilver writes records here and there, and the drive has to rewrite whole bands for them.",
             "What to do: use CMR disks: 14.4 h.",
             "How sure: of the drive's 20 figures 16 are assumed, and the range covers the 3 least sure of them; simulated on 20 GB of each disk; all of the disk had \

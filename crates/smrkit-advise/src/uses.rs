@@ -1050,7 +1050,7 @@ mod tests {
         let two = together(&["plex:streams=1", "restic:bytes=6G"], Some(8)).unwrap().unwrap();
         assert_eq!(two.to_string(), "plex:streams=1 + restic:bytes=6G");
         assert_eq!(two.what(), "a media server and a backup by restic");
-        assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: Packs"));
+        assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: A pack is"));
         let (text, _) = two.workload(&disk).unwrap().unwrap();
         let mut source = Workload::parse(&text).unwrap().source(disk.bytes / SECTOR_BYTES, 1).unwrap();
         let (mut batch, mut ends, mut restic) = (Vec::new(), Nanos::ZERO, 0);

@@ -593,7 +593,12 @@ fn rebuild(advice: &Advice) -> String {
     let answers =
         longest.filter(|present| present.own.longest_command_ns > SHORT_NS).map_or(String::new(), |present| {
             let when = if present.load == LoadKind::Light { ", in light use" } else { "" };
-            format!(" The longest command of a disk takes {}{when}.", format::nanos(present.own.longest_command_ns))
+            let limits =
+                if present.own.dropped_7s > 0 { "; kernels wait 30 s, hardware RAID controllers 7 s" } else { "" };
+            format!(
+                " The longest command of a disk takes {}{when}{limits}.",
+                format::nanos(present.own.longest_command_ns)
+            )
         });
     format!("{times}{usual}.{answers}")
 }
