@@ -14,7 +14,7 @@ class Arguments(TypedDict, total=False):
     """Options of runs and of advice."""
 
     drive: Path
-    """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
+    """The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are left. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
     """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str
@@ -82,7 +82,7 @@ class SweepArguments(TypedDict, total=False):
     """Options of a run, each of them a value or a list."""
 
     drive: Path | Sequence[Path]
-    """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
+    """The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are left. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
     """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str | Sequence[str]
