@@ -138,6 +138,8 @@ pub enum CommandState {
         is_written: bool,
         /// What they replaced there, where a power cut may undo that.
         before: Option<Vec<u8>>,
+        /// Bytes that the drive has discarded and that the image still holds, and when it had.
+        discarded: Option<(Range<u64>, Nanos)>,
     },
     /// It completed at this moment of the drive's time.
     Ended(Nanos, Result<(), CommandError>),
@@ -452,9 +454,10 @@ impl ServedDrive {
         Nanos(self.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
     }
 
-    /// Bytes of the commands that are under way.
+    /// Bytes that the commands under way carry: zeros and discards carry none, however long they are.
     pub fn under_way_bytes(&self) -> u64 {
-        self.queue.iter().take(self.begun).map(|command| command.bytes).sum()
+        let carries = |command: &&Command| matches!(command.kind, CommandKind::Read | CommandKind::Write);
+        self.queue.iter().take(self.begun).filter(carries).map(|command| command.bytes).sum()
     }
 
     /// True if no more commands are to come for now.
@@ -513,8 +516,8 @@ impl ServedDrive {
         let (at, rest) = (self.begun, Steps::of(&self.queue[self.begun]));
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
-        let (step, sync, is_written, before) = (None, 0, false, None);
-        command.state = CommandState::UnderWay { tag, step, rest, is_silent, sync, is_written, before };
+        let (step, sync, is_written, before, discarded) = (None, 0, false, None, None);
+        command.state = CommandState::UnderWay { tag, step, rest, is_silent, sync, is_written, before, discarded };
         self.begun += 1;
         self.submit_step(at, now.max(self.model.now));
         true
@@ -667,17 +670,56 @@ impl ServedDrive {
             self.events.drop_held();
             self.fail_under_way(self.model.now);
         }
+        let is_done = self.punch_discarded(stop_at);
         if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
             self.save_state();
+        }
+        is_done
+    }
+
+    /// Frees in the image what the drive has discarded: a piece after another, since the host may need seconds for a file of many extents.
+    /// False if it was time to stop before all was done.
+    fn punch_discarded(&mut self, stop_at: Option<Instant>) -> bool {
+        let has_discarded =
+            |command: &Command| matches!(command.state, CommandState::UnderWay { discarded: Some(_), .. });
+        while let Some(at) = self.queue.iter().take(self.begun).position(has_discarded) {
+            if stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
+                return false;
+            }
+            let CommandState::UnderWay { discarded, .. } = &mut self.queue[at].state else { break };
+            let Some((left, end)) = discarded.take() else { break };
+            let punched = self.punch_piece(left);
+            match (punched, &mut self.queue[at].state) {
+                (Ok(left), CommandState::UnderWay { discarded, .. }) if !left.is_empty() => {
+                    *discarded = Some((left, end));
+                }
+                (punched, _) => self.go_on(at, end, punched.map(drop), true),
+            }
         }
         true
     }
 
-    /// Nothing more of the commands under way is begun: what the model serves now is their end.
-    pub(super) fn cut_short(&mut self) {
-        for command in self.queue.iter_mut().take(self.begun) {
-            if let CommandState::UnderWay { rest, .. } = &mut command.state {
+    /// Frees the first piece of these bytes that holds data; what is left of them then.
+    fn punch_piece(&mut self, left: Range<u64>) -> Result<Range<u64>, CommandError> {
+        let storage = Arc::clone(&self.image.storage);
+        let data = if left.is_empty() { Ok(None) } else { storage.data_from(left.start, left.end) };
+        let punched = data.and_then(|data| {
+            let start = data.map_or(left.end, |data| data.start);
+            let end = left.end.min(start + ZERO_SECTORS * SECTOR_BYTES);
+            self.is_changed |= start < end;
+            if start < end { storage.punch(start..end) } else { Ok(()) }.map(|()| end)
+        });
+        let end = punched.map_err(|error| self.failed(&error))?;
+        self.unreadable.uncover(left.start / SECTOR_BYTES..end / SECTOR_BYTES);
+        Ok(end..left.end)
+    }
+
+    /// Nothing more is begun of the commands under way that `pick` names: what the model serves now is their end.
+    pub(super) fn cut_short(&mut self, pick: impl Fn(&Command) -> bool) {
+        for command in self.queue.iter_mut().take(self.begun).filter(|command| pick(command)) {
+            if let CommandState::UnderWay { rest, discarded, .. } = &mut command.state {
                 (rest.left, rest.flushes) = (0..0, false);
+                discarded.iter_mut().for_each(|(left, _)| *left = 0..0);
             }
         }
     }
@@ -689,6 +731,16 @@ impl ServedDrive {
         let Some(Step { request, arrival }) = step.take() else { return };
         self.events.end(tag, Some(LogEvent::Served { request, arrival, start, end }));
         let done = self.carry_out(at, &request);
+        match &mut self.queue[at].state {
+            CommandState::UnderWay { discarded, .. } if done.is_ok() && request.op == Op::Discard => {
+                *discarded = Some((request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES, end));
+            }
+            _ => self.go_on(at, end, done, goes_on),
+        }
+    }
+
+    /// A step is done, in the image too. The command's next one begins, if the drive `goes_on`.
+    fn go_on(&mut self, at: usize, end: Nanos, done: Result<(), CommandError>, goes_on: bool) {
         let CommandState::UnderWay { rest, .. } = &self.queue[at].state else { return };
         match done {
             Ok(()) if !rest.is_empty() && goes_on => self.submit_step(at, self.model.now),
@@ -745,6 +797,7 @@ impl ServedDrive {
                 let written = match command.kind {
                     _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
+                    CommandKind::Trim => return Ok(()),
                     _ if command.no_hole => write_zeros(bytes, |at, zeros| storage.write(at, zeros)),
                     _ => storage.punch(bytes),
                 };
@@ -811,6 +864,11 @@ impl ServedDrive {
             }
             _ => self.ended.push_back(command),
         }
+    }
+
+    /// Lets the host make durable what was written, while the drive goes on.
+    pub(super) fn begin_sync(&mut self) {
+        self.syncer.begin(std::mem::take(&mut self.is_changed));
     }
 
     /// Ends commands whose data have become durable; waits for that where `waits` is true.
@@ -979,23 +1037,25 @@ impl ServedDrive {
         self.drives().into_iter().try_for_each(LayeredDisk::check)
     }
 
-    /// Parts of some sectors, in order: how many, and whether they are a hole, which reads as zeros.
-    pub fn extents(&self, range: Range<u64>) -> io::Result<Vec<(u64, bool)>> {
+    /// The first parts of some sectors, as many as asked for: how many sectors, and whether they are a hole, which reads as zeros.
+    pub fn extents(&self, range: Range<u64>, most: usize) -> io::Result<Vec<(u64, bool)>> {
         let mut parts: Vec<(u64, bool)> = Vec::new();
-        let mut add = |sectors: u64, is_hole: bool| match parts.last_mut() {
-            Some((count, last)) if *last == is_hole => *count += sectors,
-            _ if sectors > 0 => parts.push((sectors, is_hole)),
-            _ => {}
-        };
         let (mut at, end) = (range.start, range.end);
-        while at < end {
+        // The last part may be longer than is known by now.
+        while at < end && parts.len() <= most {
             let data = self.image.storage.data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
             let data = data
                 .map_or(end..end, |data| (data.start / SECTOR_BYTES).max(at)..data.end.div_ceil(SECTOR_BYTES).min(end));
-            add(data.start - at, true);
-            add(data.end - data.start, false);
+            for (sectors, is_hole) in [(data.start - at, true), (data.end - data.start, false)] {
+                match parts.last_mut() {
+                    Some((count, last)) if *last == is_hole => *count += sectors,
+                    _ if sectors > 0 => parts.push((sectors, is_hole)),
+                    _ => {}
+                }
+            }
             at = data.end;
         }
+        parts.truncate(most);
         Ok(parts)
     }
 

@@ -39,7 +39,7 @@ const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
 const POOLED_BYTES: usize = 1 << 20;
 /// Time on the wall clock after which work on commands stops to look at the clients (assumption).
 const WORK: Duration = Duration::from_millis(10);
-/// Bytes of commands under way without a pace at which others wait: a look at the clients waits for them (assumption).
+/// Bytes of commands under way without a pace at which others wait, so that they can be left out once their client is gone (assumption).
 const UNDER_WAY_BYTES: u64 = 8 << 20;
 /// Time on the wall clock in which commands that the drive has begun may end once the server is asked to stop (assumption).
 const GRACE: Duration = Duration::from_millis(500);
@@ -88,6 +88,12 @@ impl Counters {
     }
 }
 
+/// Sectors that all drives have read and written.
+fn physical_sectors(drive: &ServedDrive) -> [u64; 2] {
+    let sectors = drive.drives().into_iter().map(|drive| drive.physical_sectors());
+    sectors.fold([0, 0], |[read, written], one| [read + one.0, written + one.1])
+}
+
 /// What there is of each operation, with its name.
 fn by_op<T>(of: [T; 4]) -> BTreeMap<&'static str, T> {
     [Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name).into_iter().zip(of).collect()
@@ -111,8 +117,8 @@ pub struct DriveServer {
     drive: ServedDrive,
     clock: Option<PacedClock>,
     clients: Clients,
-    /// The drive's time when it began, and the time that it had spent on cleaning.
-    began: (Nanos, Nanos),
+    /// The drive's time when it began, the time that it had spent on cleaning, and the sectors that it had read and written.
+    began: (Nanos, Nanos, [u64; 2]),
     /// True if the drive may have work of its own.
     has_idle_work: bool,
     counters: Counters,
@@ -136,7 +142,7 @@ impl DriveServer {
         let (bytes, is_read_only) = (drive.image.sectors() * SECTOR_BYTES, drive.image.is_read_only);
         let export = Export { bytes, is_read_only, tls: None };
         DriveServer {
-            began: (drive.now(), drive.cleaning_time()),
+            began: (drive.now(), drive.cleaning_time(), physical_sectors(&drive)),
             drive,
             clock,
             clients: Clients {
@@ -184,7 +190,9 @@ impl DriveServer {
             let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
                 // Nobody waits for the replies.
-                drop(self.drive.take_waiting(|command| gone.contains(&command.client)));
+                let is_of_gone = |command: &Command| gone.contains(&command.client);
+                drop(self.drive.take_waiting(is_of_gone));
+                self.drive.cut_short(is_of_gone);
             }
         }
         self.end_all();
@@ -207,6 +215,8 @@ impl DriveServer {
     /// Commands that the drive has not begun fail; those that it has begun have a moment to end. Asked once more, it ends now.
     fn stop(&mut self) {
         let (now, is_first) = (Instant::now(), self.stops_by.is_none());
+        // Beside what the drive has begun, so that the end need not wait for all of it.
+        self.drive.begin_sync();
         match &mut self.clients.frontend {
             // The kernel writes back its cache first, in the drive's time: what fails now is lost.
             Frontend::Ublk(device) if is_first && self.clients.frontend_error.is_none() => {
@@ -228,7 +238,7 @@ impl DriveServer {
     /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
     /// it was not yet.
     fn end_all(&mut self) {
-        self.drive.cut_short();
+        self.drive.cut_short(|_| true);
         while self.drive.begun > 0 {
             self.drive.advance(None);
         }
@@ -313,9 +323,9 @@ impl DriveServer {
     /// State of the drive and its queue.
     fn describe(&self) -> Value {
         let drives = self.drive.drives();
-        let sectors = drives.iter().map(|drive| drive.physical_sectors());
-        let (read, written) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let (served, cleaning) = (self.drive.now().since(self.began.0), self.drive.cleaning_time().since(self.began.1));
+        let (now, cleaning, before) = self.began;
+        let (served, cleaning) = (self.drive.now().since(now), self.drive.cleaning_time().since(cleaning));
+        let [read, written] = physical_sectors(&self.drive);
         let [latencies, lateness] = [&self.counters.latencies, &self.counters.lateness].map(LatencyCounts::list);
         let summary = latencies.summary();
         let mean_latency = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.wall(Nanos(summary.all.mean)));
@@ -345,8 +355,8 @@ impl DriveServer {
             "cleaning_share": (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
             "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
-            "physical_read_bytes": read * SECTOR_BYTES,
-            "physical_written_bytes": written * SECTOR_BYTES,
+            "physical_read_bytes": read.saturating_sub(before[0]) * SECTOR_BYTES,
+            "physical_written_bytes": written.saturating_sub(before[1]) * SECTOR_BYTES,
             "lateness_ns": lateness.summary().all,
             "lateness_histogram_ns": histogram(&lateness),
             "lateness_sum_ns": sums(&lateness),
@@ -395,9 +405,11 @@ impl DriveServer {
         let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
         let Some(connection) = self.clients.connections.get_mut(&client) else { return };
         let most = if command.one_extent { 1 } else { EXTENTS_MAX };
-        let Ok(parts) = self.drive.extents(range) else { return connection.failed(command.cookie, CommandError::Io) };
+        let Ok(parts) = self.drive.extents(range, most) else {
+            return connection.failed(command.cookie, CommandError::Io);
+        };
         let extent = |(sectors, is_hole)| (sectors * SECTOR_BYTES, if is_hole { HOLE_AND_ZEROS } else { 0 });
-        let extents: Vec<Extent> = parts.into_iter().take(most).map(extent).collect();
+        let extents: Vec<Extent> = parts.into_iter().map(extent).collect();
         connection.status(command.cookie, &extents);
     }
 

@@ -16,7 +16,7 @@ use smrkit_live::block::image::{Storage, state_path};
 use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
-use super::client::{Client, FLUSH, FUA, NO_HOLE, WRITE, WRITE_ZEROES};
+use super::client::{Client, FLUSH, FUA, NO_HOLE, TRIM, WRITE, WRITE_ZEROES};
 use super::protocol::NO_SPACE;
 use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, check_image, image, open_image};
 
@@ -166,7 +166,7 @@ struct SlowDisk {
     syncs: [AtomicU64; 2],
     fails: AtomicBool,
     is_full: AtomicBool,
-    /// Writes of zeros: they take a moment, and leave the image as it is.
+    /// Writes of zeros and holes: they take a moment, and leave the image as it is.
     zeros: AtomicU64,
 }
 
@@ -187,7 +187,9 @@ impl Storage for SlowDisk {
     }
 
     fn punch(&self, range: Range<u64>) -> io::Result<()> {
-        self.image.punch(range)
+        std::thread::sleep(Duration::from_micros((range.end - range.start) >> 5));
+        self.zeros.fetch_add(1, SeqCst);
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -201,8 +203,9 @@ impl Storage for SlowDisk {
         }
     }
 
+    /// As a block device, which knows of no holes.
     fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
-        self.image.data_from(offset, end)
+        Ok((offset < end).then_some(offset..end))
     }
 }
 
@@ -278,24 +281,46 @@ fn a_drive_without_a_pace_syncs_once_a_flush() {
     }
 }
 
-/// Zeros for all of the drive are 120 requests of 8 MiB, and half a minute's work of this disk.
+/// Zeros or a trim for most of the drive are half a minute's work of this disk.
 #[test]
 fn others_are_served_while_a_long_command_is_under_way_and_a_stop_ends_it() {
-    for pace in [Pace::None, Pace::Times(1000.0)] {
+    for (pace, kind) in
+        [Pace::None, Pace::Times(1000.0)].into_iter().flat_map(|pace| [(pace, WRITE_ZEROES), (pace, TRIM)])
+    {
         let (disk, served, _folder) = on_slow_disk(false, pace);
         let mut client = Client::new(&served.socket);
-        client.send(NO_HOLE, WRITE_ZEROES, 0, (client.bytes / 512 * 512) as u32, &[]);
+        let bytes = client.bytes / 512 * 512 - PIECE as u64;
+        client.send(if kind == TRIM { 0 } else { NO_HOLE }, kind, 0, bytes as u32, &[]);
         while disk.zeros.load(SeqCst) == 0 {
             std::thread::yield_now();
         }
-        let begun = Instant::now();
-        assert_eq!(served.report()["completed"], 0);
-        Client::new(&served.socket);
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        let mut other = Client::new(&served.socket);
+        for round in 1..4 {
+            other.write(bytes, &[round; PIECE]);
+            assert_eq!(other.read(bytes, PIECE), [round; PIECE]);
+        }
+        assert_eq!(served.report()["completed"], 6);
         let stopped = Instant::now();
         served.stop();
         assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
         assert_eq!(client.reply().0, 108);
+    }
+}
+
+#[test]
+fn a_long_command_ends_with_its_client() {
+    for kind in [WRITE_ZEROES, TRIM] {
+        let (disk, served, _folder) = on_slow_disk(false, Pace::None);
+        let mut client = Client::new(&served.socket);
+        client.send(if kind == TRIM { 0 } else { NO_HOLE }, kind, 0, (client.bytes / 512 * 512) as u32, &[]);
+        while disk.zeros.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        drop(client);
+        let ended = Instant::now();
+        while served.report()["waiting"] != 0 {
+            assert!(ended.elapsed() < Duration::from_secs(10), "{}", served.report());
+        }
     }
 }
 

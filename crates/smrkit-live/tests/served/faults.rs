@@ -116,6 +116,9 @@ fn a_drive_begins_with_a_cache_in_use() {
         let fill = drive.gauges().cache_fill.unwrap();
         assert!(fill >= least, "{fill}, not {least}");
         drive.close().unwrap();
+        // A server tells of what has happened since it began.
+        let report = Served::open(&path, ServeOptions::default(), None).stop();
+        assert_eq!(report["physical_written_bytes"], 0);
     }
     check_image(&path);
     let folder = TempDir::new().unwrap();
