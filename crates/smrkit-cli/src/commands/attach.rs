@@ -113,7 +113,7 @@ impl Attach {
         let detach = move || to_detach.lock().unwrap_or_else(PoisonError::into_inner).detach();
         let _socket = listen(image, &controller, detach)?;
         let lock = || attached.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stop, watched, is_hurried) = (controller.clone(), attached.clone(), lock().is_hurried.clone());
+        let (stop, watched, is_forced) = (controller.clone(), attached.clone(), lock().is_forced.clone());
         let mut first_signal: Option<Instant> = None;
         signals::handle(move || {
             // If the lock is taken, detach waits for users of the device, which is then not mounted any more.
@@ -132,7 +132,7 @@ impl Attach {
                     stop.send(ControlRequest::Stop);
                 }
                 Some(_) => {
-                    is_hurried.store(true, Ordering::Relaxed);
+                    is_forced.store(true, Ordering::Relaxed);
                     stop.send(ControlRequest::Stop);
                     // A second stop does not wait for requests in flight.
                     stop.send(ControlRequest::Stop);

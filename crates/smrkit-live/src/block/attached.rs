@@ -1,6 +1,6 @@
-//! A served drive as a file, by FUSE, and as a loop device on it: for programs that want a path.
+//! A served drive as a file (by FUSE) and a loop device on it, for programs that want a path.
 //!
-//! Threads of FUSE pass the kernel's requests on to the server, which replies. A loop device takes root; others have the file alone.
+//! Threads of FUSE pass the kernel's requests on to the server, which replies. A loop device needs root. Other users get only the file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
@@ -26,24 +26,24 @@ use super::control::{WakingReceiver, WakingSender, waking_channel};
 use super::drive::{Command, CommandError, CommandKind, ServedDrive};
 use crate::mount::point::{self, Unmount};
 
-/// Bytes of a loop device's sectors: those of today's disks.
+/// Sector size of a loop device: the physical one of today's disks.
 const SECTOR_BYTES: u64 = 4096;
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
-/// Time in which whoever glances at a loop device closes it.
-const LETS_GO: Duration = Duration::from_secs(5);
+/// How long to wait for others to close a loop device, such as udev, which opens each disk for a moment.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A drive that is there as a file.
+/// A served drive that is attached as a file, and perhaps as a loop device.
 pub struct Attached {
     directory: PathBuf,
     device: Option<PathBuf>,
     session: Option<BackgroundSession>,
-    /// True once nobody waits any more until the loop device is closed.
-    pub is_hurried: Arc<AtomicBool>,
+    /// True once detaching must no longer wait for the loop device to be closed.
+    pub is_forced: Arc<AtomicBool>,
 }
 
 impl Attached {
-    /// Shows a drive that is served as a file in `directory`, which is made, and to root as a loop device too.
+    /// Attaches a served drive as a file in `directory`, which is created, and for root also as a loop device.
     pub fn new(file: DriveFile, directory: &Path) -> io::Result<Attached> {
         clear(directory)?;
         fs::create_dir_all(directory)?;
@@ -54,7 +54,7 @@ impl Attached {
         config.clone_fd = true;
         let session = Session::new(file, directory, &config)?.spawn()?;
         let mut attached =
-            Attached { directory: directory.into(), device: None, session: Some(session), is_hurried: Arc::default() };
+            Attached { directory: directory.into(), device: None, session: Some(session), is_forced: Arc::default() };
         if geteuid().is_root() {
             attached.device = Some(loop_device(&attached.file())?);
         }
@@ -71,41 +71,41 @@ impl Attached {
         self.device.as_deref()
     }
 
-    /// Takes device and file away. Errors: somebody still uses them.
+    /// Removes device and file. Errors: they are in use.
     pub fn detach(&mut self) -> Result<(), String> {
         if self.is_taken() {
             let device = self.device().unwrap_or(&self.directory).display();
             return Err(format!("{device} is in use: unmount what is on it, or take it out of its array"));
         }
         if let Some(device) = self.device.take() {
-            free(&device, &self.file(), &self.is_hurried).map_err(|error| error.to_string())?;
+            free(&device, &self.file(), &self.is_forced).map_err(|error| error.to_string())?;
         }
         self.end();
         Ok(())
     }
 
-    /// True if anybody has mounted or otherwise taken the loop device.
+    /// True if the loop device is mounted or has a holder, such as an array or LVM.
     pub fn is_taken(&self) -> bool {
         self.device.as_ref().is_some_and(|device| is_taken(device))
     }
 
-    /// Takes device and file away, whoever uses them: the server has ended, and requests fail. A loop device that is mounted goes when
-    /// that ends.
+    /// Removes device and file even if they are in use, because the server has ended and requests fail. A mounted loop device goes away
+    /// when it is unmounted.
     pub fn end(&mut self) {
         if let Some(device) = self.device.take() {
-            // What can't be freed now, the next detach frees.
-            let _ = free(&device, &self.file(), &self.is_hurried);
+            // If it can't be freed now, the next detach frees it.
+            let _ = free(&device, &self.file(), &self.is_forced);
         }
         drop(self.session.take());
-        // Where a request hangs, its file is busy: the mount would stay behind, dead. Mostly it is gone.
+        // If a request hangs, the file is busy and a dead mount would stay behind. Usually the mount is gone already.
         let _ = point::unmount(&self.directory, Unmount::Detach);
-        // What is not empty is not ours.
+        // Fails if the directory has other files in it, which are not ours.
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// Takes away what a killed process has left of the file in `directory` and of a loop device on it; tells whether there was anything.
-/// A loop device that is still mounted goes when that ends.
+/// Removes the dead mount at `directory` and the loop devices on it that a killed server has left; returns whether there was one. A loop
+/// device that is still mounted goes away when it is unmounted.
 pub fn clear(directory: &Path) -> io::Result<bool> {
     if !point::is_dead(directory) {
         return Ok(false);
@@ -118,7 +118,7 @@ pub fn clear(directory: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// True if anybody has mounted or otherwise taken the loop device.
+/// True if the device is mounted or has a holder, such as an array or LVM.
 fn is_taken(device: &Path) -> bool {
     let Some(name) = device.file_name() else { return false };
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -127,19 +127,19 @@ fn is_taken(device: &Path) -> bool {
     is_mounted || holders.is_ok_and(|mut holders| holders.next().is_some())
 }
 
-/// Frees a loop device on `file`. The kernel does so when the last one who has it open closes it, and whoever looks through all
-/// disks may have: it is gone when this returns, unless somebody has mounted it or keeps it open for long, or this `is_hurried`.
-fn free(device: &Path, file: &Path, is_hurried: &AtomicBool) -> io::Result<()> {
-    told(Program::new("losetup").arg("-d").arg(device))?;
-    let end = Instant::now() + LETS_GO;
-    let is_over = || is_hurried.load(Ordering::Relaxed) || is_taken(device) || Instant::now() >= end;
-    while loop_devices(file)?.iter().any(|found| found == device) && !is_over() {
+/// Frees a loop device on `file`. The kernel does that when the last process closes it, so this waits for that, unless it
+/// `is_forced`. After that the device is gone, unless it is mounted or held, or a process has kept it open for `CLOSE_TIMEOUT`.
+fn free(device: &Path, file: &Path, is_forced: &AtomicBool) -> io::Result<()> {
+    output_of(Program::new("losetup").arg("-d").arg(device))?;
+    let deadline = Instant::now() + CLOSE_TIMEOUT;
+    let gives_up = || is_forced.load(Ordering::Relaxed) || is_taken(device) || Instant::now() >= deadline;
+    while loop_devices(file)?.iter().any(|found| found == device) && !gives_up() {
         sleep(Duration::from_millis(5));
     }
     Ok(())
 }
 
-/// The loop devices on `file`, by its name: it may be dead.
+/// The loop devices on `file`, found by its name, because a dead mount can't be opened.
 fn loop_devices(file: &Path) -> io::Result<Vec<PathBuf>> {
     let mut devices = Vec::new();
     for block in fs::read_dir("/sys/block")? {
@@ -152,24 +152,24 @@ fn loop_devices(file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(devices)
 }
 
-/// A loop device on `file`, past the page cache of the file: a disk that rotates, with the sectors that such disks have.
+/// Sets up a loop device on `file` with direct I/O: a rotational disk with sectors of 4,096 bytes.
 fn loop_device(file: &Path) -> io::Result<PathBuf> {
     let mut setup = Program::new("losetup");
     setup.args(["--find", "--show", "--direct-io=on"]);
-    // A loop device has one size for logical and physical sectors. It would leave out the end of an odd file.
+    // A loop device has one size for logical and physical sectors, and would leave out the end of a file that is no multiple of it.
     if fs::metadata(file)?.len().is_multiple_of(SECTOR_BYTES) {
         setup.args(["--sector-size", &SECTOR_BYTES.to_string()]);
     }
-    let device = PathBuf::from(told(setup.arg(file))?.trim());
+    let device = PathBuf::from(output_of(setup.arg(file))?.trim());
     if let Some(name) = device.file_name() {
-        // File systems tune themselves by it. Where it can't be set, the device works all the same.
+        // File systems tune themselves by it. The device also works without.
         let _ = fs::write(Path::new("/sys/block").join(name).join("queue/rotational"), "1");
     }
     Ok(device)
 }
 
-/// Output of a command that succeeds.
-fn told(command: &mut Program) -> io::Result<String> {
+/// Runs a command and returns its output. Errors: it failed.
+fn output_of(command: &mut Program) -> io::Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
     match output.status.success() {
@@ -181,12 +181,12 @@ fn told(command: &mut Program) -> io::Result<String> {
 /// The file's name.
 const NAME: &str = "disk";
 const FILE: INodeNo = INodeNo(2);
-/// Nothing about it ever changes.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// The longest request of the kernel.
+/// How long the kernel may cache attributes, which never change.
+const ATTRIBUTES_TTL: Duration = Duration::from_secs(24 * 3600);
+/// The kernel's longest request.
 const BYTES_MAX: u32 = 1 << 20;
 
-/// The drive as a file, and where its requests come to the server.
+/// The drive as a file for FUSE, and the server's end of its requests.
 pub fn file_of(drive: &ServedDrive) -> io::Result<(DriveFile, FileRequests)> {
     let (requests, incoming) = waking_channel()?;
     let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
@@ -194,7 +194,7 @@ pub fn file_of(drive: &ServedDrive) -> io::Result<(DriveFile, FileRequests)> {
     Ok((file, FileRequests { incoming, pending: VecDeque::new(), replies: BTreeMap::new(), count: 0 }))
 }
 
-/// The drive as a file.
+/// The file system of FUSE with the drive as its only file.
 pub struct DriveFile {
     requests: WakingSender<(Command, FileReply)>,
     bytes: u64,
@@ -203,7 +203,7 @@ pub struct DriveFile {
 
 impl DriveFile {
     /// Passes a command on to the server, which sends the reply.
-    fn ask(&self, kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>, reply: FileReply) {
+    fn send(&self, kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>, reply: FileReply) {
         let command = Command::new(kind, offset, bytes, data);
         match command.check(self.bytes, self.is_read_only) {
             Ok(()) => self.requests.send((command, reply)),
@@ -235,7 +235,7 @@ impl DriveFile {
 
 impl fuser::Filesystem for DriveFile {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // An older kernel goes without.
+        // Older kernels lack it.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_write(BYTES_MAX);
         Ok(())
@@ -243,13 +243,13 @@ impl fuser::Filesystem for DriveFile {
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match parent == INodeNo::ROOT && name == NAME {
-            true => reply.entry(&KEPT, &self.attributes(FILE), Generation(0)),
+            true => reply.entry(&ATTRIBUTES_TTL, &self.attributes(FILE), Generation(0)),
             false => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&KEPT, &self.attributes(ino));
+        reply.attr(&ATTRIBUTES_TTL, &self.attributes(ino));
     }
 
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -269,7 +269,7 @@ impl fuser::Filesystem for DriveFile {
     ) {
         match self.bytes.saturating_sub(offset).min(u64::from(size)) {
             0 => reply.data(&[]),
-            bytes => self.ask(CommandKind::Read, offset, bytes, Vec::new(), FileReply::Data(reply)),
+            bytes => self.send(CommandKind::Read, offset, bytes, Vec::new(), FileReply::Data(reply)),
         }
     }
 
@@ -285,7 +285,7 @@ impl fuser::Filesystem for DriveFile {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.ask(CommandKind::Write, offset, data.len() as u64, data.to_vec(), FileReply::Written(reply));
+        self.send(CommandKind::Write, offset, data.len() as u64, data.to_vec(), FileReply::Written(reply));
     }
 
     fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
@@ -293,7 +293,7 @@ impl fuser::Filesystem for DriveFile {
     }
 
     fn fsync(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.ask(CommandKind::Flush, 0, 0, Vec::new(), FileReply::Done(reply));
+        self.send(CommandKind::Flush, 0, 0, Vec::new(), FileReply::Done(reply));
     }
 
     fn fallocate(
@@ -312,7 +312,7 @@ impl fuser::Filesystem for DriveFile {
             () if mode.contains(FallocateFlags::ZERO_RANGE) => CommandKind::WriteZeroes,
             () => return reply.error(Errno::EOPNOTSUPP),
         };
-        self.ask(kind, offset, length, Vec::new(), FileReply::Done(reply));
+        self.send(kind, offset, length, Vec::new(), FileReply::Done(reply));
     }
 
     fn readdir(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
@@ -330,7 +330,7 @@ impl fuser::Filesystem for DriveFile {
     }
 }
 
-/// The reply to a request of the kernel. One that is dropped tells of an error.
+/// The reply to a request of the kernel. If it is dropped, FUSE replies with an error.
 pub enum FileReply {
     /// To a read.
     Data(ReplyData),
@@ -356,15 +356,15 @@ impl FileReply {
 /// The requests for the file, as they come to the server.
 pub struct FileRequests {
     incoming: WakingReceiver<(Command, FileReply)>,
-    /// Commands that the server has not taken. The kernel bounds how many there are.
+    /// Commands that the server has not taken yet. The kernel limits their number.
     pending: VecDeque<Command>,
-    /// Replies to the commands that have none, by their cookies.
+    /// The pending replies, by the cookies of their commands.
     replies: BTreeMap<u64, FileReply>,
     count: u64,
 }
 
 impl FileRequests {
-    /// Takes in what has come.
+    /// Receives new requests.
     pub(super) fn receive(&mut self) {
         for (command, reply) in self.incoming.receive() {
             self.count += 1;
@@ -386,7 +386,7 @@ impl FileRequests {
     }
 }
 
-/// Ready to be read once a request has come.
+/// Becomes readable when a request arrives.
 impl AsFd for FileRequests {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.incoming.as_fd()

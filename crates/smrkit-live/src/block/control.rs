@@ -1,7 +1,6 @@
-//! Requests to the server from outside of NBD: reports, faults and the end, over the control socket by the path of an image, or from a
-//! signal.
+//! Control requests to the server: reports, faults and its end. They come over the control socket of an image, or from a signal.
 //!
-//! The server waits for its clients; a byte wakes it.
+//! A request is sent over a channel, and a byte on a socket wakes the server, which polls that socket beside those of its clients.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -23,51 +22,51 @@ use smrkit::units::Nanos;
 use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, EndClient, done, ending, failure};
 
-/// Time that a busy server has to answer (assumption).
+/// How long to wait for the reply of a busy server (assumption).
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A fault that is injected into a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InjectedFault {
-    /// The power is cut at the next physical write; how much of that is written, the seed decides.
+    /// The power is cut at the next physical write. The seed decides how much of it reaches the platters.
     PowerCut(u64),
     /// Reads of a sector fail until it is written.
     BadSector(u64),
     /// The next request takes this much longer.
     Slow(Nanos),
-    /// The next request never completes.
+    /// The next command never gets a reply.
     Timeout,
-    /// Nothing comes for this long, which passes at once.
+    /// This much of the drive's time passes at once, without commands.
     Idle(Nanos),
     /// A member of an array fails.
     FailMember(u32),
-    /// A new drive takes the place of a member that has failed.
+    /// A new drive replaces a failed member.
     ReplaceMember(u32),
     /// Commands that match fail or read wrong data.
     Aimed(AimedFault),
-    /// No further command fails, and every sector can be read.
+    /// Cancels aimed faults, and makes all sectors readable.
     Clear,
 }
 
 const FAULTS: [&str; 10] =
     ["power-cut", "bad-sector", "slow", "timeout", "idle", "fail", "corrupt", "clear", "fail-member", "replace-member"];
 
-/// A fault of commands that match.
+/// A fault of commands that match an operation and a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AimedFault {
-    /// True if reads return wrong data; commands fail otherwise.
+    /// True if reads return wrong data; false if commands fail.
     pub corrupts: bool,
-    /// The kind of commands; all, if none is given.
+    /// The operation that fails; all if `None`.
     pub op: Option<Op>,
-    /// Commands that touch these sectors; flushes touch none.
+    /// First sector of the range that commands must touch. Flushes match any range.
     pub first: u64,
-    /// After the last of these sectors.
+    /// End of the range, exclusive.
     pub end: u64,
-    /// How many commands fail at most.
+    /// Most commands that fail.
     pub count: u64,
-    /// Of commands that match each so manieth fails.
+    /// Only every nth command that matches fails.
     pub every: u64,
-    /// Probability with which those fail.
+    /// Probability that such an nth command fails.
     pub probability: f64,
 }
 
@@ -188,47 +187,47 @@ impl FromStr for InjectedFault {
     }
 }
 
-/// A request of another thread to the server.
+/// A request to the server from another thread.
 #[derive(Debug)]
 pub enum ControlRequest {
-    /// To end soon; a second one, to end now.
+    /// End soon; at the second request, end now.
     Stop,
-    /// To end as well, and to reply how the image was closed.
+    /// End, too, and reply how the image was closed.
     End(EndClient),
-    /// To inject a fault.
+    /// Inject a fault.
     Inject(InjectedFault, Sender<Result<(), String>>),
-    /// To report on the drive and its queue.
+    /// Report on the drive and its queue.
     Report(Sender<Value>),
 }
 
-/// The server's end of a channel, and a socket that wakes it.
+/// The server's end of a channel, with a socket that wakes it.
 pub struct WakingReceiver<T> {
     receiver: Receiver<T>,
     woken: UnixStream,
 }
 
 impl<T> WakingReceiver<T> {
-    /// What came since.
+    /// Takes all messages.
     pub(super) fn receive(&self) -> impl Iterator<Item = T> {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
         self.receiver.try_iter()
     }
 
-    /// Waits for the next one.
+    /// Waits for the next message.
     pub(super) fn wait(&self) -> Option<T> {
         self.receiver.recv().ok()
     }
 }
 
-/// Ready to be read once something has come.
+/// Becomes readable when a message arrives.
 impl<T> AsFd for WakingReceiver<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
     }
 }
 
-/// Sends to a server that waits for its clients, and wakes it.
+/// Sends messages to a server that may be asleep in poll, and wakes it.
 pub struct WakingSender<T> {
     sender: Sender<T>,
     waker: Arc<UnixStream>,
@@ -241,15 +240,15 @@ impl<T> Clone for WakingSender<T> {
 }
 
 impl<T> WakingSender<T> {
-    /// Sends it; a server that has ended needs none.
-    pub fn send(&self, what: T) {
-        let _ = self.sender.send(what);
-        // One byte that is not read yet is as good as two.
+    /// Sends a message. It is dropped if the server has ended.
+    pub fn send(&self, message: T) {
+        let _ = self.sender.send(message);
+        // May fail because the socket is full of bytes that are not read yet. Those wake the server as well.
         let _ = (&*self.waker).write(&[1]);
     }
 }
 
-/// A channel to a server that waits for its clients.
+/// A channel to a server that may be asleep in poll.
 pub(super) fn waking_channel<T>() -> io::Result<(WakingSender<T>, WakingReceiver<T>)> {
     let (sender, receiver) = mpsc::channel();
     let (waker, woken) = UnixStream::pair()?;
@@ -263,24 +262,24 @@ pub type Controller = WakingSender<ControlRequest>;
 /// The requests to a server.
 pub type ControlRequests = WakingReceiver<ControlRequest>;
 
-/// A way to send requests to a server, and the server's end of it.
+/// Both ends of a channel for control requests.
 pub fn control() -> io::Result<(Controller, ControlRequests)> {
     waking_channel()
 }
 
-/// Listens for those who name `image` ([`crate::mount::canonical`]), and passes their requests on to the server.
+/// Listens at the control socket of `image` ([`crate::mount::canonical`]), and passes requests on to the server.
 ///
-/// `let_go` is called before it is asked to end; if that fails, the server goes on.
+/// Before a request to end, `detach` is called. If it fails, the server goes on.
 pub fn listen(
     image: &Path,
     controller: &Controller,
-    let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
+    detach: impl Fn() -> Result<(), String> + Clone + Send + 'static,
 ) -> Result<ControlServer, MountError> {
     let controller = controller.clone();
-    ControlServer::start(image, move |command| answer(&controller, &let_go, command))
+    ControlServer::start(image, move |command| answer(&controller, &detach, command))
 }
 
-fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
+fn answer(controller: &Controller, detach: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
         ControlCommand::Report => ask(controller, ControlRequest::Report, |report| report),
         ControlCommand::Inject { fault } => match fault.parse::<InjectedFault>() {
@@ -290,7 +289,7 @@ fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, comm
             }
             Err(error) => failure(error),
         },
-        ControlCommand::Unmount { .. } => match let_go() {
+        ControlCommand::Unmount { .. } => match detach() {
             Ok(()) => return ControlReply::of_end(|client| controller.send(ControlRequest::End(client))),
             Err(error) => failure(error),
         },
@@ -299,7 +298,7 @@ fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, comm
     .into()
 }
 
-/// Asks the server and waits for its reply, but not for ever.
+/// Sends a request to the server and waits for the reply, at most for `REPLY_TIMEOUT`.
 pub(super) fn ask<T>(
     controller: &Controller,
     request: impl FnOnce(Sender<T>) -> ControlRequest,
@@ -309,14 +308,14 @@ pub(super) fn ask<T>(
 }
 
 fn ask_for<T>(
-    patience: Duration,
+    timeout: Duration,
     controller: &Controller,
     request: impl FnOnce(Sender<T>) -> ControlRequest,
     reply: impl FnOnce(T) -> Value,
 ) -> Value {
     let (sender, receiver) = mpsc::channel();
     controller.send(request(sender));
-    match receiver.recv_timeout(patience) {
+    match receiver.recv_timeout(timeout) {
         Ok(answer) => reply(answer),
         Err(RecvTimeoutError::Disconnected) => ending(),
         Err(RecvTimeoutError::Timeout) => failure("the drive is busy, and does what was asked after that"),

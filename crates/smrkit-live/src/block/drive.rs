@@ -1,8 +1,8 @@
 //! A served drive or array: commands in one queue, the model that says when they complete, and the image that holds the data.
 //!
-//! A command reads or writes the image at the moment at which the model completes it; what will be flushed soon is written when the drive
-//! begins to write it, so that the host's sync runs meanwhile. Commands on the same sectors, one of which changes them, keep their order:
-//! the later one waits.
+//! A command reads or writes the image when the model completes it. Data that the client will probably flush soon is written when the
+//! model begins the write, so that the host's fsync runs at the same time. Two commands for the same sectors, of which one changes them,
+//! are served in the order of their arrival: the later one waits.
 
 mod power_cut;
 
@@ -32,24 +32,24 @@ use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
 use crate::error::{LiveError, lacks_room};
 use crate::log::log;
-use power_cut::{UndoLog, replaced};
+use power_cut::{UndoLog, read_before_write};
 
-/// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
+/// Zeros are written, and discarded ranges punched out, 8 MiB at a time, so that other commands can be served in between (assumption).
 const ZERO_SECTORS: u64 = 1 << 14;
-/// Sectors that are discarded at a time: 512 GiB, as the number of a request's sectors has 32 bits. A whole number of zones.
+/// The longest discard request, 512 GiB: a request counts its sectors in 32 bits. A whole number of zones.
 pub(super) const DISCARD_SECTORS: u64 = 1 << 30;
-/// Commands that wait at most before clients are kept waiting (assumption).
+/// Queue length at which no more commands are read from clients (assumption).
 const COMMANDS_MAX: usize = 1024;
-/// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
+/// Bytes of events that are buffered before they are written to `IMAGE.smr`, and that it holds before a new checkpoint (assumption).
 const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
-/// A host that flushed after so many writes at most will soon flush the next ones, too (assumption).
+/// If at most this many writes came between the last two flushes, the next write is expected to be flushed soon, too (assumption).
 const FLUSHED_WRITES: u64 = 8;
 /// Time between looks at whether a full disk of the host has room again (assumption).
 const ROOM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between lines of the server's log on writes that found no room (assumption).
+/// Least time between two messages about a full disk, which would otherwise fill the disk of the server's log (assumption).
 const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
-/// The least of a drive's time for which it works for itself at once (assumption).
+/// Shortest span of the drive's time that `step_before` looks ahead for background work (assumption).
 const STEP: Nanos = Nanos(1_000_000);
 
 /// Kind of a command.
@@ -61,11 +61,11 @@ pub enum CommandKind {
     Write,
     /// Makes durable what was written.
     Flush,
-    /// Discards data: zeros are read then.
+    /// Discards data. The sectors read as zeros afterwards.
     Trim,
     /// Writes zeros.
     WriteZeroes,
-    /// Asks which parts are holes.
+    /// Asks which parts of the image are holes.
     BlockStatus,
     /// Writes data at the write pointer of the zone that begins at the offset.
     ZoneAppend,
@@ -73,31 +73,31 @@ pub enum CommandKind {
     Zone(ZoneAction),
 }
 
-/// Why a command failed, with its number in Linux, which is that of NBD too.
+/// Why a command failed. The numbers are those of Linux and of NBD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// The drive can only be read.
     NotPermitted = 1,
     /// The drive or the image failed.
     Io = 5,
-    /// It makes no sense.
+    /// The command is malformed.
     Invalid = 22,
-    /// The image's file system is full, or the drive ends before.
+    /// The image's file system is full, or the command goes past the drive's end.
     NoSpace = 28,
-    /// It is longer than any may be.
+    /// The command is longer than the protocol allows.
     Overflow = 75,
-    /// The server ends.
+    /// The server is shutting down.
     Shutdown = 108,
 }
 
 /// A host's command, from its arrival to its reply.
 #[derive(Debug)]
 pub struct Command {
-    /// Number of its client.
+    /// Number of the client.
     pub client: u64,
     /// The client's number for it.
     pub cookie: u64,
-    /// Its kind.
+    /// What it does.
     pub kind: CommandKind,
     /// The first byte.
     pub offset: u64,
@@ -105,63 +105,63 @@ pub struct Command {
     pub bytes: u64,
     /// True if it must be durable before it completes.
     pub fua: bool,
-    /// Zeros are to take up room.
+    /// True if zeros must be allocated in the image, not punched out.
     pub no_hole: bool,
-    /// Of a block status: one extent is enough.
+    /// True if the client wants only the first extent of a block status.
     pub one_extent: bool,
     /// Data to be written, or that was read.
     pub data: Vec<u8>,
-    /// When it came.
+    /// When it arrived.
     pub arrival: Nanos,
-    /// How far it is.
+    /// Its progress.
     pub state: CommandState,
 }
 
 /// State of a command.
 #[derive(Debug)]
 pub enum CommandState {
-    /// It was not begun.
+    /// In the queue, not yet given to the model.
     Waiting,
-    /// The model serves it.
-    UnderWay {
-        /// The model's tag of the step.
+    /// The model is serving it.
+    InFlight {
+        /// Tag of the current step in the model.
         tag: u64,
-        /// The step that the model serves.
+        /// The step that the model is serving.
         step: Option<Step>,
-        /// Those after it.
+        /// The steps after it.
         rest: Steps,
-        /// True if it never completes.
-        is_silent: bool,
-        /// Number of the host's sync that it waits for; 0 where it waits for none.
+        /// True if the client never gets a reply (an injected timeout).
+        times_out: bool,
+        /// Number of the fsync of the image that the reply waits for; 0 if there is none to wait for.
         sync: u64,
-        /// True if its data are in the image already.
+        /// True if the data is in the image already.
         is_written: bool,
-        /// What they replaced there, where a power cut may undo that.
+        /// The image's data before this write, if a power cut may undo the write.
         before: Option<Vec<u8>>,
-        /// Bytes that the drive has discarded and that the image still holds, and when it had.
+        /// Bytes that the model has discarded and that are not yet punched out of the image, and when the model had finished.
         discarded: Option<(Range<u64>, Nanos)>,
     },
-    /// It completed at this moment of the drive's time.
+    /// It completed at this time of the drive.
     Ended(Nanos, Result<(), CommandError>),
 }
 
-/// A request of the drive, and what it does to the image.
+/// A request to the model that is part of a command.
 #[derive(Debug)]
 pub struct Step {
     request: Request,
-    /// When it came to the drive.
+    /// When the model got it.
     arrival: Nanos,
 }
 
-/// Requests of the drive that a command takes, made one by one: a command may be for all of the drive.
+/// The requests to the model that a command consists of. They are made one by one, because a command may cover the whole drive.
 #[derive(Debug)]
 pub struct Steps {
     op: Op,
-    /// Sectors without a request.
+    /// Sectors for which no request has been made.
     left: Range<u64>,
-    /// Sectors of a request at most.
+    /// Most sectors of one request.
     longest: u64,
-    /// True if a flush comes last.
+    /// True if a flush is to follow.
     flushes: bool,
 }
 
@@ -174,7 +174,8 @@ impl Steps {
             CommandKind::Write => (Op::Write, sectors, all),
             CommandKind::Trim => (Op::Discard, sectors, DISCARD_SECTORS),
             CommandKind::WriteZeroes => (Op::Write, sectors, ZERO_SECTORS),
-            // Commands about zones take no time, an append is a write by now, and the server answers a block status from the image.
+            // Zone commands take no time in the model, an append has been turned into a write before, and the server answers block
+            // status from the image.
             CommandKind::Flush | CommandKind::BlockStatus | CommandKind::Zone(_) | CommandKind::ZoneAppend => {
                 (Op::Flush, 0..0, 0)
             }
@@ -201,14 +202,14 @@ impl Iterator for Steps {
 }
 
 impl Command {
-    /// A command of whole sectors.
+    /// A new command.
     pub fn new(kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>) -> Command {
         let (client, cookie, arrival) = (0, 0, Nanos::ZERO);
         let (fua, no_hole, one_extent, state) = (false, false, false, CommandState::Waiting);
         Command { client, cookie, kind, offset, bytes, fua, no_hole, one_extent, data, arrival, state }
     }
 
-    /// Refuses what makes no sense on a drive of that many bytes.
+    /// Refuses a command that is malformed, or goes past the end of a drive of `drive_bytes`.
     pub(super) fn check(&self, drive_bytes: u64, is_read_only: bool) -> Result<(), CommandError> {
         let (offset, bytes) = (self.offset, self.bytes);
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= drive_bytes);
@@ -225,7 +226,7 @@ impl Command {
         self.offset / SECTOR_BYTES..(self.offset + self.bytes) / SECTOR_BYTES
     }
 
-    /// Bytes to be written that it holds.
+    /// Bytes in memory that the command is going to write.
     fn payload_bytes(&self) -> usize {
         if matches!(self.kind, CommandKind::Write | CommandKind::ZoneAppend) { self.data.len() } else { 0 }
     }
@@ -238,9 +239,9 @@ impl Command {
         }
     }
 
-    /// Sectors that wait for other commands, and for which others wait. What changes a part of a zone, of so many sectors, moves its
-    /// write pointer.
-    fn held_sectors(&self, zone_sectors: Option<u64>) -> Range<u64> {
+    /// The sectors that a conflicting command must not touch meanwhile. On a zoned drive a change of any part of a zone moves the zone's
+    /// write pointer, and so covers the whole zone.
+    fn locked_sectors(&self, zone_sectors: Option<u64>) -> Range<u64> {
         let Range { start, end } = self.sectors();
         match zone_sectors {
             Some(zone) if self.changes() => start / zone * zone..end.next_multiple_of(zone),
@@ -248,85 +249,99 @@ impl Command {
         }
     }
 
-    /// True if the command must wait for the other: they are for the same sectors, and one changes them.
+    /// True if the command must wait for the other one: both are for the same sectors, and one of them changes the data.
     fn conflicts(&self, other: &Command, zone_sectors: Option<u64>) -> bool {
-        let (own, others) = (self.held_sectors(zone_sectors), other.held_sectors(zone_sectors));
+        let (own, others) = (self.locked_sectors(zone_sectors), other.locked_sectors(zone_sectors));
         (self.changes() || other.changes()) && own.start < others.end && others.start < own.end
     }
 
     fn tag(&self) -> Option<u64> {
-        if let CommandState::UnderWay { tag, .. } = self.state { Some(tag) } else { None }
+        if let CommandState::InFlight { tag, .. } = self.state { Some(tag) } else { None }
     }
 }
 
-/// A state in which a drive begins.
+/// The state that a new drive is brought into before its first use.
 pub enum PreparedState {
     /// The persistent cache is nearly full.
     NearlyFull,
     /// It is full.
     Full,
-    /// It is full, and has been cleaned for a while.
+    /// The cache is full, and the drive has been cleaning for a while.
     Cleaning,
-    /// A run has saved it.
+    /// A state saved by `smrkit run`.
     Saved(Arc<SavedState>),
 }
 
-/// A drive or an array that is served.
+/// A served drive or array.
 pub struct ServedDrive {
     /// The image.
     pub image: DriveImage,
     pub(super) model: Model,
     events: Events,
-    /// Commands in the order of their arrival, those that were begun before the others.
+    /// Commands in the order of their arrival, except that those in flight come before those that wait.
     pub(super) queue: VecDeque<Command>,
-    /// Those that were begun.
-    pub(super) begun: usize,
-    /// How many times faster than the host's clock its time passes; none where nobody waits for it.
+    /// How many commands at the front of the queue are in flight.
+    pub(super) in_flight: usize,
+    /// How many times faster than the host's clock the drive's time passes; `None` if commands complete at once.
     pace: Option<f64>,
     pub(super) ended: VecDeque<Command>,
-    /// Commands that the drive has completed, with the sync of the image that each waits for.
+    /// Commands that the model has completed and that wait for this fsync of the image.
     pub(super) syncing: VecDeque<(u64, Command)>,
     syncer: Syncer,
-    /// True if the image may have changed since a sync was asked for last.
-    is_changed: bool,
-    /// Writes that were begun since the last flush, and that there were before it.
-    writes: [u64; 2],
-    /// True if flushes wait until the image is durable.
+    /// True if the image may have changed since the last fsync was started.
+    is_dirty: bool,
+    /// Writes since the last flush.
+    writes_since_flush: u64,
+    /// Writes between the last two flushes.
+    writes_before_flush: u64,
+    /// True if a flush completes only after the image is durable on the host.
     pub is_durable: bool,
-    /// Bytes to be written that commands hold.
+    /// Bytes in memory that queued commands are going to write.
     pub(super) held_bytes: usize,
     next_tag: u64,
-    /// True if a layer may lose writes that completed and were not flushed when the power is cut.
+    /// True if a power cut may lose writes that were acknowledged and not flushed.
     may_lose: bool,
     undo: UndoLog,
-    /// Sectors that can't be read until they are written.
+    /// Sectors that fail to be read until they are written again.
     unreadable: RangeMap<()>,
+    /// Injected delay of the next request.
     slow_by: Nanos,
-    is_silent: bool,
-    /// Faults of commands that match, how many did so far, and how many of these failed.
-    aimed: Vec<(AimedFault, u64, u64)>,
+    /// True if the next command is never to get a reply (an injected timeout).
+    next_times_out: bool,
+    armed: Vec<ArmedFault>,
     random: Pcg64Mcg,
     cut_seed: u64,
+    /// True if a power cut may have lost acknowledged writes, and nobody has asked since.
     has_lost: bool,
     /// Power cuts so far.
     pub power_cuts: u64,
-    /// Fault that ended the service, and the remedy.
+    /// Why every command fails from now on, and the remedy.
     pub failure: Option<String>,
     /// Commands that failed because they broke a rule of a host-managed drive.
     pub zone_violations: u64,
     /// Bytes of events in the state file.
     events_bytes: u64,
-    /// When the host was last found to have no room for events. Some are missing in the state file then, which is to be made anew.
+    /// When the host was last found to have no room for events; `None` if it has room. The state file then lacks events, and is
+    /// incomplete until the next checkpoint.
     lacked_room_at: Option<Instant>,
-    /// When it was last said that the image has no room.
-    said_full: Option<Instant>,
+    /// When the last message about a full disk was logged.
+    full_logged_at: Option<Instant>,
 }
 
-/// Where an append of `sectors` to the zone that begins at `start` goes; `None` where it breaks a rule.
+/// An injected fault that waits for commands that match it.
+struct ArmedFault {
+    fault: AimedFault,
+    /// Commands that have matched so far.
+    matches: u64,
+    /// How many of them have failed.
+    failures: u64,
+}
+
+/// The LBA at which a zone append of `sectors` to the zone at `start` writes; `None` if the append breaks a rule.
 fn append_place(zones: &dyn HostZones, start: u64, sectors: u64) -> Option<Lba> {
     let size = zones.limits().zone_sectors;
     let report = zones.report(start / size);
-    // The pointer of a full zone is the beginning of another.
+    // The write pointer of a full zone is the first sector of the next one.
     let has_room = report.pointer + sectors <= size;
     let may_append = report.condition != ZoneCondition::Conventional && start.is_multiple_of(size) && has_room;
     let lba = Lba(start + report.pointer);
@@ -354,7 +369,7 @@ impl ServedDrive {
                 if super::image::is_host_managed(&image.system) {
                     return Err(wrong(&fault));
                 }
-                // Of others only times are lost with it, and what is half restored is of no use.
+                // Other drives lose nothing but the right times. A new model replaces this one, which may be restored by half.
                 log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
                 model = Model::new(&image.system).map_err(|error| wrong(&error))?;
                 found = FoundState::New;
@@ -379,13 +394,16 @@ impl ServedDrive {
             model,
             events: Events::new(writer),
             queue: VecDeque::new(),
-            begun: 0,
+            in_flight: 0,
             pace: None,
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
             syncer,
-            is_changed: true,
-            writes: [0, u64::MAX],
+            // A killed server may have left data that the host has not synced.
+            is_dirty: true,
+            writes_since_flush: 0,
+            // Nothing tells yet that the client flushes often.
+            writes_before_flush: u64::MAX,
             is_durable: true,
             held_bytes: 0,
             next_tag: 0,
@@ -393,8 +411,8 @@ impl ServedDrive {
             undo: UndoLog::default(),
             unreadable,
             slow_by: Nanos::ZERO,
-            is_silent: false,
-            aimed: Vec::new(),
+            next_times_out: false,
+            armed: Vec::new(),
             random: Pcg64Mcg::seed_from_u64(1),
             cut_seed: 0,
             has_lost: false,
@@ -403,12 +421,12 @@ impl ServedDrive {
             zone_violations: 0,
             events_bytes: 0,
             lacked_room_at: None,
-            said_full: None,
+            full_logged_at: None,
         };
         match drive.checkpoint() {
             Ok(()) => {}
             Err(error) if error.lacks_room() => drive.note_lack_of_room(&error),
-            // Without the state nobody knows up to where a zone is written.
+            // Without the state the write pointers of a zoned drive would be unknown after the next start.
             Err(error) if drive.zones().is_some() => return Err(error),
             Err(error) => {
                 log(&format!("{error}: the drive is served, and its state will not be kept"));
@@ -424,13 +442,13 @@ impl ServedDrive {
         Ok((drive, found))
     }
 
-    /// Takes note in the log of how many times faster than the host's clock the drive's time passes.
-    pub fn keep_pace(&mut self, factor: f64) {
+    /// Sets how many times faster than the host's clock the drive's time passes, and logs it.
+    pub fn set_pace(&mut self, factor: f64) {
         self.pace = Some(factor);
         self.events.write_to_log(&LogEvent::Pace(factor));
     }
 
-    /// The disks and the layers of all drives, in order.
+    /// The drives of the array, or the only one.
     pub fn drives(&self) -> Vec<&LayeredDisk> {
         self.model.drives()
     }
@@ -445,7 +463,7 @@ impl ServedDrive {
         self.model.now
     }
 
-    /// Time that the drives have spent on work of their own.
+    /// Time that the drives have spent on background work, such as cleaning.
     pub fn cleaning_time(&self) -> Nanos {
         let own = |cause: &Cause| *cause != Cause::Host;
         let of = |tally: &Tally| {
@@ -454,32 +472,32 @@ impl ServedDrive {
         Nanos(self.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
     }
 
-    /// Bytes that the commands under way carry: zeros and discards carry none, however long they are.
-    pub fn under_way_bytes(&self) -> u64 {
-        let carries = |command: &&Command| matches!(command.kind, CommandKind::Read | CommandKind::Write);
-        self.queue.iter().take(self.begun).filter(carries).map(|command| command.bytes).sum()
+    /// Bytes of the reads and writes in flight. Zeros and discards carry no data, however long they are.
+    pub fn in_flight_bytes(&self) -> u64 {
+        let has_data = |command: &&Command| matches!(command.kind, CommandKind::Read | CommandKind::Write);
+        self.queue.iter().take(self.in_flight).filter(has_data).map(|command| command.bytes).sum()
     }
 
-    /// True if no more commands are to come for now.
+    /// True if no more commands should be pushed for now.
     pub fn is_full(&self) -> bool {
         self.queue.len() + self.syncing.len() >= COMMANDS_MAX
     }
 
-    /// A command comes.
+    /// Queues a command.
     pub fn push(&mut self, command: Command) {
         self.held_bytes += command.payload_bytes();
         self.queue.push_back(command);
     }
 
-    /// Takes out the commands that have not been begun and that `pick` names.
+    /// Removes the waiting commands that `pick` accepts, and returns them.
     pub fn take_waiting(&mut self, mut pick: impl FnMut(&Command) -> bool) -> Vec<Command> {
-        let (taken, kept) = self.queue.drain(self.begun..).partition::<Vec<Command>, _>(|command| pick(command));
+        let (taken, kept) = self.queue.drain(self.in_flight..).partition::<Vec<Command>, _>(|command| pick(command));
         self.queue.extend(kept);
         self.held_bytes -= taken.iter().map(Command::payload_bytes).sum::<usize>();
         taken
     }
 
-    /// Serves a command; none if it never completes. Nothing else is under way.
+    /// Serves a command and returns it, or `None` if an injected timeout swallows it. No other command may be queued.
     pub fn serve(&mut self, command: Command) -> Option<Command> {
         self.push(command);
         while (!self.queue.is_empty() || !self.syncing.is_empty()) && self.ended.is_empty() {
@@ -492,49 +510,51 @@ impl ServedDrive {
         self.ended.pop_front()
     }
 
-    /// Begins the first of the commands that wait, if it need not wait any longer.
+    /// Gives the first waiting command to the model, unless it has to wait longer; returns whether it did.
     pub fn begin_next(&mut self, now: Nanos) -> bool {
-        let Some(command) = self.queue.get(self.begun) else { return false };
+        let Some(command) = self.queue.get(self.in_flight) else { return false };
         let zone_sectors = self.zones().map(|zones| zones.limits().zone_sectors);
-        // A zone is active once the model serves its first write: until then the limit can't be looked at.
+        // A zone becomes active when the model serves its first write. While writes are in flight, nobody can tell yet whether another
+        // zone would exceed the limit.
         let counts_active = self.zones().is_some_and(|zones| zones.limits().max_active > 0);
-        let must_wait = self.begun > 0 && counts_active && command.changes()
-            || self.queue.iter().take(self.begun).any(|other| command.conflicts(other, zone_sectors));
+        let must_wait = self.in_flight > 0 && counts_active && command.changes()
+            || self.queue.iter().take(self.in_flight).any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
         let is_room_due = self.lacked_room_at.is_some_and(|since| since.elapsed() >= ROOM_CHECK_INTERVAL);
-        let checkpoint_is_due =
-            (self.events_bytes > 4 * EVENTS_BYTES_MAX || is_room_due) && self.begun > 0 && !self.model.is_rebuilding();
+        let checkpoint_is_due = (self.events_bytes > 4 * EVENTS_BYTES_MAX || is_room_due)
+            && self.in_flight > 0
+            && !self.model.is_rebuilding();
         if must_wait || checkpoint_is_due || self.model.now > now {
             return false;
         }
         if is_room_due {
             self.save_state();
         }
-        if zone_sectors.is_some() && !self.begin_on_zones(now.max(self.model.now)) {
+        if zone_sectors.is_some() && !self.prepare_on_zones(now.max(self.model.now)) {
             return true;
         }
-        let (at, rest) = (self.begun, Steps::of(&self.queue[self.begun]));
-        let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
+        let (at, rest) = (self.in_flight, Steps::of(&self.queue[self.in_flight]));
+        let (tag, times_out) = (self.next_tag, std::mem::take(&mut self.next_times_out));
         let command = &mut self.queue[at];
         let (step, sync, is_written, before, discarded) = (None, 0, false, None, None);
-        command.state = CommandState::UnderWay { tag, step, rest, is_silent, sync, is_written, before, discarded };
-        self.begun += 1;
+        command.state = CommandState::InFlight { tag, step, rest, times_out, sync, is_written, before, discarded };
+        self.in_flight += 1;
         self.submit_step(at, now.max(self.model.now));
         true
     }
 
-    /// Begins the first of the commands that wait, on a host-managed drive: an append becomes a write. False if that was all: a command
-    /// about a zone takes no time, and one that breaks a rule fails before the model has it. No other command on its zone is under way.
-    fn begin_on_zones(&mut self, now: Nanos) -> bool {
+    /// Prepares the first waiting command of a host-managed drive, on whose zone no other command is in flight. An append becomes a write.
+    /// Returns false if the command has ended here: zone commands take no time, and one that breaks a rule never reaches the model.
+    fn prepare_on_zones(&mut self, now: Nanos) -> bool {
         let Some(zones) = self.zones() else { return true };
-        let (limits, command) = (zones.limits(), &self.queue[self.begun]);
+        let (limits, command) = (zones.limits(), &self.queue[self.in_flight]);
         let Range { start, end } = command.sectors();
         let zone = start / limits.zone_sectors;
         let result = match command.kind {
             CommandKind::Zone(action) => self.act_on_zone(action, zone, now),
             CommandKind::ZoneAppend => match append_place(zones, start, end - start) {
                 Some(lba) => {
-                    let command = &mut self.queue[self.begun];
+                    let command = &mut self.queue[self.in_flight];
                     (command.kind, command.offset) = (CommandKind::Write, lba.0 * SECTOR_BYTES);
                     return true;
                 }
@@ -544,7 +564,7 @@ impl ServedDrive {
             _ => Err(CommandError::Io),
         };
         self.zone_violations += u64::from(result.is_err());
-        if let Some(mut command) = self.queue.remove(self.begun) {
+        if let Some(mut command) = self.queue.remove(self.in_flight) {
             self.held_bytes -= command.payload_bytes();
             command.state = CommandState::Ended(self.model.now, result);
             self.ended.push_back(command);
@@ -554,14 +574,14 @@ impl ServedDrive {
 
     /// Changes the state of a zone at `now`.
     fn act_on_zone(&mut self, action: ZoneAction, zone: u64, now: Nanos) -> Result<(), CommandError> {
-        // At this moment in a replay too.
+        // Logged, so that a replay changes the zone at the same time.
         self.idle_until(now, true);
         self.model.act_on_zone(action, zone).map_err(|_| CommandError::Io)?;
         self.events.add(LogEvent::Zone(action, zone));
         Ok(())
     }
 
-    /// The zones that hosts see, of a single drive that is host-managed.
+    /// The zones of a single host-managed drive.
     pub fn zones(&self) -> Option<&dyn HostZones> {
         match &self.model.device {
             Device::Drive(drive) => drive.device().layer.zones(),
@@ -569,32 +589,34 @@ impl ServedDrive {
         }
     }
 
-    /// True if a drive takes writes into memory of its own and puts them on to the platters in another order.
+    /// True if a drive has a write cache, and may write to the platters in another order.
     pub(super) fn has_write_cache(&self) -> bool {
         self.model.device.drives().iter().any(MemberDrive::has_write_cache)
     }
 
-    /// Submits the next step of a command that is under way to the model.
+    /// Submits the next step of an in-flight command to the model.
     fn submit_step(&mut self, at: usize, now: Nanos) {
         let (arrival, command) = (self.model.now.max(now), &mut self.queue[at]);
-        let CommandState::UnderWay { tag, step, rest, sync, .. } = &mut command.state else { return };
+        let CommandState::InFlight { tag, step, rest, sync, .. } = &mut command.state else { return };
         let Some(request) = rest.next() else { return };
         (*tag, *step) = (self.next_tag, Some(Step { request, arrival }));
         let tag = *tag;
         match request.op {
             Op::Flush => {
-                self.writes = [0, self.writes[0]];
+                self.writes_before_flush = std::mem::take(&mut self.writes_since_flush);
                 if self.is_durable {
-                    // All that it vouches for is in the image already, so that the host's sync may run beside the drive's flush.
-                    *sync = self.syncer.begin(std::mem::take(&mut self.is_changed));
+                    // Every write that this flush covers has completed, and so is in the image. The host's fsync can start now, and runs
+                    // while the model flushes.
+                    *sync = self.syncer.begin(std::mem::take(&mut self.is_dirty));
                 }
             }
             Op::Write if command.kind == CommandKind::Write => {
-                self.writes[0] += 1;
-                let will_be_flushed = command.fua || self.writes[0].max(self.writes[1]) <= FLUSHED_WRITES;
-                // Of a write that is to fail, or to be cut off, less may be in the image.
-                let may_fail = self.model.will_lose_power() || !self.aimed.is_empty() || self.failure.is_some();
-                // Without a pace the flush comes at once, and would wait for the sync of each write.
+                self.writes_since_flush += 1;
+                let writes = self.writes_since_flush.max(self.writes_before_flush);
+                let will_be_flushed = command.fua || writes <= FLUSHED_WRITES;
+                // A write that fails or is torn must not be in the image as a whole.
+                let may_fail = self.model.will_lose_power() || !self.armed.is_empty() || self.failure.is_some();
+                // Without a pace the flush follows at once, and would have to wait for an fsync of each write.
                 if will_be_flushed && self.is_durable && self.pace.is_some() && !may_fail {
                     self.write_early(at);
                 }
@@ -604,38 +626,38 @@ impl ServedDrive {
         self.next_tag += 1;
         self.events.begin(tag, LogEvent::Failed { request, arrival });
         if self.failure.is_some() {
-            return self.fail_under_way(self.model.now);
+            return self.fail_in_flight(self.model.now);
         }
         let slow_by = std::mem::take(&mut self.slow_by);
         if let Err(fault) = self.model.submit(tag, &request, arrival, slow_by) {
-            self.meet(fault);
+            self.handle_fault(fault);
         }
     }
 
-    /// Writes the data of a command to the image before the drive has written them, and lets the host make them durable meanwhile. Nobody
-    /// reads them before: commands on the same sectors wait.
+    /// Writes a command's data to the image before the model completes the write, and starts an fsync that runs meanwhile. Nobody can read
+    /// the data too early, because commands for the same sectors wait.
     fn write_early(&mut self, at: usize) {
         let command = &mut self.queue[at];
         let sectors = command.sectors();
-        // What fails now fails again when the drive has written it, and is told then.
-        let Ok(replaced) = (if self.may_lose { replaced(&self.image, sectors, Op::Write) } else { Ok(None) }) else {
-            return;
-        };
+        // If it fails, it is tried again when the model has completed the write, and the error is reported then.
+        let old = if self.may_lose { read_before_write(&self.image, sectors, Op::Write) } else { Ok(None) };
+        let Ok(old) = old else { return };
         if self.image.storage.write(command.offset, &command.data).is_ok()
-            && let CommandState::UnderWay { is_written, before, .. } = &mut command.state
+            && let CommandState::InFlight { is_written, before, .. } = &mut command.state
         {
-            (*is_written, *before) = (true, replaced);
+            (*is_written, *before) = (true, old);
             self.syncer.begin(true);
-            self.is_changed = false;
+            self.is_dirty = false;
         }
     }
 
-    /// Lets time go on to `limit`; without one until a command ends, and to all else that happens at that moment.
+    /// Advances the model to the time `limit`; without a limit, to the time at which the next command ends.
     pub fn advance(&mut self, limit: Option<Nanos>) {
         self.advance_before(limit, None);
     }
 
-    /// As `advance`; false if it was time to stop before all was done: one command may be long.
+    /// Like `advance`, but stops when the host's clock passes `stop_at`, since one command may take the host long. Returns false if there
+    /// is work left.
     pub(super) fn advance_before(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
         let mut until = limit.unwrap_or(Nanos::MAX);
         while self.failure.is_none() {
@@ -643,12 +665,12 @@ impl ServedDrive {
             let mut has_completed = false;
             while let Some(done) = self.model.take_done() {
                 has_completed = true;
-                self.complete(done, true);
+                self.complete_step(done, true);
             }
             match stepped {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(fault) => self.meet(fault),
+                Err(fault) => self.handle_fault(fault),
             }
             if has_completed
                 && self.ended.is_empty()
@@ -658,7 +680,8 @@ impl ServedDrive {
                 return false;
             }
             if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
-                // A nanosecond more than this moment: what waits begins only once its moment is over (`Device::step`).
+                // One nanosecond more, so that everything that happens at this time is processed: `Device::step` begins waiting
+                // commands only after their time.
                 until = self.model.now + Nanos(1);
             }
         }
@@ -666,101 +689,100 @@ impl ServedDrive {
             self.model.now = self.model.now.max(until);
         }
         if self.failure.is_some() {
-            // The service ends here; a log tells of power cuts alone.
+            // The log ends here: it can express a failure by a power cut, but no other.
             self.events.drop_held();
-            self.fail_under_way(self.model.now);
+            self.fail_in_flight(self.model.now);
         }
         let is_done = self.punch_discarded(stop_at);
-        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
+        if self.in_flight == 0 && self.events_bytes > EVENTS_BYTES_MAX {
             self.save_state();
         }
         is_done
     }
 
-    /// Frees in the image what the drive has discarded: a piece after another, since the host may need seconds for a file of many extents.
-    /// False if it was time to stop before all was done.
+    /// Punches discarded ranges out of the image, piece by piece, because the host may need seconds for a file of many extents. Returns
+    /// false if it stopped at `stop_at` with work left.
     fn punch_discarded(&mut self, stop_at: Option<Instant>) -> bool {
         let has_discarded =
-            |command: &Command| matches!(command.state, CommandState::UnderWay { discarded: Some(_), .. });
-        while let Some(at) = self.queue.iter().take(self.begun).position(has_discarded) {
+            |command: &Command| matches!(command.state, CommandState::InFlight { discarded: Some(_), .. });
+        while let Some(at) = self.queue.iter().take(self.in_flight).position(has_discarded) {
             if stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
                 return false;
             }
-            let CommandState::UnderWay { discarded, .. } = &mut self.queue[at].state else { break };
-            let Some((left, end)) = discarded.take() else { break };
-            let punched = self.punch_piece(left);
-            match (punched, &mut self.queue[at].state) {
-                (Ok(left), CommandState::UnderWay { discarded, .. }) if !left.is_empty() => {
+            let CommandState::InFlight { discarded, .. } = &mut self.queue[at].state else { break };
+            let Some((bytes, end)) = discarded.take() else { break };
+            match (self.punch_piece(bytes), &mut self.queue[at].state) {
+                (Ok(left), CommandState::InFlight { discarded, .. }) if !left.is_empty() => {
                     *discarded = Some((left, end));
                 }
-                (punched, _) => self.go_on(at, end, punched.map(drop), true),
+                (punched, _) => self.continue_command(at, end, punched.map(drop), true),
             }
         }
         true
     }
 
-    /// Frees the first piece of these bytes that holds data; what is left of them then.
-    fn punch_piece(&mut self, left: Range<u64>) -> Result<Range<u64>, CommandError> {
+    /// Punches out the first piece of `bytes` that holds data. Returns what is left of `bytes` behind it.
+    fn punch_piece(&mut self, bytes: Range<u64>) -> Result<Range<u64>, CommandError> {
         let storage = Arc::clone(&self.image.storage);
-        let data = if left.is_empty() { Ok(None) } else { storage.data_from(left.start, left.end) };
+        let data = if bytes.is_empty() { Ok(None) } else { storage.data_from(bytes.start, bytes.end) };
         let punched = data.and_then(|data| {
-            let start = data.map_or(left.end, |data| data.start);
-            let end = left.end.min(start + ZERO_SECTORS * SECTOR_BYTES);
-            self.is_changed |= start < end;
+            let start = data.map_or(bytes.end, |data| data.start);
+            let end = bytes.end.min(start + ZERO_SECTORS * SECTOR_BYTES);
+            self.is_dirty |= start < end;
             if start < end { storage.punch(start..end) } else { Ok(()) }.map(|()| end)
         });
-        let end = punched.map_err(|error| self.failed(&error))?;
-        self.unreadable.uncover(left.start / SECTOR_BYTES..end / SECTOR_BYTES);
-        Ok(end..left.end)
+        let end = punched.map_err(|error| self.log_io_error(&error))?;
+        self.unreadable.uncover(bytes.start / SECTOR_BYTES..end / SECTOR_BYTES);
+        Ok(end..bytes.end)
     }
 
-    /// Nothing more is begun of the commands under way that `pick` names: what the model serves now is their end.
-    pub(super) fn cut_short(&mut self, pick: impl Fn(&Command) -> bool) {
-        for command in self.queue.iter_mut().take(self.begun).filter(|command| pick(command)) {
-            if let CommandState::UnderWay { rest, discarded, .. } = &mut command.state {
+    /// Ends the in-flight commands that `pick` accepts after the step that the model is serving.
+    pub(super) fn cancel_remaining_steps(&mut self, pick: impl Fn(&Command) -> bool) {
+        for command in self.queue.iter_mut().take(self.in_flight).filter(|command| pick(command)) {
+            if let CommandState::InFlight { rest, discarded, .. } = &mut command.state {
                 (rest.left, rest.flushes) = (0..0, false);
                 discarded.iter_mut().for_each(|(left, _)| *left = 0..0);
             }
         }
     }
 
-    /// The model completed a step. The command's next one begins, if the drive `goes_on`.
-    fn complete(&mut self, Completion { tag, start, end, .. }: Completion, goes_on: bool) {
-        let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
-        let CommandState::UnderWay { step, .. } = &mut self.queue[at].state else { return };
+    /// Handles a step that the model has completed. `submits_next` is false during a power cut, when no further step may begin.
+    fn complete_step(&mut self, Completion { tag, start, end, .. }: Completion, submits_next: bool) {
+        let Some(at) = self.queue.iter().take(self.in_flight).position(|one| one.tag() == Some(tag)) else { return };
+        let CommandState::InFlight { step, .. } = &mut self.queue[at].state else { return };
         let Some(Step { request, arrival }) = step.take() else { return };
         self.events.end(tag, Some(LogEvent::Served { request, arrival, start, end }));
-        let done = self.carry_out(at, &request);
+        let done = self.apply_to_image(at, &request);
         match &mut self.queue[at].state {
-            CommandState::UnderWay { discarded, .. } if done.is_ok() && request.op == Op::Discard => {
+            CommandState::InFlight { discarded, .. } if done.is_ok() && request.op == Op::Discard => {
                 *discarded = Some((request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES, end));
             }
-            _ => self.go_on(at, end, done, goes_on),
+            _ => self.continue_command(at, end, done, submits_next),
         }
     }
 
-    /// A step is done, in the image too. The command's next one begins, if the drive `goes_on`.
-    fn go_on(&mut self, at: usize, end: Nanos, done: Result<(), CommandError>, goes_on: bool) {
-        let CommandState::UnderWay { rest, .. } = &self.queue[at].state else { return };
+    /// Submits the next step of a command whose last step is done in the image too, or completes the command.
+    fn continue_command(&mut self, at: usize, end: Nanos, done: Result<(), CommandError>, submits_next: bool) {
+        let CommandState::InFlight { rest, .. } = &self.queue[at].state else { return };
         match done {
-            Ok(()) if !rest.is_empty() && goes_on => self.submit_step(at, self.model.now),
+            Ok(()) if !rest.is_empty() && submits_next => self.submit_step(at, self.model.now),
             Ok(()) if !rest.is_empty() => {}
-            done => self.end(at, end, done),
+            done => self.complete_command(at, end, done),
         }
     }
 
-    /// Reads or writes the image, as a step of a command asks for that has completed.
-    fn carry_out(&mut self, at: usize, request: &Request) -> Result<(), CommandError> {
+    /// Reads or writes the image for a step that the model has completed.
+    fn apply_to_image(&mut self, at: usize, request: &Request) -> Result<(), CommandError> {
         let range = request.lba.0..request.end().0;
         let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
-        let fault = self.next_fault(request.op, &range);
-        if fault == Some(false) {
+        let fault = self.take_armed_fault(request.op, &range);
+        if fault.is_some_and(|fault| !fault.corrupts) {
             return Err(CommandError::Io);
         }
         let result = match request.op {
             Op::Read => {
                 let read = self.read(at, range, bytes)?;
-                if let (Some(true), Some(byte)) = (fault, self.queue[at].data.first_mut()) {
+                if let (Some(_), Some(byte)) = (fault, self.queue[at].data.first_mut()) {
                     *byte ^= 1;
                 }
                 read
@@ -768,7 +790,7 @@ impl ServedDrive {
             Op::Flush => {
                 self.write_events();
                 self.undo.clear();
-                // Up to where a zone's data is good, the events alone tell.
+                // After a crash of the host only the events tell how far a zone is written. They must be as durable as its data.
                 match self.is_durable && self.zones().is_some() {
                     true if self.lacked_room_at.is_some() => Err(io::ErrorKind::StorageFull.into()),
                     true => self.image.sync_events(),
@@ -777,26 +799,26 @@ impl ServedDrive {
             }
             Op::Write | Op::Discard => {
                 let early = match &mut self.queue[at].state {
-                    CommandState::UnderWay { is_written: true, before, .. } => Some(before.take()),
+                    CommandState::InFlight { is_written: true, before, .. } => Some(before.take()),
                     _ => None,
                 };
                 let is_written = early.is_some();
                 if self.may_lose {
-                    // The layer has not begun what comes after this request: what it has committed came before.
+                    // The layer has not begun anything after this request, so its commits cover earlier writes only.
                     self.undo.note_commits(self.model.commits());
                     let before = match early {
                         Some(before) => before,
-                        None => {
-                            replaced(&self.image, range.clone(), request.op).map_err(|error| self.failed(&error))?
-                        }
+                        None => read_before_write(&self.image, range.clone(), request.op)
+                            .map_err(|error| self.log_io_error(&error))?,
                     };
-                    self.undo.remember(range.clone(), before);
+                    self.undo.add(range.clone(), before);
                 }
                 let (command, storage) = (&self.queue[at], &*self.image.storage);
-                self.is_changed |= !is_written;
+                self.is_dirty |= !is_written;
                 let written = match command.kind {
                     _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
+                    // `punch_discarded` does it, piece by piece.
                     CommandKind::Trim => return Ok(()),
                     _ if command.no_hole => write_zeros(bytes, |at, zeros| storage.write(at, zeros)),
                     _ => storage.punch(bytes),
@@ -807,23 +829,23 @@ impl ServedDrive {
                 written
             }
         };
-        result.map_err(|error| self.failed(&error))
+        result.map_err(|error| self.log_io_error(&error))
     }
 
-    /// Whether a request meets an aimed fault, and then whether that makes its data wrong.
-    fn next_fault(&mut self, op: Op, range: &Range<u64>) -> Option<bool> {
+    /// The armed fault that this request meets, if any, and counts it.
+    fn take_armed_fault(&mut self, op: Op, range: &Range<u64>) -> Option<AimedFault> {
         let random = &mut self.random;
-        let mut meets = |(fault, matching, failed): &mut (AimedFault, u64, u64)| {
+        let mut strikes = |ArmedFault { fault, matches, failures }: &mut ArmedFault| {
             let touches = range.start < fault.end && fault.first < range.end || op == Op::Flush;
-            if *failed == fault.count || fault.op.is_some_and(|own| own != op) || !touches {
+            if *failures == fault.count || fault.op.is_some_and(|own| own != op) || !touches {
                 return false;
             }
-            *matching += 1;
-            let fails = matching.is_multiple_of(fault.every) && random.random_bool(fault.probability);
-            *failed += u64::from(fails);
+            *matches += 1;
+            let fails = matches.is_multiple_of(fault.every) && random.random_bool(fault.probability);
+            *failures += u64::from(fails);
             fails
         };
-        self.aimed.iter_mut().find_map(|aimed| meets(aimed).then_some(aimed.0.corrupts))
+        self.armed.iter_mut().find_map(|armed| strikes(armed).then_some(armed.fault))
     }
 
     fn read(&mut self, at: usize, range: Range<u64>, bytes: Range<u64>) -> Result<io::Result<()>, CommandError> {
@@ -835,52 +857,53 @@ impl ServedDrive {
         Ok(self.image.storage.read(bytes.start, data))
     }
 
-    fn failed(&mut self, error: &io::Error) -> CommandError {
+    /// Logs an error of the image, and returns the one for the client.
+    fn log_io_error(&mut self, error: &io::Error) -> CommandError {
         if !lacks_room(error) {
             log(&format!("{}: {error}", self.image.path.display()));
             return CommandError::Io;
         }
-        // Whoever goes on writing would fill the disk of the log, too.
-        if self.said_full.is_none_or(|said| said.elapsed() >= FULL_LOG_INTERVAL) {
+        if self.full_logged_at.is_none_or(|said| said.elapsed() >= FULL_LOG_INTERVAL) {
             log(&format!("{}: {error}", self.image.path.display()));
-            self.said_full = Some(Instant::now());
+            self.full_logged_at = Some(Instant::now());
         }
         CommandError::NoSpace
     }
 
-    /// A command has ended.
-    fn end(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
+    /// Removes a command from the queue: it is completed, or waits for its fsync.
+    fn complete_command(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
         let Some(mut command) = self.queue.remove(at) else { return };
-        self.begun -= 1;
+        self.in_flight -= 1;
         self.held_bytes -= command.payload_bytes();
         match std::mem::replace(&mut command.state, CommandState::Ended(end, result)) {
-            CommandState::UnderWay { is_silent: true, .. } => {}
-            CommandState::UnderWay { sync, .. } if result.is_ok() && self.syncer.has_failed(sync) => {
+            CommandState::InFlight { times_out: true, .. } => {}
+            CommandState::InFlight { sync, .. } if result.is_ok() && self.syncer.has_failed(sync) => {
                 command.state = CommandState::Ended(end, Err(CommandError::NoSpace));
                 self.ended.push_back(command);
             }
-            CommandState::UnderWay { sync, .. } if result.is_ok() && !self.syncer.is_done(sync) => {
+            CommandState::InFlight { sync, .. } if result.is_ok() && !self.syncer.is_done(sync) => {
                 self.syncing.push_back((sync, command));
             }
             _ => self.ended.push_back(command),
         }
     }
 
-    /// Lets the host make durable what was written, while the drive goes on.
+    /// Starts an fsync of the image, which runs while the drive is served.
     pub(super) fn begin_sync(&mut self) {
-        self.syncer.begin(std::mem::take(&mut self.is_changed));
+        self.syncer.begin(std::mem::take(&mut self.is_dirty));
     }
 
-    /// Ends commands whose data have become durable; waits for that where `waits` is true.
+    /// Completes commands whose fsync is done. With `waits`, waits until one is.
     pub fn receive_synced(&mut self, waits: bool) {
         match self.syncer.receive(waits) {
-            // The system forgets what it could not write, and the next sync succeeds without it: each client's next flush tells of it.
+            // The kernel drops pages that it could not write, and the next fsync succeeds without them. So every client's next flush fails.
             Err(error) if lacks_room(&error) => {
-                self.failed(&error);
-                (self.has_lost, self.is_changed) = (true, true);
+                self.log_io_error(&error);
+                (self.has_lost, self.is_dirty) = (true, true);
             }
-            // Nobody knows what else is lost.
-            synced => self.give_up_on(synced),
+            // After any other error nobody knows what is on the host's disk.
+            Err(error) => self.fail_drive(error),
+            Ok(()) => {}
         }
         while let Some((sync, mut command)) = self.syncing.pop_front() {
             if self.failure.is_none() && !self.syncer.is_done(sync) {
@@ -897,43 +920,42 @@ impl ServedDrive {
         }
     }
 
-    /// Nothing of what is under way is served.
-    fn fail_under_way(&mut self, now: Nanos) {
-        while self.begun > 0 {
+    /// Fails the commands in flight.
+    fn fail_in_flight(&mut self, now: Nanos) {
+        while self.in_flight > 0 {
             if let Some(tag) = self.queue[0].tag() {
                 self.events.end(tag, None);
             }
-            self.end(0, now, Err(CommandError::Io));
+            self.complete_command(0, now, Err(CommandError::Io));
         }
     }
 
-    /// A step of the model met a fault.
-    fn meet(&mut self, fault: Box<Fault>) {
+    /// Handles a fault of the model: a power cut, or the end of the drive.
+    fn handle_fault(&mut self, fault: Box<Fault>) {
         if !is_power_cut(&fault) {
-            return self.give_up_on(Err::<(), _>(fault));
+            return self.fail_drive(fault);
         }
-        // What was completed before the cut was: a replay finds it so.
+        // The model completed these before the cut, and a replay will complete them too.
         while let Some(done) = self.model.take_done() {
-            self.complete(done, false);
+            self.complete_step(done, false);
         }
         self.lose_power(None);
     }
 
-    fn give_up_on<E: ToString>(&mut self, result: Result<(), E>) {
-        if let Err(error) = result {
-            let failure = format!("{}; the drive fails every command from now on: serve it anew", error.to_string());
-            log(&format!("{}: {failure}", self.image.path.display()));
-            self.failure = Some(failure);
-        }
+    /// Makes the drive fail every command from now on.
+    fn fail_drive(&mut self, error: impl std::fmt::Display) {
+        let failure = format!("{error}; the drive fails every command from now on: serve it anew");
+        log(&format!("{}: {failure}", self.image.path.display()));
+        self.failure = Some(failure);
     }
 
-    /// True if a power cut may have lost completed writes that were not flushed, since this was last asked.
+    /// True if acknowledged writes may have been lost since this was last asked.
     pub fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.has_lost)
     }
 
-    /// Does a little of what is due or helps while nothing waits, if any begins before `time`; returns whether it did. A command may
-    /// come then.
+    /// Lets idle drives do some background work that begins before `time`; returns whether there was any. It stops after the first span
+    /// with work in it, so that the server can look for new commands.
     pub fn step_before(&mut self, time: Nanos) -> bool {
         let (from, mut span) = (self.model.free_from(), STEP);
         while from < time && self.failure.is_none() {
@@ -948,8 +970,8 @@ impl ServedDrive {
         false
     }
 
-    /// Lets drives do their own work that begins before `time`; returns whether any did. That becomes an event, since it decides which
-    /// command is next; with `always` in any case.
+    /// Lets idle drives do all background work that begins before `time`; returns whether there was any. If there was, or with `always`,
+    /// it is logged, because a replay must do the same work before the next command.
     fn idle_until(&mut self, time: Nanos, always: bool) -> bool {
         match self.model.idle_until(time) {
             Err(fault) if is_power_cut(&fault) => {
@@ -960,7 +982,9 @@ impl ServedDrive {
             idled => {
                 self.events.add(LogEvent::Idle(time));
                 let any = *idled.as_ref().unwrap_or(&false);
-                self.give_up_on(idled.map(drop));
+                if let Err(fault) = idled {
+                    self.fail_drive(fault);
+                }
                 any
             }
         }
@@ -970,7 +994,7 @@ impl ServedDrive {
     pub fn inject(&mut self, fault: InjectedFault, at: Nanos) -> Result<(), String> {
         match fault {
             InjectedFault::PowerCut(seed) => {
-                // The cut is to meet what comes after `at`, in a replay too.
+                // Logged, so that the cut meets the same write in a replay.
                 self.idle_until(self.model.now.max(at), true);
                 self.cut_seed = seed;
                 self.model.plan_power_cut(true);
@@ -981,10 +1005,10 @@ impl ServedDrive {
             }
             InjectedFault::BadSector(lba) => self.unreadable.cover(lba..lba + 1, ()),
             InjectedFault::Slow(span) => self.slow_by = span,
-            InjectedFault::Timeout => self.is_silent = true,
-            InjectedFault::Aimed(fault) => self.aimed.push((fault, 0, 0)),
+            InjectedFault::Timeout => self.next_times_out = true,
+            InjectedFault::Aimed(fault) => self.armed.push(ArmedFault { fault, matches: 0, failures: 0 }),
             InjectedFault::Clear => {
-                self.aimed.clear();
+                self.armed.clear();
                 self.unreadable.clear();
             }
             InjectedFault::FailMember(disk) => {
@@ -998,7 +1022,7 @@ impl ServedDrive {
             InjectedFault::Idle(span) => {
                 let until = self.model.now.max(at) + span;
                 self.advance(Some(until));
-                // That is an event of its own.
+                // Logs the idle time, which needs no line for the fault.
                 self.idle_until(until, true);
                 return Ok(());
             }
@@ -1007,8 +1031,8 @@ impl ServedDrive {
         Ok(())
     }
 
-    /// Brings a new drive into a state in which it has served much: as if it had been written at random places (a log: all of it once,
-    /// then 64 KiB at random places), of which the image knows nothing.
+    /// Ages a new drive: its model is written at random places (a log-structured layer completely once, then 64 KiB at random places). The
+    /// image stays as it is.
     pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
         let system = self.image.system.clone();
         let (share, more) = match state {
@@ -1032,42 +1056,42 @@ impl ServedDrive {
         }
     }
 
-    /// Checks the layers' maps. Nothing is under way.
+    /// Checks the layers' maps. No command may be in flight.
     pub fn check(&self) -> DiskResult {
         self.drives().into_iter().try_for_each(LayeredDisk::check)
     }
 
-    /// The first parts of some sectors, as many as asked for: how many sectors, and whether they are a hole, which reads as zeros.
+    /// The first `most` extents of a range: the number of sectors, and whether they are a hole, which reads as zeros.
     pub fn extents(&self, range: Range<u64>, most: usize) -> io::Result<Vec<(u64, bool)>> {
-        let mut parts: Vec<(u64, bool)> = Vec::new();
+        let mut extents: Vec<(u64, bool)> = Vec::new();
         let (mut at, end) = (range.start, range.end);
-        // The last part may be longer than is known by now.
-        while at < end && parts.len() <= most {
+        // One more than asked for: only then is the end of the last one known.
+        while at < end && extents.len() <= most {
             let data = self.image.storage.data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
             let data = data
                 .map_or(end..end, |data| (data.start / SECTOR_BYTES).max(at)..data.end.div_ceil(SECTOR_BYTES).min(end));
             for (sectors, is_hole) in [(data.start - at, true), (data.end - data.start, false)] {
-                match parts.last_mut() {
+                match extents.last_mut() {
                     Some((count, last)) if *last == is_hole => *count += sectors,
-                    _ if sectors > 0 => parts.push((sectors, is_hole)),
+                    _ if sectors > 0 => extents.push((sectors, is_hole)),
                     _ => {}
                 }
             }
             at = data.end;
         }
-        parts.truncate(most);
-        Ok(parts)
+        extents.truncate(most);
+        Ok(extents)
     }
 
-    /// Ends cleanly: all data is in the image, durably, and the state beside it.
+    /// Closes the drive cleanly: makes all data durable, and saves the state.
     pub fn close(mut self) -> Result<(), LiveError> {
-        while self.begun > 0 {
+        while self.in_flight > 0 {
             self.advance(None);
         }
         drop(self.take_waiting(|_| true));
         (self.ended, self.syncing) = Default::default();
-        // No injected timeout may swallow this flush, and it is durable even where those of hosts were not to be.
-        (self.is_silent, self.is_durable) = (false, true);
+        // An injected timeout must not swallow this flush, and it must be durable even if those of clients are not.
+        (self.next_times_out, self.is_durable) = (false, true);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
         self.events.add(LogEvent::Closed);
@@ -1080,26 +1104,26 @@ impl ServedDrive {
         self.checkpoint()
     }
 
-    /// Saves the state. Nothing is under way.
+    /// Replaces the state file. No command may be in flight.
     fn checkpoint(&mut self) -> Result<(), LiveError> {
         let unreadable: Vec<_> =
             self.unreadable.iter().map(|(range, _)| (range.start, range.end - range.start)).collect();
         self.image.save(&self.model.state(), &unreadable)?;
-        // Not before: the state that the file had until now needs these events.
+        // Only now: until the file is replaced, the state in it needs these events.
         self.events.lines.clear();
         self.events_bytes = 0;
         Ok(())
     }
 
-    /// Saves the state anew, if that can be done now. Nothing is under way.
+    /// Tries to save the state during service. No command may be in flight.
     fn save_state(&mut self) {
-        // A rebuild goes on between the requests of hosts, and is in no state.
+        // The state has no place for a rebuild in progress.
         if self.model.is_rebuilding() {
             return;
         }
         match self.checkpoint() {
             Err(error) if error.lacks_room() => self.note_lack_of_room(&error),
-            Err(error) => self.give_up_on(Err::<(), _>(error)),
+            Err(error) => self.fail_drive(error),
             Ok(()) if self.lacked_room_at.take().is_some() => {
                 log(&format!("{}: there is room again: the drive's state is kept", self.image.path.display()));
             }
@@ -1107,7 +1131,7 @@ impl ServedDrive {
         }
     }
 
-    /// The host has no room for the drive's state. Its data is served all the same: what needs no room of the host's goes on.
+    /// Notes that the host has no room for the state. The drive is served all the same, because reads and overwrites need none.
     fn note_lack_of_room(&mut self, error: &dyn std::fmt::Display) {
         if self.lacked_room_at.replace(Instant::now()).is_none() {
             let path = self.image.path.display();
@@ -1115,41 +1139,44 @@ impl ServedDrive {
         }
     }
 
-    /// Writes out the events that have gathered for the state file.
+    /// Appends the buffered events to the state file. While the host has no room they are dropped, because the next checkpoint makes up
+    /// for them.
     fn write_events(&mut self) {
         let lines = std::mem::take(&mut self.events.lines);
         if self.lacked_room_at.is_none() {
             self.events_bytes += lines.len() as u64;
             match self.image.append(&lines).map_err(|error| LiveError::io(&self.image.path, error)) {
+                Ok(()) => {}
                 Err(error) if error.lacks_room() => self.note_lack_of_room(&error),
-                written => self.give_up_on(written),
+                Err(error) => self.fail_drive(error),
             }
         }
+        // Keeps the buffer's allocation.
         self.events.lines = lines;
         self.events.lines.clear();
     }
 
-    /// Writes out events where many have gathered.
+    /// Writes out the buffered events if there are many.
     pub fn write_gathered(&mut self) {
         if self.events.lines.len() >= EVENTS_BYTES {
             self.write_events();
         }
     }
 
-    /// Writes out what has gathered of the log and of the events: for tests that drop a drive without closing it.
+    /// Writes out all buffered events, for tests that drop a drive without closing it.
     pub fn flush_events(&mut self) {
         self.write_events();
         self.events.flush();
     }
 
-    /// The injected faults that are still to come, in the words of `smrkit inject`.
+    /// The injected faults that have not happened yet, as `smrkit inject` spells them.
     pub fn faults(&self) -> Vec<String> {
-        let aimed = self.aimed.iter().filter(|(fault, _, failed)| *failed < fault.count);
-        let mut faults: Vec<String> = aimed.map(|(fault, ..)| fault.to_string()).collect();
+        let armed = self.armed.iter().filter(|armed| armed.failures < armed.fault.count);
+        let mut faults: Vec<String> = armed.map(|armed| armed.fault.to_string()).collect();
         if self.slow_by > Nanos::ZERO {
             faults.push(InjectedFault::Slow(self.slow_by).to_string());
         }
-        if self.is_silent {
+        if self.next_times_out {
             faults.push(InjectedFault::Timeout.to_string());
         }
         if self.model.will_lose_power() {
@@ -1158,25 +1185,26 @@ impl ServedDrive {
         faults
     }
 
-    /// The moment by which what has gathered of the log is to be written out.
+    /// The time by which buffered lines of the log must be written out.
     pub fn log_due(&self) -> Option<Instant> {
         self.events.log_due()
     }
 
-    /// Writes out what has gathered of the log once it is due.
+    /// Writes out buffered lines of the log if they are due.
     pub fn write_due_log(&mut self) {
         if self.log_due().is_some_and(|due| due <= Instant::now()) {
             self.events.flush();
         }
     }
 
-    /// Begins the log anew, with the state that the drive has then, once it was moved away.
+    /// Starts a new log if the old one was moved away (log rotation). The new one begins with the drive's state, which is complete only
+    /// when nothing is in flight or pending.
     pub fn rotate_log(&mut self) {
-        let is_plain = self.begun == 0
+        let is_state_complete = self.in_flight == 0
             && !self.model.is_rebuilding()
             && self.slow_by == Nanos::ZERO
             && !self.model.will_lose_power();
-        if is_plain && self.events.log_was_moved() {
+        if is_state_complete && self.events.log_was_moved() {
             let opened = LogEvent::Open(FoundState::Clean, self.model.now);
             let begun = [opened, LogEvent::Queue(self.model.order), LogEvent::Pace(self.pace.unwrap_or(1.0))];
             self.events.begin_log(&self.image.run, &self.model.state(), begun);
@@ -1184,7 +1212,7 @@ impl ServedDrive {
     }
 }
 
-/// Takes note of sectors that an event made unreadable or readable.
+/// Updates the unreadable sectors after an event.
 fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
     match event {
         LogEvent::Fault(InjectedFault::BadSector(lba)) => unreadable.cover(*lba..*lba + 1, ()),
@@ -1196,7 +1224,7 @@ fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
     }
 }
 
-/// Ready to be read once the image has become durable.
+/// Becomes readable when an fsync of the image is done.
 impl AsFd for ServedDrive {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.syncer.as_fd()
@@ -1227,7 +1255,7 @@ mod tests {
         assert_eq!(found, FoundState::New);
         assert_eq!(drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap().data, [7; 4096]);
         drive.close().unwrap();
-        // One that could be read is not asked for its meaning either, but what can't be read stays so.
+        // The state of another version is not interpreted, but bad sectors stay bad.
         let (mut drive, found) = ServedDrive::open(open(), None, Queue::Fcfs).unwrap();
         assert_eq!(found, FoundState::Clean);
         drive.inject(InjectedFault::BadSector(3), Nanos::ZERO).unwrap();

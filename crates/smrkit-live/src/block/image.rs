@@ -1,8 +1,9 @@
-//! An image: a plain raw file or block device, byte N of which is byte N of the drive, and `IMAGE.smr` beside it, which says what drive
-//! it is served as and holds that drive's state.
+//! An image is a raw file or block device, byte N of which is byte N of the drive. Beside it, `IMAGE.smr` describes the drive and holds its
+//! state.
 //!
-//! The state is no data: without it, or with another's, what is in the image is served all the same. `IMAGE.smr` is a line of JSON,
-//! the state as bytes, and the events since as lines of a log. It is replaced as a whole; events are appended in between.
+//! The state contains no data of the host. If it is missing or belongs to another image, the data is served all the same. `IMAGE.smr` is a
+//! line of JSON, the state in binary, and the events since then as lines of a log. A checkpoint replaces the file atomically; events are
+//! appended between checkpoints.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -39,28 +40,28 @@ use crate::exclusive;
 use crate::mount::control::path_value;
 
 const VERSION: u32 = 1;
-/// The first bytes of a state file, so that nothing else is taken for one.
+/// The first bytes of a state file, which tell it from other files.
 const MAGIC: &[u8] = b"{\"smrkit_state\":";
-/// Bytes of the first line at most: several drive files (assumption).
+/// Most bytes of the first line, which may contain several drive files (assumption).
 const HEAD_BYTES_MAX: u64 = 8 << 20;
-/// Images that are made are whole multiples of this many sectors, for hosts that know 4 KiB only.
+/// New images are multiples of this many sectors, for hosts that use sectors of 4 KiB.
 const EXPORT_SECTORS: u64 = 8;
-/// Blocks of an image that its fingerprint looks at, and the bytes of each (assumption).
+/// The fingerprint of an image is a checksum of this many blocks of this size (assumption).
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 4096;
 
-/// The attribute of an image that holds the random number that it was made with.
+/// The extended attribute of an image that holds its random number.
 const NUMBER: &str = "user.smrkit.image";
 
-/// Bytes of an image: a file, a block device, or in tests something that remembers its writes.
+/// The bytes of an image: a file, a block device, or a recorder of writes in tests.
 pub trait Storage: Send + Sync {
     /// Fills `bytes` from `offset` on.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
     /// Writes `bytes` at `offset`.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Makes zeros of a range, and frees its room where that can be done.
+    /// Makes a range read as zeros, and frees its space if possible.
     fn punch(&self, range: Range<u64>) -> io::Result<()>;
-    /// Makes all that was written durable.
+    /// Makes all earlier writes durable.
     fn sync(&self) -> io::Result<()>;
     /// The first range from `offset` on, and before `end`, that holds data.
     fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>>;
@@ -104,14 +105,14 @@ impl Storage for File {
     }
 }
 
-/// Makes the image durable on a thread of its own, so that the drive's time need not wait for the host's disk.
+/// Runs fsyncs of the image on its own thread, so that the server need not wait for the host's disk.
 pub(super) struct Syncer {
     storage: Arc<dyn Storage>,
-    /// The thread, and where it takes orders, once it has begun.
+    /// The thread and its queue of requests, once it is started.
     thread: Option<(Sender<u64>, JoinHandle<()>)>,
-    answers: WakingSender<(u64, io::Result<()>)>,
+    results: WakingSender<(u64, io::Result<()>)>,
     done: WakingReceiver<(u64, io::Result<()>)>,
-    /// Syncs that were asked for so far, and how many of them are done.
+    /// How many fsyncs were requested, and how many of them are done.
     begun: u64,
     ended: u64,
     /// The last one that failed.
@@ -120,54 +121,54 @@ pub(super) struct Syncer {
 
 impl Syncer {
     pub fn new(storage: Arc<dyn Storage>) -> io::Result<Syncer> {
-        let (answers, done) = waking_channel()?;
-        Ok(Syncer { storage, thread: None, answers, done, begun: 0, ended: 0, failed: 0 })
+        let (results, done) = waking_channel()?;
+        Ok(Syncer { storage, thread: None, results, done, begun: 0, ended: 0, failed: 0 })
     }
 
-    /// Asks for what was written so far to become durable, if the image has changed since this was asked last; the number of the sync.
+    /// Requests an fsync if the image has changed since the last request. Returns the number of the fsync to wait for.
     pub fn begin(&mut self, is_changed: bool) -> u64 {
         if !is_changed {
             return self.begun;
         }
         self.begun += 1;
-        // Not before it is needed: by then the server's thread has its priority, and this one inherits it. At an ordinary one, a busy
-        // machine lets it wait for milliseconds, and with it the reply to each flush.
+        // Started only when it is needed, because the server's thread has its real-time priority by then, and this one inherits it. At
+        // ordinary priority it would wait for milliseconds on a busy machine, and so would the reply to each flush.
         if self.thread.is_none() {
             match self.start() {
                 Ok(thread) => self.thread = Some(thread),
-                Err(error) => self.answers.send((self.begun, Err(error))),
+                Err(error) => self.results.send((self.begun, Err(error))),
             }
         }
-        if let Some((orders, _)) = &self.thread {
-            let _ = orders.send(self.begun);
+        if let Some((requests, _)) = &self.thread {
+            let _ = requests.send(self.begun);
         }
         self.begun
     }
 
     fn start(&self) -> io::Result<(Sender<u64>, JoinHandle<()>)> {
-        let (orders, ordered) = mpsc::channel();
-        let (storage, answers) = (Arc::clone(&self.storage), self.answers.clone());
+        let (requests, requested) = mpsc::channel();
+        let (storage, results) = (Arc::clone(&self.storage), self.results.clone());
         let thread = thread::Builder::new().name("sync".into()).spawn(move || {
-            while let Ok(first) = ordered.recv() {
-                // One sync is enough for all who asked before it begins.
-                let last = ordered.try_iter().last().unwrap_or(first);
-                answers.send((last, storage.sync()));
+            while let Ok(first) = requested.recv() {
+                // One fsync serves all requests that came before it begins.
+                let last = requested.try_iter().last().unwrap_or(first);
+                results.send((last, storage.sync()));
             }
         })?;
-        Ok((orders, thread))
+        Ok((requests, thread))
     }
 
-    /// True once a sync is done.
+    /// True if an fsync is done.
     pub fn is_done(&self, number: u64) -> bool {
         number <= self.ended
     }
 
-    /// True if a sync, or one after it, has failed.
+    /// True if this fsync or a later one has failed.
     pub fn has_failed(&self, number: u64) -> bool {
         (1..=self.failed).contains(&number)
     }
 
-    /// Takes note of the syncs that are done; where none is and `waits` is true, waits for one. Errors: one failed.
+    /// Notes which fsyncs are done. With `waits`, waits for one if none is. Errors: one has failed.
     pub fn receive(&mut self, waits: bool) -> io::Result<()> {
         let mut done: Vec<_> = self.done.receive().collect();
         if waits && done.is_empty() {
@@ -185,7 +186,7 @@ impl Syncer {
     }
 }
 
-/// Ready to be read once a sync is done.
+/// Becomes readable when an fsync is done.
 impl AsFd for Syncer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.done.as_fd()
@@ -193,10 +194,10 @@ impl AsFd for Syncer {
 }
 
 impl Drop for Syncer {
-    /// The thread holds the image open, and with it the lock on it.
+    /// Waits for the thread, because it holds the image open, and with it the lock on the image.
     fn drop(&mut self) {
-        if let Some((orders, thread)) = self.thread.take() {
-            drop(orders);
+        if let Some((requests, thread)) = self.thread.take() {
+            drop(requests);
             let _ = thread.join();
         }
     }
@@ -207,21 +208,21 @@ impl Drop for Syncer {
 struct StateHead {
     smrkit_state: u32,
     made_by: String,
-    /// The drive or the array: layers, sizes and parameters.
+    /// The drive or array: layers, sizes and parameters.
     run: RunRecord,
     image: Identity,
-    /// Runs of sectors that can't be read until they are written: first and number.
+    /// Bad sectors, as runs: the first one and their number.
     unreadable: Vec<(u64, u64)>,
-    /// Bytes of the state that follows; 0 of a drive that is new.
+    /// Bytes of the state that follows; 0 for a new drive.
     state_bytes: u64,
     checksum: u32,
 }
 
-/// How an image is known again: by the number that it was made with, where it still has that; else where it lies, or else by some of what
-/// is in it, which a copy has too.
+/// What ties a state file to its image: the random number in an extended attribute if the image still has it, else device and inode, or a
+/// fingerprint of its data, which a copy has too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
-    /// Two new images are all zeros, and only this tells them apart.
+    /// New images are all zeros, so that only this distinguishes them.
     number: Option<String>,
     bytes: u64,
     device: u64,
@@ -242,29 +243,29 @@ impl Identity {
         let is_device = found.file_type().is_block_device();
         let (device, inode) = if is_device { (found.rdev(), 0) } else { (found.dev(), found.ino()) };
         let mut number = [0; 16];
-        // A block device has no attributes, nor do some file systems; nor has a copy, as cp makes it.
+        // Block devices and some file systems have no attributes, and cp does not copy them.
         let number = rustix::fs::fgetxattr(file, NUMBER, &mut number).ok().map(|bytes| number[..bytes].to_vec());
         let number = number.and_then(|number| String::from_utf8(number).ok());
         Ok(Identity { number, bytes, device, inode, fingerprint: checksum(&sample) })
     }
 
-    fn is_of(&self, image: &Identity) -> bool {
+    fn matches(&self, image: &Identity) -> bool {
         if let (Some(own), Some(number)) = (&self.number, &image.number) {
             return own == number && self.bytes == image.bytes;
         }
-        let is_there = (self.device, self.inode) == (image.device, image.inode);
-        self.bytes == image.bytes && (is_there || self.fingerprint == image.fingerprint)
+        let is_same_file = (self.device, self.inode) == (image.device, image.inode);
+        self.bytes == image.bytes && (is_same_file || self.fingerprint == image.fingerprint)
     }
 }
 
-/// State of a drive as its state file has it: at the last checkpoint, and the events since.
+/// The contents of a state file: the state at the last checkpoint, and the events since.
 #[derive(Default)]
 pub struct SavedState {
-    /// The model's; empty of a drive that is new.
+    /// The model's state; empty for a new drive.
     pub model: Vec<u8>,
-    /// Runs of sectors that can't be read: first and number.
+    /// Bad sectors at the checkpoint, as runs: the first one and their number.
     pub unreadable: Vec<(u64, u64)>,
-    /// Events since. None if it was closed cleanly.
+    /// Events since the checkpoint; empty if the drive was closed cleanly.
     pub events: Vec<LogEvent>,
 }
 
@@ -275,25 +276,26 @@ pub struct DriveImage {
     file: Option<File>,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) bytes: u64,
-    /// The drive under its layer, or the array of such drives.
+    /// The drive with its layer, or the array of such drives.
     pub system: SystemRun,
     /// The record of the drive or the array.
     pub run: RunRecord,
     pub(super) saved: SavedState,
     /// True if it was closed cleanly.
     pub was_clean: bool,
-    /// Why the drive starts with a fresh state, where it did not have to.
+    /// Why the drive starts with a fresh state, unless it is new.
     pub note: Option<String>,
-    /// True if it can't be written.
+    /// True if it must not be written to.
     pub is_read_only: bool,
-    /// Where the state is kept; nowhere if a file that is not ours is in its place.
+    /// The state file; `None` if a file that is not ours is at its path.
     pub(super) state_file: Option<StateFile>,
 }
 
 pub(super) struct StateFile {
     path: PathBuf,
-    /// Device and inode of the file that is there, if there is one, and the end of its events, where it is open for more.
+    /// Device and inode of our file at the path, if there is one.
     own: Option<(u64, u64)>,
+    /// The same file, open for appending events.
     out: Option<File>,
 }
 
@@ -304,7 +306,7 @@ pub fn state_path(image: &Path) -> PathBuf {
     name.into()
 }
 
-/// The drive or the array of `record`. Refuses a layer that breaks the drive's law of shingling or needs a host that knows zones.
+/// The drive or array of `record`. Refuses what can't be served: dedicated arrays, zoned members, and layers that would destroy data.
 pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
     let system = record::planned(record, Settings::default())?.system().clone();
     if system.array().is_some_and(|array| array.level == Level::Dedicated) {
@@ -316,7 +318,7 @@ pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
         let remedy = "an array shows its host no zones, so that nobody keeps to its drives' rules: choose dm-zoned or zone-log for them";
         return Err(Error::Impossible(remedy.into()));
     }
-    system.with_drives(&held_by_its_layer)
+    system.with_drives(&with_safe_layer)
 }
 
 /// True if the drive leaves its zones to the host.
@@ -324,14 +326,14 @@ pub fn is_host_managed(system: &SystemRun) -> bool {
     system.drives().iter().any(|run| run.layer.name == HOST_MANAGED_DISK)
 }
 
-/// A drive as it is served. Errors: its layer breaks its law of shingling.
-fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
+/// The drive as it is served. Errors: its layer would destroy shingled data.
+fn with_safe_layer(run: &DriveRun) -> Result<DriveRun, Error> {
     let mut run = run.clone();
     if run.layer.name == BASELINE {
-        // A conventional disk: the platters of the drive without their shingling.
+        // The baseline is a conventional disk: the same platters, but not shingled.
         run.drive = run.drive.with_interference(Interference::None)?;
     } else if run.layer.name == HOST_MANAGED_DISK {
-        // Its rules keep the host to the law.
+        // Its write pointers keep the host from overwriting shingled tracks.
     } else if run.drive.interference.form().is_some_and(|form| !run.layer.copes_with.contains(&form)) {
         let (layer, drive) = (run.layer.name, &run.drive.name);
         let problem = format!("layer {layer} would destroy data on {drive}, whose law of shingling it does not know");
@@ -340,8 +342,8 @@ fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
     Ok(run)
 }
 
-/// The record of a run with the text of every drive file, those that come with smrkit included: so the drive stays what it is when
-/// drive files change.
+/// The record of a run, including the text of built-in drive files, so that the drive stays the same when a later version of smrkit has
+/// other drive files.
 pub fn complete_record(run: &PlannedRun) -> RunRecord {
     let mut record = run.record();
     for drive in run.system().drives() {
@@ -352,7 +354,7 @@ pub fn complete_record(run: &PlannedRun) -> RunRecord {
     record
 }
 
-/// Makes an image of the drive or the array in `run`: a sparse file; with `force` over one that is there.
+/// Creates an image of the drive or array in `run` as a sparse file. With `force`, an existing file is replaced.
 pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
     let system = system_of(&run).map_err(|error| LiveError::impossible(error.message()))?;
     let sectors = system.host_sectors().map_err(|error| LiveError::impossible(error.message()))?;
@@ -402,7 +404,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
     })
 }
 
-/// Removes an image that was made for nothing, and its state.
+/// Removes an image that could not be completed, and its state.
 pub fn remove(path: &Path) {
     [path.into(), state_path(path)].iter().for_each(|file| drop(fs::remove_file(file)));
 }
@@ -415,7 +417,7 @@ fn flags(flags: OFlags) -> i32 {
 enum StateFound {
     Missing,
     Read(Box<StateRead>),
-    /// Something else, which is left alone, and why.
+    /// Another file, which is left alone, and why.
     Other(String),
 }
 
@@ -428,7 +430,7 @@ struct StateRead {
 
 fn read_state_file(path: &Path) -> Result<StateFound, LiveError> {
     let other = |why: &str| Ok(StateFound::Other(why.into()));
-    // A FIFO would wait for a writer, and a link lead elsewhere.
+    // Opening a FIFO would wait for a writer, and a link might lead to any file.
     let opened = File::options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path);
     let mut file = match opened {
         Ok(file) => file,
@@ -459,13 +461,13 @@ fn read_state_file(path: &Path) -> Result<StateFound, LiveError> {
     if checksum(&rest) != head.checksum {
         return other("it is damaged");
     }
-    // A crash may have torn the last line, and of the host's leave anything behind what was synced.
+    // A crash may have torn the last line, and a crash of the host may leave anything behind the synced part.
     let lines = lines.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n"));
     let events = lines.map_while(|line| LogEvent::parse(std::str::from_utf8(line?).ok()?)).collect();
     Ok(StateFound::Read(Box::new(StateRead { head, state: rest, events, inode: (found.dev(), found.ino()) })))
 }
 
-/// Tells whether the file at `path` is served as a drive: it has a state beside it.
+/// True if the file at `path` is an image of a drive, because it has a state file.
 pub fn is_drive_image(path: &Path) -> bool {
     let path = path.canonicalize().unwrap_or_else(|_| path.into());
     path.exists() && matches!(read_state_file(&state_path(&path)), Ok(StateFound::Read(_)))
@@ -486,7 +488,7 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 }
 
 impl DriveImage {
-    /// A new drive in a file, without a place for its state.
+    /// A new drive in a file, without a state file.
     fn new(path: &Path, file: File, bytes: u64, system: SystemRun, run: RunRecord) -> Result<DriveImage, LiveError> {
         let storage = Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?);
         let (path, file, saved) = (path.into(), Some(file), SavedState::default());
@@ -494,7 +496,7 @@ impl DriveImage {
         Ok(DriveImage { path, file, storage, bytes, system, run, saved, was_clean, note, is_read_only, state_file })
     }
 
-    /// Opens the image at `path` as [`DriveImage::open`] does, to be read alone; its state stays as it is.
+    /// Opens the image at `path` like [`DriveImage::open`], but read-only. The state file stays as it is.
     pub fn open_to_read(
         path: &Path,
         system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
@@ -502,8 +504,8 @@ impl DriveImage {
         DriveImage::open_for(path, true, system).map(DriveImage::read_only)
     }
 
-    /// Opens the image at `path` for this process alone. `system` says which drive a number of sectors is to be served as where no
-    /// state beside the image does; that is an error where it says none.
+    /// Opens and locks the image at `path`. If there is no state file, `system` chooses the drive for the image's number of sectors; `None` is
+    /// an error.
     pub fn open(
         path: &Path,
         system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
@@ -535,7 +537,7 @@ impl DriveImage {
         let mut state_file = Some(StateFile { path: state_path.clone(), own: None, out: None });
         let (read, why) = match read_state_file(&state_path)? {
             StateFound::Missing => (None, format!("there is no {beside}")),
-            StateFound::Read(read) if read.head.image.is_of(&identity) => (Some(read), String::new()),
+            StateFound::Read(read) if read.head.image.matches(&identity) => (Some(read), String::new()),
             StateFound::Read(_) => {
                 state_file = None;
                 (None, format!("{beside} belongs to another image, and is left alone"))
@@ -550,8 +552,8 @@ impl DriveImage {
             Some(read) => {
                 let StateRead { head, state, events, inode } = *read;
                 state_file.iter_mut().for_each(|file| file.own = Some(inode));
-                // Layers read their own states alone. Only times are lost with another's, but of a host-managed drive: the events still tell what can't
-                // be read.
+                // A layer can read only states of the same version. Without the state only times are lost. The events are kept, because they
+                // tell which sectors are bad.
                 let (state, note) = match head.made_by == smrkit::VERSION {
                     true => (state, None),
                     false => {
@@ -561,7 +563,7 @@ impl DriveImage {
                     }
                 };
                 let was_clean = events.is_empty();
-                // Somebody wrote to the image in the meantime: what could not be read then may be something else by now.
+                // If somebody else has written to the image since it was closed, its bad sectors may hold new data.
                 let is_unchanged = !was_clean || head.image.fingerprint == identity.fingerprint;
                 let unreadable = if is_unchanged { head.unreadable } else { Vec::new() };
                 (head.run, SavedState { model: state, unreadable, events }, was_clean, note)
@@ -587,22 +589,22 @@ impl DriveImage {
         Ok(DriveImage { saved, was_clean, note, is_read_only, state_file, ..image })
     }
 
-    /// A new drive over other storage, and without a file for its state: for tests that cut the power.
+    /// The image on other storage and without a state file, for tests that cut the power.
     pub fn over(self, storage: Arc<dyn Storage>) -> DriveImage {
         DriveImage { file: None, storage, state_file: None, ..self }
     }
 
-    /// The image without a place for its state: what is beside it stays as it is.
+    /// The image without its state file, which stays as it is.
     pub fn read_only(self) -> DriveImage {
         DriveImage { state_file: None, ..self }
     }
 
-    /// Sectors that a host is offered.
+    /// Sectors that the host sees.
     pub fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
     }
 
-    /// The drive or the array that it is served as, its layers and their sizes.
+    /// The part of a report on the drive or array, its layers and their sizes.
     pub fn describe(&self) -> Value {
         let drives = self.system.drives();
         let all = |name: &dyn Fn(&DriveRun) -> String| {
@@ -626,7 +628,7 @@ impl DriveImage {
         described
     }
 
-    /// Replaces the state file: by this state, and no events since.
+    /// Replaces the state file by one with this state and no events.
     pub(super) fn save(&mut self, state: &[u8], unreadable: &[(u64, u64)]) -> Result<(), LiveError> {
         let (Some(target), Some(file)) = (&mut self.state_file, &self.file) else { return Ok(()) };
         let failed = |error| LiveError::io(&target.path, error);
@@ -656,7 +658,7 @@ impl DriveImage {
         Ok(())
     }
 
-    /// Appends events to the state file, as lines.
+    /// Appends lines of events to the state file.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         match self.state_file.as_mut().and_then(|file| file.out.as_mut()) {
             Some(out) => out.write_all(lines),
@@ -664,14 +666,14 @@ impl DriveImage {
         }
     }
 
-    /// Makes the events durable that were appended.
+    /// Makes the appended events durable.
     pub(super) fn sync_events(&self) -> io::Result<()> {
         self.state_file.as_ref().and_then(|file| file.out.as_ref()).map_or(Ok(()), File::sync_data)
     }
 }
 
 impl StateFile {
-    /// Puts the file at `new` in the place of the one that was read or written last; if another is there, it stays.
+    /// Renames the file at `new` over the state file, unless somebody else has replaced that one.
     fn replace_by(&self, new: &Path) -> io::Result<()> {
         match self.own {
             None => Ok(rustix::fs::renameat_with(CWD, new, CWD, &self.path, RenameFlags::NOREPLACE)?),

@@ -1,6 +1,6 @@
-//! The log of a served drive, and its replay: every request in the order in which it came to the drive, with its times.
+//! The log of a served drive, with every request and its times in the order of arrival, and its replay in the simulator.
 //!
-//! The first line says in JSON which drive it was. Then one line an event, numbers in decimal, times in nanoseconds of the drive:
+//! The first line describes the drive, in JSON. Each further line is an event, with decimal numbers and times in nanoseconds of the drive:
 //!
 //! ```text
 //! state BYTES
@@ -17,8 +17,8 @@
 //! closed
 //! ```
 //!
-//! Lines of `state` are the drive's state in hexadecimal, where it is not new when it is opened, so that a log may begin at any time. The
-//! same lines without it follow the state in `IMAGE.smr`.
+//! `state` lines have the drive's state in hexadecimal, if the drive is not new when the log begins. So a log can begin at any time.
+//! `IMAGE.smr` has the same lines without `state`, because its state stands before them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -53,23 +53,23 @@ struct LogHead {
 }
 
 const VERSION: u32 = 1;
-/// Bytes of a state in one line (assumption).
+/// Most bytes of the state in one line (assumption).
 const STATE_BYTES: usize = 16 << 10;
-/// Time for which a line may stay in the log's buffer (assumption).
+/// How long a line may stay in the log's buffer (assumption).
 const LOG_DELAY: Duration = Duration::from_secs(1);
-/// Time between looks at whether a log was moved away (assumption).
+/// Interval of checks whether the log file was moved away (assumption).
 const MOVED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The latest moment of a log: 292 years, half of what a number holds, so that durations can be added.
+/// The latest time in a log: 292 years, half of what a `u64` holds, so that durations can be added without overflow.
 const LATEST_NS: u64 = u64::MAX / 2;
 
-/// The state in which a drive was found.
+/// How a drive was found when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundState {
     /// Never used.
     New,
-    /// As it was left.
+    /// Closed cleanly.
     Clean,
-    /// As at its last checkpoint, with the requests since.
+    /// Not closed cleanly: restored from the last checkpoint and the events after it.
     Recovered,
 }
 
@@ -84,40 +84,40 @@ impl FoundState {
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogEvent {
-    /// The next part of the state in which the drive is about to be opened.
+    /// The next part of the state with which the drive is going to be opened.
     State(Vec<u8>),
     /// The drive begins to serve.
     Open(FoundState, Nanos),
     /// The order in which drives serve commands that wait.
     Queue(Queue),
-    /// How many times faster than the host's clock the drive's time passes from here on; once where nothing is said. A pause of the host's
-    /// was this many times shorter than it is in the log.
+    /// How many times faster than the host's clock the drive's time passes from here on; 1 if there is no such line. Pauses of the host
+    /// were shorter than in the log by this factor.
     Pace(f64),
     /// A request was served.
     Served {
         /// The request.
         request: Request,
-        /// When it came.
+        /// When it arrived.
         arrival: Nanos,
         /// When its service began.
         start: Nanos,
         /// When it completed.
         end: Nanos,
     },
-    /// A fault was injected; it takes effect with the next request, a power cut with the next physical write.
+    /// A fault was injected. It takes effect at the next request, a power cut at the next physical write.
     Fault(InjectedFault),
-    /// A host changed the state of a zone, at the moment of the line before.
+    /// A host changed the state of a zone, at the time of the line before.
     Zone(ZoneAction, u64),
-    /// A request met a cut of the power.
+    /// A request failed because the power was cut.
     Failed {
         /// The request.
         request: Request,
-        /// When it came.
+        /// When it arrived.
         arrival: Nanos,
     },
-    /// The drive has done for itself all that begins before this time.
+    /// The drive has done all background work that begins before this time.
     Idle(Nanos),
-    /// Work of the drive's own, begun before this time, met a cut of the power.
+    /// The power was cut during background work that began before this time.
     Interrupted(Nanos),
     /// The power came back.
     Recovered(Nanos),
@@ -209,7 +209,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on with the log at `path`, or begins it. A last line that a killed server left unfinished is cut off.
+    /// Opens the log at `path` to append to it, or creates it. An incomplete last line, left by a killed server, is removed.
     pub fn open(path: &Path, run: &RunRecord) -> Result<LogWriter, Error> {
         let failed = |error| Error::writing(path, error);
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
@@ -225,7 +225,7 @@ impl LogWriter {
             if begun.run != *run {
                 return Err(Error::input(path, "the log of another drive: name a new file"));
             }
-            // The head tells whose the states are that follow.
+            // A reader takes the version of `state` lines from the head.
             if begun.made_by != smrkit::VERSION {
                 return Err(Error::input(path, format!("begun by smrkit {}: name a new file", begun.made_by)));
             }
@@ -243,7 +243,7 @@ impl LogWriter {
         Ok(LogWriter { out, path })
     }
 
-    /// True if the file is no longer at its path: whoever moved it wants it as it is.
+    /// True if the file is no longer at its path (log rotation).
     fn was_moved(&self) -> bool {
         let inode = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
         inode(std::fs::symlink_metadata(&self.path)) != inode(self.out.get_ref().metadata())
@@ -254,13 +254,13 @@ impl LogWriter {
         writeln!(self.out, "{event}")
     }
 
-    /// Writes out what has gathered.
+    /// Writes out the buffer.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush().map_err(|error| Error::writing(&self.path, error))
     }
 }
 
-/// The end of the last whole line of a file.
+/// The offset behind the last complete line of a file.
 fn end_of_lines(file: &File, length: u64) -> io::Result<u64> {
     let mut block = vec![0; 4096];
     let mut end = length;
@@ -276,46 +276,47 @@ fn end_of_lines(file: &File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Events of a served drive on their way to its log and to `IMAGE.smr`, in the order in which requests came: one that is under way keeps
-/// those behind it waiting until its times are known.
+/// Orders the events of a served drive for its log and for `IMAGE.smr` by the arrival of requests. A request in flight holds back all later
+/// events, because its own line is known only at its end.
 pub(super) struct Events {
     log: Option<LogWriter>,
-    /// Lines for the state file that were not taken yet.
+    /// Lines for the state file that are not written yet.
     pub lines: Vec<u8>,
-    /// In order; those with a tag are under way.
+    /// Events in order, with the tag of a request in flight.
     held: VecDeque<(Option<u64>, LogEvent)>,
-    looked: Instant,
-    /// When the first line was added that is still in the log's buffer.
+    /// When it was last checked whether the log was moved away.
+    move_checked_at: Instant,
+    /// Since when there have been lines in the log's buffer.
     unwritten_since: Option<Instant>,
 }
 
 impl Events {
     pub fn new(log: Option<LogWriter>) -> Events {
-        Events { log, lines: Vec::new(), held: VecDeque::new(), looked: Instant::now(), unwritten_since: None }
+        Events { log, lines: Vec::new(), held: VecDeque::new(), move_checked_at: Instant::now(), unwritten_since: None }
     }
 
-    /// True if the log was moved away, so that it is to begin anew.
+    /// True if the log was moved away, so that a new one must be started.
     pub fn log_was_moved(&mut self) -> bool {
-        let Some(log) = self.log.as_ref().filter(|_| self.looked.elapsed() >= MOVED_CHECK_INTERVAL) else {
+        let Some(log) = self.log.as_ref().filter(|_| self.move_checked_at.elapsed() >= MOVED_CHECK_INTERVAL) else {
             return false;
         };
-        self.looked = Instant::now();
+        self.move_checked_at = Instant::now();
         log.was_moved()
     }
 
-    /// Begins the log anew in a new file.
-    pub fn begin_log(&mut self, run: &RunRecord, state: &[u8], begun: [LogEvent; 3]) {
+    /// Starts a new log with this state and these first events.
+    pub fn begin_log(&mut self, run: &RunRecord, state: &[u8], first: [LogEvent; 3]) {
         self.flush();
         let Some(path) = self.log.as_ref().map(|log| log.path.clone()) else { return };
         match LogWriter::open(&path, run) {
             Ok(log) => self.log = Some(log),
-            Err(error) => return self.give_up(&error),
+            Err(error) => return self.end_log(&error),
         }
         self.add_state(state);
-        begun.iter().for_each(|event| self.write_to_log(event));
+        first.iter().for_each(|event| self.write_to_log(event));
     }
 
-    /// Adds what has happened.
+    /// Adds an event, behind the requests in flight.
     pub fn add(&mut self, event: LogEvent) {
         match self.held.is_empty() {
             true => self.write(&event),
@@ -323,17 +324,17 @@ impl Events {
         }
     }
 
-    /// Adds the state in which the drive is opened.
+    /// Logs the state with which the drive is opened.
     pub fn add_state(&mut self, state: &[u8]) {
         state.chunks(STATE_BYTES).for_each(|part| self.write_to_log(&LogEvent::State(part.into())));
     }
 
-    /// Adds a request that is under way, as it stands in the log if it fails.
+    /// Adds a request in flight, with the event to log if it fails.
     pub fn begin(&mut self, tag: u64, failed: LogEvent) {
         self.held.push_back((Some(tag), failed));
     }
 
-    /// A request was served, or failed.
+    /// Releases the line of a request that was served, or failed (`None`).
     pub fn end(&mut self, tag: u64, served: Option<LogEvent>) {
         if let Some(held) = self.held.iter_mut().find(|held| held.0 == Some(tag)) {
             held.0 = None;
@@ -348,53 +349,54 @@ impl Events {
         }
     }
 
-    /// Drops requests that are under way, and all that waits for them: the service ends here.
+    /// Drops requests in flight and all events behind them, when the drive has failed.
     pub fn drop_held(&mut self) {
         self.held.clear();
     }
 
     fn write(&mut self, event: &LogEvent) {
-        // Into memory: that can't fail.
+        // Writing to memory can't fail.
         let _ = writeln!(self.lines, "{event}");
         self.write_to_log(event);
     }
 
-    /// Adds what concerns the log alone.
+    /// Writes an event to the log only.
     pub fn write_to_log(&mut self, event: &LogEvent) {
         let Some(out) = &mut self.log else { return };
         self.unwritten_since.get_or_insert_with(Instant::now);
         if let Err(error) = out.add(event) {
-            self.give_up(&error);
+            self.end_log(&error);
         }
     }
 
-    /// The moment by which what has gathered for the log is to be written out, so that a server that is killed leaves a log.
+    /// The time by which the log's buffer must be written out, so that a killed server leaves a log.
     pub fn log_due(&self) -> Option<Instant> {
         Some(self.unwritten_since? + LOG_DELAY)
     }
 
-    /// Writes out what has gathered for the log.
+    /// Writes out the log's buffer.
     pub fn flush(&mut self) {
         self.unwritten_since = None;
         if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
-            self.give_up(&error);
+            self.end_log(&error);
         }
     }
 
-    fn give_up(&mut self, error: &dyn fmt::Display) {
+    /// Stops logging after an error. The drive is served all the same.
+    fn end_log(&mut self, error: &dyn fmt::Display) {
         log(&format!("the log ends here: {error}"));
         (self.log, self.unwritten_since) = (None, None);
     }
 }
 
-/// A log that is read: which drive it was, then its events.
+/// Reads a log: the drive's record, then the events.
 pub struct LogReader {
     /// The drive.
     pub run: RunRecord,
     made_by: String,
     lines: io::Lines<BufReader<File>>,
     path: PathBuf,
-    /// The line that was read last.
+    /// Number of the last line that was read.
     pub line: u64,
 }
 
@@ -441,18 +443,18 @@ impl Iterator for LogReader {
     }
 }
 
-/// The findings of a replay.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayFindings {
     /// Requests in the log.
     pub requests: u64,
-    /// Requests, recoveries and beginnings whose times differ.
+    /// Requests, recoveries and openings whose times differ.
     pub differences: u64,
     /// The first of them.
     pub first: Option<Difference>,
 }
 
-/// A time that is not as it was logged.
+/// A difference between log and replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The line in the log.
@@ -463,7 +465,7 @@ pub struct Difference {
     pub replayed: String,
 }
 
-/// Replays the log at `path`: times must come out to the nanosecond, for the served drive is the simulator's.
+/// Replays the log at `path` in the simulator. Every time must be the same to the nanosecond, because the served drive is the same model.
 pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
     let mut reader = LogReader::open(path)?;
     let system = system_of(&reader.run)?;
@@ -483,20 +485,20 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
     Ok(replay.findings)
 }
 
-/// A drive that follows events of a log.
+/// A model that follows the events of a log.
 pub(super) struct Replay {
     pub model: Model,
     system: SystemRun,
-    /// What has come of the state in which the drive is about to be opened.
+    /// The parts so far of the state with which the drive is going to be opened.
     state: Vec<u8>,
     pub findings: ReplayFindings,
     slow_by: Nanos,
-    /// True if the drive is switched on.
+    /// True if the drive is open.
     is_on: bool,
-    /// True if the power was cut while requests came.
+    /// True if the model has met a planned power cut, and the log has not come to the recovery yet.
     met_power_cut: bool,
-    /// Requests that are under way, by their lines.
-    under_way: BTreeMap<u64, LogEvent>,
+    /// Requests in flight, by their line numbers.
+    in_flight: BTreeMap<u64, LogEvent>,
 }
 
 impl Replay {
@@ -509,7 +511,7 @@ impl Replay {
             slow_by: Nanos::ZERO,
             is_on: false,
             met_power_cut: false,
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
         }
     }
 
@@ -519,7 +521,7 @@ impl Replay {
             LogEvent::Open(found, now) => {
                 let state = std::mem::take(&mut self.state);
                 if found == FoundState::New || !state.is_empty() {
-                    // Whatever came before: nothing of it is on the drive.
+                    // A new drive, or a complete state: nothing before it matters.
                     self.finish()?;
                     (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
                 }
@@ -535,12 +537,12 @@ impl Replay {
             LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
                 self.findings.requests += 1;
                 let slow_by = std::mem::take(&mut self.slow_by);
-                self.under_way.insert(line, event);
+                self.in_flight.insert(line, event);
                 let came = self.model.advance_to(arrival);
-                self.meet_cut(came)?;
+                self.compare_completed(came)?;
                 if !self.met_power_cut {
                     let submitted = self.model.submit(line, &request, arrival, slow_by);
-                    self.meet_cut(submitted)?;
+                    self.compare_completed(submitted)?;
                 }
             }
             LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.plan_power_cut(true),
@@ -550,15 +552,15 @@ impl Replay {
                 self.model.replace_member(disk, &self.system).map_err(Error::Usage)?;
             }
             LogEvent::Zone(action, zone) => self.model.act_on_zone(action, zone).map_err(Error::Usage)?,
-            // They leave times as they are.
+            // Other faults do not change any time.
             LogEvent::Fault(_) => {}
             LogEvent::Idle(time) => {
                 let idled = self.model.idle_until(time);
-                self.meet_cut(idled.map(drop))?;
+                self.compare_completed(idled.map(drop))?;
             }
             LogEvent::Interrupted(time) => {
                 let idled = self.model.idle_until(time);
-                self.meet_cut(idled.map(drop))?;
+                self.compare_completed(idled.map(drop))?;
                 self.recover(line, &event)?;
             }
             LogEvent::Recovered(now) => {
@@ -576,21 +578,21 @@ impl Replay {
         Ok(())
     }
 
-    /// The log ends here, or the drive is opened anew. Where it was not closed, more may have come to what is under way than the log
-    /// says: that is left out.
+    /// Ends the replay at the end of the log, or at a new opening. If the drive was not closed before, requests in flight are not compared,
+    /// because later requests that the log does not have may have delayed them.
     pub fn finish(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.is_on) {
-            self.findings.requests -= std::mem::take(&mut self.under_way).len() as u64;
+            self.findings.requests -= std::mem::take(&mut self.in_flight).len() as u64;
         }
         self.end()
     }
 
-    /// Lets what is under way come to its end.
+    /// Completes the requests in flight.
     fn end(&mut self) -> Result<(), Error> {
-        while !self.met_power_cut && !self.under_way.is_empty() {
+        while !self.met_power_cut && !self.in_flight.is_empty() {
             let stepped = self.model.step(Nanos::MAX);
             let went_on = *stepped.as_ref().unwrap_or(&false);
-            self.meet_cut(stepped.map(drop))?;
+            self.compare_completed(stepped.map(drop))?;
             if !went_on {
                 break;
             }
@@ -598,14 +600,14 @@ impl Replay {
         Ok(())
     }
 
-    /// Compares what has been completed, and takes note of a power cut, if that ended what was done.
-    fn meet_cut(&mut self, result: DiskResult) -> Result<(), Error> {
+    /// Compares completed requests with the log. Notes a power cut, if that is the error of `result`.
+    fn compare_completed(&mut self, result: DiskResult) -> Result<(), Error> {
         match result {
             Err(fault) if is_power_cut(&fault) => self.met_power_cut = true,
             result => result?,
         }
         while let Some(Completion { tag, start, end, .. }) = self.model.take_done() {
-            let Some(event) = self.under_way.remove(&tag) else { continue };
+            let Some(event) = self.in_flight.remove(&tag) else { continue };
             if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
                 let found = LogEvent::Served { request, arrival, start, end };
                 self.compare(tag, &event, found == event, &found);
@@ -614,11 +616,11 @@ impl Replay {
         Ok(())
     }
 
-    /// The power comes back after a cut, which may still have to be met; that there was none is a difference. Nothing of what was under
-    /// way was served.
+    /// Restores the power after a cut. Logged requests that were served but are still in flight here are differences, and so is a cut that
+    /// the model never met.
     fn recover(&mut self, line: u64, logged: &LogEvent) -> Result<(), Error> {
         self.end()?;
-        for (line, event) in std::mem::take(&mut self.under_way) {
+        for (line, event) in std::mem::take(&mut self.in_flight) {
             if matches!(event, LogEvent::Served { .. }) {
                 self.compare(line, event, false, "not served before the power cut");
             }

@@ -1,4 +1,4 @@
-//! The report of a served drive for Prometheus: as a file that is replaced every few seconds, or over HTTP at a socket.
+//! Publishes the report of a served drive for Prometheus: in a file that is replaced every few seconds, or over HTTP at a socket.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -19,25 +19,25 @@ use super::control::{ControlRequest, Controller, ask};
 use super::nbd::Listener;
 use super::pace::timespec;
 
-/// Time between writes of the file: scrapers come every 15 s by default (assumption).
+/// Interval of writes of the file. Prometheus scrapes every 15 s by default (assumption).
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Time that a scraper has to say what it wants, and to take it (assumption).
-const SCRAPE: Duration = Duration::from_secs(10);
-/// Time between looks at whether the server has ended.
-const LOOK: Duration = Duration::from_millis(100);
-/// Scrapers at a time: where one more comes, the one that has been there for longest goes (assumption).
+/// How long a scraper may take to send its request and receive the reply (assumption).
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval of checks whether the server has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Most scrapers at a time. If another one connects, the oldest connection is closed (assumption).
 const SCRAPERS_MAX: usize = 16;
-/// Bytes of a scraper's request at most.
+/// Most bytes of a scraper's request.
 const REQUEST_BYTES: usize = 8192;
-/// The first bytes of a file of metrics, so that nothing else is replaced.
+/// The first bytes of a metrics file. A file that begins otherwise is never replaced.
 const BEGINNING: &[u8] = b"# HELP smrkit_";
 
-/// Where the metrics go.
+/// Where to publish the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricsTarget {
     /// A file.
     File(PathBuf),
-    /// A socket of Unix, by its path.
+    /// A Unix socket, by its path.
     Unix(PathBuf),
     /// An address and a port.
     Tcp(String),
@@ -46,7 +46,7 @@ pub enum MetricsTarget {
 impl FromStr for MetricsTarget {
     type Err = Error;
     fn from_str(text: &str) -> Result<MetricsTarget, Error> {
-        // A server in the background leaves the directory to which it may be relative.
+        // A server in the background changes its working directory.
         let path = |path: &str| std::path::absolute(path).map_err(|error| Error::Usage(format!("'{text}': {error}")));
         let is_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         match text.strip_prefix("unix:") {
@@ -66,16 +66,17 @@ impl fmt::Display for MetricsTarget {
     }
 }
 
-/// Metrics that are being published, until this is dropped.
+/// A thread that publishes metrics until this is dropped.
 pub struct Metrics {
-    /// The file, and what makes text of a report.
+    /// The file, if the target is one.
     file: Option<PathBuf>,
+    /// Formats a report.
     text: fn(&Value) -> String,
     thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Metrics {
-    /// Publishes what the server reports, as `text`. Errors: there is something else at the path, or the address can't be had.
+    /// Publishes the server's report, formatted by `text`. Errors: another file is at the path, or the address can't be bound.
     pub fn publish(target: &MetricsTarget, controller: Controller, text: fn(&Value) -> String) -> io::Result<Metrics> {
         let report = move || {
             let report = ask(&controller, ControlRequest::Report, |report| report);
@@ -86,7 +87,7 @@ impl Metrics {
         match target {
             MetricsTarget::File(path) => {
                 refuse_other(path)?;
-                // A directory that can't be written into is told at once.
+                // Reports at once if the directory can't be written to.
                 create_beside(path).and_then(|(_, new)| fs::remove_file(new))?;
                 file = Some(path.clone());
             }
@@ -97,7 +98,7 @@ impl Metrics {
         let thread = thread::Builder::new().name("metrics".into()).spawn(move || match (path, listener) {
             (Some(path), _) => {
                 while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                    // What can't be written now may be later; the server does not end for it.
+                    // An error is ignored: the next write may succeed, and the server should not end for it.
                     report().into_iter().for_each(|text| drop(replace(&path, &text)));
                 }
             }
@@ -106,24 +107,24 @@ impl Metrics {
                 while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                     let clients = scrapers.iter().map(|scraper| PollFd::new(&scraper.client, PollFlags::IN));
                     let mut files: Vec<PollFd> = clients.chain([PollFd::new(&listener, PollFlags::IN)]).collect();
-                    let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+                    let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
                     let ready: Vec<bool> = files.iter().map(|file| !file.revents().is_empty()).collect();
                     let mut is_ready = ready.into_iter();
-                    // A client that goes or stays mute gets nothing.
+                    // Scrapers that hang up or send nothing are dropped.
                     scrapers.retain_mut(|scraper| match is_ready.next() {
                         Some(true) => scraper.receive(&report).unwrap_or(false),
-                        _ => Instant::now() < scraper.until,
+                        _ => Instant::now() < scraper.deadline,
                     });
                     match listener.accept() {
                         Ok(Some(client)) => {
                             if scrapers.len() == SCRAPERS_MAX {
                                 scrapers.remove(0);
                             }
-                            let until = Instant::now() + SCRAPE;
-                            scrapers.push(Scraper { client, request: Vec::new(), until });
+                            let deadline = Instant::now() + SCRAPE_TIMEOUT;
+                            scrapers.push(Scraper { client, request: Vec::new(), deadline });
                         }
                         Ok(None) => {}
-                        Err(_) => thread::sleep(LOOK),
+                        Err(_) => thread::sleep(POLL_INTERVAL),
                     }
                 }
             }
@@ -132,7 +133,7 @@ impl Metrics {
         Ok(Metrics { file, text, thread: Some((stop, thread)) })
     }
 
-    /// Writes the last report, where there is a file.
+    /// Stops publishing, and writes the last report if the target is a file.
     pub fn finish(mut self, report: &Value) -> io::Result<()> {
         self.end();
         self.file.as_ref().map_or(Ok(()), |path| replace(path, &(self.text)(report)))
@@ -152,7 +153,7 @@ impl Drop for Metrics {
     }
 }
 
-/// Refuses a file that holds no metrics.
+/// Refuses a path with a file that holds no metrics.
 fn refuse_other(path: &Path) -> io::Result<()> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut begins = [0; BEGINNING.len()];
@@ -165,14 +166,14 @@ fn refuse_other(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces the file as a whole, so that nobody reads half of it.
+/// Replaces the file atomically, so that nobody reads half of it.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     refuse_other(path)?;
     let (mut file, new) = create_beside(path)?;
     file.write_all(text.as_bytes()).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
-/// A new file beside `path`, whatever somebody put at its name before.
+/// Creates a temporary file beside `path`, and removes one that is already there.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{}", std::process::id()));
@@ -181,29 +182,30 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((File::create_new(&new)?, new))
 }
 
-/// A client of the metrics, what it has sent, and until when it may.
+/// A client of the metrics socket.
 struct Scraper {
     client: File,
+    /// What it has sent so far.
     request: Vec<u8>,
-    until: Instant,
+    deadline: Instant,
 }
 
 impl Scraper {
-    /// Takes in what the client has sent, and answers once that is a request. False if it went or was answered.
+    /// Receives a part of the request, and replies when it is complete. Returns false if the client has hung up or got its reply.
     fn receive(&mut self, report: &dyn Fn() -> Option<String>) -> io::Result<bool> {
         let mut bytes = [0; 1024];
         let count = self.client.read(&mut bytes)?;
         self.request.extend_from_slice(&bytes[..count]);
         if self.request.windows(4).any(|end| end == b"\r\n\r\n") || self.request.len() >= REQUEST_BYTES {
-            answer(&self.client, &self.request, self.until, report)?;
+            answer(&self.client, &self.request, self.deadline, report)?;
             return Ok(false);
         }
         Ok(count > 0)
     }
 }
 
-/// Answers one scraper.
-fn answer(mut client: &File, request: &[u8], until: Instant, report: &dyn Fn() -> Option<String>) -> io::Result<()> {
+/// Sends a scraper its reply.
+fn answer(mut client: &File, request: &[u8], deadline: Instant, report: &dyn Fn() -> Option<String>) -> io::Result<()> {
     let (status, text) = match report() {
         _ if !request.starts_with(b"GET ") => ("405 Method Not Allowed", String::new()),
         Some(text) => ("200 OK", text),
@@ -216,15 +218,15 @@ fn answer(mut client: &File, request: &[u8], until: Instant, report: &dyn Fn() -
     let reply = head + &text;
     let mut sent = 0;
     while sent < reply.len() {
-        wait(client, until)?;
+        wait_until_writable(client, deadline)?;
         sent += client.write(&reply.as_bytes()[sent..])?;
     }
     Ok(())
 }
 
-/// Waits until the client takes something. Errors: it does not.
-fn wait(client: &File, until: Instant) -> io::Result<()> {
-    let left = until.saturating_duration_since(Instant::now());
+/// Waits until the client can receive more. Errors: it can't by the deadline.
+fn wait_until_writable(client: &File, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
     match rustix::event::poll(&mut [PollFd::new(client, PollFlags::OUT)], Some(&timespec(left)))? {
         0 => Err(io::ErrorKind::TimedOut.into()),
         _ => Ok(()),

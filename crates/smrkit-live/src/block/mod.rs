@@ -1,8 +1,8 @@
-//! A simulated drive, or an array of them, as a block device: timing beside data. The bytes are in a plain image by LBA, the time is the
-//! simulator's, the frontend an NBD server or a block device of this machine's kernel.
+//! A simulated drive or array as a block device. Timing and data are separate: the simulator says when a request completes, and the data is
+//! in a raw image by LBA. Clients reach it by NBD, or as a block device or file of this machine's kernel.
 //!
-//! One thread owns the model, the image, the queue and the connections: when a request completes depends on what came before it and
-//! on nothing else, so that the log of a run can be replayed in the simulator.
+//! One thread owns the model, the image, the queue and the connections. The time at which a request completes depends only on earlier
+//! requests, so that the simulator can replay the log of a run.
 
 pub mod attached;
 pub mod control;

@@ -1,7 +1,7 @@
-//! The drive or the array in timing mode: what happens when, without a byte of data.
+//! The timing model of a drive or an array, without any data.
 //!
-//! Events are processed in the order of the drives' time and not before that is asked for. The same requests at the same times give
-//! the same events, in whatever steps time goes on, so that a log can be replayed.
+//! Events are processed in the order of the drives' time, and only when the caller advances the time. The same requests at the same times
+//! give the same events, however large the caller's steps are. That makes it possible to replay a log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,42 +26,43 @@ use smrkit::settings::Queue;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 
-/// Writes in which a cache does not become fuller, after which it is as full as it ever is (assumption).
+/// `fill_cache` stops after this many writes that have not raised the cache's fill level (assumption).
 const STEADY_WRITES: u64 = 20_000;
-/// Lengths of the writes that fill a log once, 1 MiB, and of those that then use up its free room, 64 KiB (assumptions).
+/// Lengths of the writes that fill a log-structured layer once, 1 MiB, and that then use up its free space, 64 KiB (assumptions).
 const PREFILL_SECTORS: u64 = 2048;
 const LOG_WRITE_SECTORS: u64 = 128;
 
-/// Sectors of a new member of an array that are rebuilt at a time: 1 MiB (assumption).
+/// A new member of an array is rebuilt in pieces of this many sectors: 1 MiB (assumption).
 const REBUILD_SECTORS: u64 = 2048;
 
-/// Version of stamps of what a drive wrote before its power was cut.
+/// Stamp version of sectors written between the planning of a power cut and the cut.
 const TORN: u64 = 1;
 
-/// A drive or an array, with its time.
+/// A drive or an array, and its clock.
 pub(super) struct Model {
     pub device: Device,
     /// The time of the last event or arrival.
     pub now: Nanos,
     done: Vec<Completion>,
-    /// Tags of writes that are under way.
+    /// Tags of writes in flight.
     writes: BTreeSet<u64>,
     /// The order in which the drives serve commands.
     pub order: Queue,
     rebuild: Option<Rebuild>,
-    /// Where the drives have written since a power cut was planned; nothing where none is.
+    /// For each drive, where it has written since a power cut was planned; empty if none is planned.
     written: Vec<PhysicalWrites>,
 }
 
 /// A new member of an array that is being rebuilt, one piece after another.
 struct Rebuild {
     disk: u32,
-    /// What comes before it has been rebuilt, or is.
+    /// Where the next piece begins.
     at: Lba,
-    is_under_way: bool,
+    /// True if the piece before it is still being rebuilt.
+    is_in_flight: bool,
 }
 
-/// Where a drive writes.
+/// Records where a drive writes.
 #[derive(Clone, Default)]
 struct PhysicalWrites(Arc<Mutex<Vec<Access>>>);
 
@@ -75,14 +76,15 @@ impl Recorder for PhysicalWrites {
 
 /// What a power cut destroyed.
 pub(super) struct CutLosses {
-    /// Sectors of the host that can't be read any more: a rewrite was torn that had them in memory, or the layer has forgotten them.
+    /// Sectors of the host that can't be read any more, because a rewrite that had them in memory was torn, or the layer lost its map of them.
     pub lost: RangeMap<()>,
-    /// The platters of a single drive that the cut may have hurt, with stamps in what was written of late.
+    /// The platters of a single drive after the cut, with `TORN` stamps where they were written last; `None` if the cut can't have damaged
+    /// neighbours.
     platters: Option<LayeredDisk>,
 }
 
-/// The order of commands of drives for which none is asked for: each drive's own, where a drive file tells one; else shortest positioning
-/// time first where drives have mechanics.
+/// The default order of commands: the drive's own if its drive file has one, else shortest positioning time first if it has mechanics, else
+/// first come, first served.
 pub fn usual_order(system: &SystemRun) -> Queue {
     let drives = system.drives();
     match () {
@@ -92,7 +94,6 @@ pub fn usual_order(system: &SystemRun) -> Queue {
     }
 }
 
-/// The order of a drive's commands, and how many it sees.
 fn queueing(queue: Queue, drive: &Drive) -> Queueing {
     Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
@@ -114,12 +115,12 @@ impl Model {
         Ok(Model { device, now, done, writes, order, rebuild: None, written })
     }
 
-    /// The whole state. Nothing is under way.
+    /// The complete state, for `restore`. Nothing may be in flight.
     pub fn state(&self) -> Vec<u8> {
         sealed([&self.now.0.to_le_bytes()[..], &self.device.state()].concat())
     }
 
-    /// Takes over the state of a model of the same system. After an error this one is of no use.
+    /// Restores a state of the same system. After an error the model must not be used.
     pub fn restore(&mut self, state: &[u8]) -> DiskResult {
         let Some((now, state)) = unsealed(state).and_then(<[u8]>::split_first_chunk) else {
             return Err(Box::new(Fault::Inconsistent("the state of the drive is damaged or cut short".into())));
@@ -136,12 +137,13 @@ impl Model {
         self.device.drives().iter().map(MemberDrive::device).collect()
     }
 
-    /// True if a power cut may take writes that completed and were not flushed.
+    /// True if a power cut may lose acknowledged writes that were not flushed.
     pub fn may_lose(&self) -> bool {
         self.device.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
     }
 
-    /// Commits of each drive's layer; none of a drive that may hold in its write cache what was acknowledged before.
+    /// The number of commits of each drive's layer; `None` for a drive with a write cache, because a commit of its layer does not cover what
+    /// is still in that cache.
     pub fn commits(&self) -> impl Iterator<Item = Option<u64>> + '_ {
         self.device.drives().iter().map(|drive| (!drive.has_write_cache()).then(|| drive.device().layer.commits()))
     }
@@ -150,21 +152,21 @@ impl Model {
         self.device.array()
     }
 
-    /// The order in which the drives serve commands from now on. Nothing is under way.
+    /// Sets the order in which the drives serve commands. Nothing may be in flight.
     pub fn order_commands(&mut self, queue: Queue, system: &SystemRun) {
         self.order = queue;
         let runs = system.drives();
         self.device.order_commands(|number| queueing(queue, &runs[number].drive));
     }
 
-    /// The time of the next event, as far as it is known.
+    /// The time of the next event, if one is known.
     pub fn next(&self) -> Option<Nanos> {
-        let begins = self.device.has_pending() || self.rebuild.as_ref().is_some_and(|rebuild| !rebuild.is_under_way);
+        let begins = self.device.has_pending() || self.rebuild.as_ref().is_some_and(|rebuild| !rebuild.is_in_flight);
         let next = if begins { self.now } else { self.device.next() };
         (next < Nanos::MAX).then_some(next)
     }
 
-    /// Cuts the power at the end of the next write, of the host's or of a drive's own, or forgets that it was to be cut.
+    /// Plans a power cut at the end of the next write, be it the host's or background work, or cancels the plan.
     pub fn plan_power_cut(&mut self, is_planned: bool) {
         let drives = self.device.drives_mut();
         self.written = drives.iter().filter(|_| is_planned).map(|_| PhysicalWrites::default()).collect();
@@ -174,26 +176,26 @@ impl Model {
         }
     }
 
-    /// True if the power is to be cut.
+    /// True if a power cut is planned.
     pub fn will_lose_power(&self) -> bool {
         !self.written.is_empty()
     }
 
-    /// Processes the next event if it is due by `limit`; returns whether one was. Errors: it would have been the end of a write, and the
+    /// Processes the next event if it is due by `limit`; returns whether one was. Errors: the event was the end of a write at which the
     /// power is cut.
     pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
         let before = self.done.len();
-        self.begin_piece()?;
+        self.begin_rebuild_piece()?;
         let any = self.device.step(&mut self.now, limit, &mut self.done)?;
         if self.device.array_mut().is_some_and(|array| array.take_done().is_some()) {
-            // At this moment, whenever time goes on again: a replay has the same moments and not the same steps.
-            self.rebuild.iter_mut().for_each(|rebuild| rebuild.is_under_way = false);
-            self.begin_piece()?;
+            // Begins the next piece at the time of this event, not at the next call: a replay has the same events, but other calls.
+            self.rebuild.iter_mut().for_each(|rebuild| rebuild.is_in_flight = false);
+            self.begin_rebuild_piece()?;
         }
         for at in (before..self.done.len()).rev() {
-            // The cut comes between two events, where every layer's maps make sense: only the data of the write is torn.
+            // The cut comes between two events, when the layers' maps are consistent. Only the data of the write is torn.
             let is_write = self.writes.remove(&self.done[at].tag);
-            // A flush writes too where the drive has a cache, or the layer holds something back.
+            // A flush also writes, if the drive has a write cache or the layer buffers data.
             if self.will_lose_power() && (is_write || self.written.iter().any(|written| !written.0.lock().is_empty())) {
                 self.done.remove(at);
                 return Err(power_cut());
@@ -202,7 +204,7 @@ impl Model {
         Ok(any)
     }
 
-    /// Processes all events to come. A rebuild pauses.
+    /// Processes all events that are pending, except those of a rebuild.
     pub fn drain(&mut self) -> DiskResult {
         self.rebuild = None;
         while self.step(Nanos::MAX)? {}
@@ -211,7 +213,7 @@ impl Model {
         Ok(())
     }
 
-    /// A member of the array fails: from now on the others do its work. Errors: they could not.
+    /// Lets a member of the array fail. Errors: why that is impossible, such as that data would be lost.
     pub fn fail_member(&mut self, disk: u32) -> Result<(), String> {
         let array = self.array_with(disk)?;
         let layout = &array.layout;
@@ -228,7 +230,7 @@ impl Model {
         Ok(())
     }
 
-    /// A new drive takes the place of a member that has failed, and is rebuilt next to what the host asks for.
+    /// Replaces a failed member by a new drive, which is rebuilt while the host is served.
     pub fn replace_member(&mut self, disk: u32, system: &SystemRun) -> Result<(), String> {
         let (now, order) = (self.now, self.order);
         let array = self.array_with(disk)?;
@@ -244,7 +246,7 @@ impl Model {
         Ok(())
     }
 
-    /// Changes the state of a zone of a single drive that is host-managed. Errors: which rule that breaks.
+    /// Changes the state of a zone of a single host-managed drive. Errors: which rule that breaks.
     pub fn act_on_zone(&mut self, action: ZoneAction, zone: u64) -> Result<(), String> {
         let zones = match &mut self.device {
             Device::Drive(drive) => drive.device_mut().layer.zones_mut(),
@@ -269,7 +271,7 @@ impl Model {
         self.rebuild.is_some()
     }
 
-    /// The members of an array that do not hold everything: their number, and the share of a new one that has been rebuilt.
+    /// The members of an array that lack data: their numbers, and for a new one the share that is rebuilt.
     pub fn missing_members(&self) -> Vec<(usize, Option<f64>)> {
         let Some(array) = self.array() else { return Vec::new() };
         let share = |disk: usize, health: &Health| {
@@ -282,15 +284,15 @@ impl Model {
         missing.map(|(disk, health)| (disk, share(disk, health))).collect()
     }
 
-    /// The first of the new members, from the beginning on.
+    /// A rebuild of the first new member, from its beginning.
     fn next_rebuild(&self) -> Option<Rebuild> {
         let disk = self.array()?.health.iter().position(|health| matches!(health, Health::New(_)))?;
-        Some(Rebuild { disk: disk as u32, at: Lba(0), is_under_way: false })
+        Some(Rebuild { disk: disk as u32, at: Lba(0), is_in_flight: false })
     }
 
-    /// Begins to rebuild the next piece of a new member, unless one is under way.
-    fn begin_piece(&mut self) -> DiskResult {
-        while let Some(Rebuild { disk, at, is_under_way: false }) = self.rebuild
+    /// Begins to rebuild the next piece of a new member, unless a piece is in flight.
+    fn begin_rebuild_piece(&mut self) -> DiskResult {
+        while let Some(Rebuild { disk, at, is_in_flight: false }) = self.rebuild
             && let Some(array) = self.device.array_mut()
         {
             let sectors = array.layout.member_sectors(disk).saturating_sub(at.0).min(REBUILD_SECTORS);
@@ -298,9 +300,9 @@ impl Model {
                 self.rebuild = self.next_rebuild();
                 continue;
             }
-            let is_under_way = !array.health[disk as usize].has(at, sectors);
-            self.rebuild = Some(Rebuild { disk, at: at + sectors, is_under_way });
-            if is_under_way {
+            let is_in_flight = !array.health[disk as usize].has(at, sectors);
+            self.rebuild = Some(Rebuild { disk, at: at + sectors, is_in_flight });
+            if is_in_flight {
                 return array.rebuild(disk, at, sectors, self.now);
             }
         }
@@ -314,12 +316,12 @@ impl Model {
         Ok(())
     }
 
-    /// The first command that was completed, if any is left.
+    /// Takes the oldest completion.
     pub fn take_done(&mut self) -> Option<Completion> {
         (!self.done.is_empty()).then(|| self.done.remove(0))
     }
 
-    /// Submits a request at `arrival`. The drives that serve it are kept busy for `slow_by` first.
+    /// Submits a request at `arrival`. The drives that serve it are busy for `slow_by` before that.
     pub fn submit(&mut self, tag: u64, request: &Request, arrival: Nanos, slow_by: Nanos) -> DiskResult {
         self.advance_to(arrival)?;
         if slow_by > Nanos::ZERO {
@@ -340,17 +342,19 @@ impl Model {
         disks.into_iter().try_for_each(|disk| drives[disk].keep_busy(now, span))
     }
 
-    /// The earliest moment at which a drive may work for itself. Nothing is under way.
+    /// The earliest time at which a drive could do background work. Nothing may be in flight.
     pub fn free_from(&self) -> Nanos {
         self.working().map(|(_, drive)| drive.device().now()).min().unwrap_or_default()
     }
 
+    /// The drives that have not failed, with their numbers.
     fn working(&self) -> impl Iterator<Item = (usize, &MemberDrive)> {
         let works = |disk: usize| self.array().is_none_or(|array| array.health[disk].works());
         self.device.drives().iter().enumerate().filter(move |(disk, _)| works(*disk))
     }
 
-    /// Lets drives without commands do their own work that begins before `time`; returns whether any did. Errors: the power is cut then.
+    /// Lets drives without commands do the background work that begins before `time`; returns whether there was any. Errors: the power is
+    /// cut during that work.
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         self.advance_to(time)?;
         let mut any = false;
@@ -363,9 +367,9 @@ impl Model {
         if any && self.will_lose_power() { Err(power_cut()) } else { Ok(any) }
     }
 
-    /// Writes at random places until the persistent cache is filled to this share, or to as much as it ever is; then `more` writes. A log
-    /// has all of its sectors written first, and uses up this share of the room that it then has before it must clean. False if the
-    /// layer has neither.
+    /// Fills the persistent cache to `share` by writes at random places, or as far as it ever fills, and then makes `more` such writes. A
+    /// log-structured layer is first written completely, then `share` of its remaining free space is used up. Returns false if the layer
+    /// is neither.
     pub fn fill_cache(&mut self, sectors: u64, share: f64, more: u64) -> DiskResult<bool> {
         let write = |model: &mut Model, lba: u64, sectors: u64| {
             let request = Request::new(Op::Write, Lba(lba), sectors as u32);
@@ -382,50 +386,51 @@ impl Model {
             (Some(left), Some(room)) => Some(1.0 - left as f64 / room.max(1) as f64),
             _ => model.device.gauges().cache_fill,
         };
-        // The map of a log that is filled by small writes would be as large as that of a worn drive.
+        // Small writes would fragment the map of a log-structured layer, as on a drive in use for years.
         let length = if is_log { LOG_WRITE_SECTORS.min(sectors) } else { 8 };
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut write_any = |model: &mut Model| write(model, random.random_range(0..sectors / length) * length, length);
-        let (mut most, mut since) = (0.0, 0);
+        let (mut fullest, mut writes_since) = (0.0, 0);
         loop {
-            let Some(now) = fill(self) else { return Ok(false) };
-            if now >= share || since == STEADY_WRITES {
+            let Some(filled) = fill(self) else { return Ok(false) };
+            if filled >= share || writes_since == STEADY_WRITES {
                 break;
             }
-            since = if now > most { 0 } else { since + 1 };
-            most = f64::max(most, now);
+            writes_since = if filled > fullest { 0 } else { writes_since + 1 };
+            fullest = f64::max(fullest, filled);
             write_any(self)?;
         }
         (0..more).try_for_each(|_| write_any(self))?;
         Ok(true)
     }
 
-    /// Sectors that can be written before the layers must clean; `None` where one of them keeps no log.
+    /// Sectors that can be written before the layers must clean; `None` if one of them is not log-structured.
     fn room_before_cleaning(&self) -> Option<u64> {
         self.drives().iter().map(|drive| drive.layer.room_before_cleaning()).sum()
     }
 
-    /// Takes over a state that a run has saved.
+    /// Restores a state that was saved by `smrkit run`.
     pub fn restore_saved(&mut self, saved: &SavedState, system: &SystemRun) -> Result<(), Error> {
         self.now = saved.restore(system, &mut self.device)?;
         self.rebuild = self.next_rebuild();
         Ok(())
     }
 
-    /// The power of all drives was cut and is back: commands under way are gone, and so is what layers keep in volatile memory.
+    /// Handles a power cut of all drives: commands in flight and the layers' volatile state are gone.
     pub fn power_cut(&mut self) {
         self.done.clear();
         self.writes.clear();
         self.plan_power_cut(false);
         self.device.power_cut();
-        // By the drives' time alone: a replay knows of no other between two events. One drive may have been further than another.
+        // The time of the cut must follow from the drives' clocks, not from the host's, because a replay has only those. The clocks differ:
+        // the latest one wins, and the other drives idle up to it.
         let now = self.drives().iter().map(|drive| drive.now()).max().unwrap_or_default();
         self.now = now;
         self.device.drives_mut().iter_mut().for_each(|drive| drive.device_mut().disk.wait_until(now));
         self.rebuild = self.next_rebuild();
     }
 
-    /// The power of all drives is cut as in [`Model::power_cut`], and what they were writing is torn.
+    /// Handles a power cut like [`Model::power_cut`], and determines what it destroyed.
     pub fn lose_power(&mut self, system: &SystemRun, random: &mut Pcg64Mcg) -> Result<CutLosses, Error> {
         let forgotten: Vec<_> = self.drives().iter().map(|drive| drive.layer.forgets()).collect();
         let written = std::mem::take(&mut self.written);
@@ -453,7 +458,7 @@ impl Model {
         })
     }
 
-    /// True if what was being written to `lba` reached the platters; none where the platters do not tell.
+    /// True if the write to `lba` in flight reached the platters; `None` if the platters are not modelled.
     pub fn reached_platters(&self, losses: &mut CutLosses, lba: Lba) -> Option<bool> {
         let stamps = losses.platters.as_mut()?.disk.stamps()?;
         let place = self.drives().first()?.layer.locate(lba);
@@ -461,7 +466,7 @@ impl Model {
     }
 }
 
-/// The platters of a drive after the first of these writes, up to a random sector. Every LBA was at home before them.
+/// The platters of a drive that was full, with every LBA at its home, and then did these writes up to a random sector.
 fn torn_platters(run: &DriveRun, writes: &[Access], random: &mut Pcg64Mcg) -> Result<LayeredDisk, Error> {
     let mut device = run.device(Medium::Stamps(Stamps::new()))?;
     let homes = device.layer.fill();
@@ -480,7 +485,7 @@ fn torn_platters(run: &DriveRun, writes: &[Access], random: &mut Pcg64Mcg) -> Re
     Ok(device)
 }
 
-/// Sectors of an array that neither copies nor parity have, where each of its drives has lost some.
+/// Sectors of an array that neither copies nor parity can restore after its drives have `lost` these sectors.
 fn lost_by_array(array: &Array, lost: &[RangeMap<()>]) -> RangeMap<()> {
     let (layout, mut all) = (&array.layout, RangeMap::default());
     let is_lost = |disk: u32, at: Lba| {
@@ -505,7 +510,7 @@ fn power_cut() -> Box<Fault> {
     Box::new(Fault::PowerCut { write: 0 })
 }
 
-/// True if a planned power cut ended what was done.
+/// True if the fault is a planned power cut.
 pub(super) fn is_power_cut(fault: &Fault) -> bool {
     matches!(fault, Fault::PowerCut { .. })
 }

@@ -1,4 +1,4 @@
-//! The wall clock against the drive's: as fast as it goes, or at this many times the drive's own speed.
+//! The relation of the drive's clock to the host's: none, or a constant factor.
 
 use std::str::FromStr;
 use std::thread;
@@ -10,16 +10,16 @@ use smrkit::error::Error;
 use smrkit::quantity::parse_number;
 use smrkit::units::Nanos;
 
-/// A wait this close to its end goes on without sleeping, at a priority at which nobody else is kept waiting (assumption).
+/// The last part of a wait is spent spinning, because a sleep would end late by about this much. Only at real-time priority (assumption).
 const SPIN: Duration = Duration::from_micros(60);
 
-/// The speed at which a drive's time passes.
+/// How fast the drive's time passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
     /// Commands complete at once; no time passes between them.
     #[default]
     None,
-    /// A multiple of the wall clock.
+    /// This many times as fast as the host's clock.
     Times(f64),
 }
 
@@ -38,45 +38,47 @@ impl FromStr for Pace {
     }
 }
 
-/// The clock of a drive that keeps pace.
+/// The clock of a drive that is served at a pace.
 pub struct PacedClock {
     factor: f64,
+    /// The host's time when the clock was started.
     begun: Instant,
-    /// The drive's time when it began.
+    /// The drive's time then.
     from: Nanos,
-    /// True if it may wait without sleeping.
+    /// True if it may spin at the end of a wait.
     spins: bool,
 }
 
 impl PacedClock {
-    /// The clock of a drive whose time is `from`; none if it keeps no pace.
+    /// Starts the clock of a drive whose time is `from`; `None` without a pace.
     pub fn new(pace: Pace, from: Nanos) -> Option<PacedClock> {
         let Pace::Times(factor) = pace else { return None };
-        // The least that the kernel may be late on purpose.
+        // The kernel may delay timers by the slack, to wake several threads at once.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         Some(PacedClock { factor, begun: Instant::now(), from, spins: take_real_time_priority() })
     }
 
-    /// The drive's time as the wall clock has it.
+    /// The drive's time now.
     pub fn now(&self) -> Nanos {
         self.from + Nanos((self.begun.elapsed().as_nanos() as f64 * self.factor) as u64)
     }
 
-    /// Time of the drive's passes at once.
+    /// Sets the drive's clock forward.
     pub(super) fn skip(&mut self, span: Nanos) {
         self.from += span;
     }
 
-    /// The drive's time when `span` has passed on the wall clock.
+    /// The drive's time after `span` of the host's time.
     pub(super) fn after(&self, span: Duration) -> Nanos {
         self.now() + Nanos((span.as_nanos() as f64 * self.factor) as u64)
     }
 
+    /// Converts a span of the drive's time to the host's.
     pub(super) fn wall(&self, span: Nanos) -> Duration {
         Duration::from_nanos((span.0 as f64 / self.factor) as u64)
     }
 
-    /// Lateness on the wall clock of what was due at `due`.
+    /// How late it is in the host's time for an event that was due at `due` of the drive's.
     pub(super) fn late(&self, due: Nanos) -> Duration {
         self.wall(self.now().since(due))
     }
@@ -89,12 +91,12 @@ impl PacedClock {
     /// Waits until the drive's time is `until`.
     pub fn sleep(&self, until: Nanos) {
         while self.now() < until {
-            // One that a signal ends early begins again.
+            // A signal may end the wait early.
             let _ = self.wait(&mut [], Some(until));
         }
     }
 
-    /// Waits until something happens at `files`, at most until the drive's time is `until`.
+    /// Polls `files`, at most until the drive's time is `until`.
     pub(super) fn wait(&self, files: &mut [PollFd<'_>], until: Option<Nanos>) -> rustix::io::Result<usize> {
         let Some(until) = until else { return poll(files, None) };
         let left = self.wall(until.since(self.now()));
@@ -114,8 +116,8 @@ pub(super) fn timespec(span: Duration) -> Timespec {
     Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
 }
 
-/// Asks for real-time priority of this thread and those that it starts, which decides how late completions are; tells whether that was
-/// granted.
+/// Requests real-time priority for this thread and those that it starts, because at ordinary priority completions are late on a busy
+/// machine. Returns whether it was granted. A single core would be blocked by the spinning.
 #[allow(unsafe_code)]
 fn take_real_time_priority() -> bool {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {

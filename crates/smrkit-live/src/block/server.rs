@@ -1,6 +1,7 @@
-//! The server of a drive or an array: clients' commands go into the drive's queue, and each gets its reply when the drive's clock says so.
+//! The server of a drive or an array: it queues clients' commands, and replies to each when the drive's clock has reached its completion.
+//! Without a pace it replies as soon as the model has served a command.
 //!
-//! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
+//! One thread does everything, in a loop: wait for events, read commands, serve the drive, send replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,44 +27,45 @@ pub use super::ublk::UblkDevice;
 use crate::error::LiveError;
 use crate::mount::control::{EndClient, joined};
 
-/// Extents that a reply tells at most (assumption).
+/// Most extents in a reply to a block status (assumption).
 const EXTENTS_MAX: usize = 1 << 16;
-/// Clients at a time (assumption).
+/// Most clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
-/// Time after which a client that is mute in its handshake makes room where all places are taken and another client waits (assumption).
-const CROWDED: Duration = Duration::from_millis(500);
-/// Bytes that all clients together may have the server hold: beyond it they wait. Four of the longest commands (assumption).
+/// If all places are taken, a client that has sent nothing for this long in its handshake is closed for another one (assumption).
+const CROWDED_TIMEOUT: Duration = Duration::from_millis(500);
+/// Memory for the commands and replies of all clients. Clients wait when it is used up. Four of the longest commands (assumption).
 const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
-/// Buffers that are kept for later use, and how long they may be.
+/// Buffers that are kept for later commands, and the largest that is kept.
 const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
-const POOLED_BYTES: usize = 1 << 20;
-/// Time on the wall clock after which work on commands stops to look at the clients (assumption).
-const WORK: Duration = Duration::from_millis(10);
-/// Bytes of commands under way without a pace at which others wait, so that they can be left out once their client is gone (assumption).
-const UNDER_WAY_BYTES: u64 = 8 << 20;
-/// Time on the wall clock in which commands that the drive has begun may end once the server is asked to stop (assumption).
-const GRACE: Duration = Duration::from_millis(500);
-/// The same for the kernel, which writes back what it has in its cache (assumption).
-const WRITE_BACK: Duration = Duration::from_secs(300);
-/// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
-const LATE: Duration = Duration::from_millis(1);
+const POOLED_BYTES_MAX: usize = 1 << 20;
+/// The host's time for serving the drive before the server looks for messages of clients again (assumption).
+const TIME_SLICE: Duration = Duration::from_millis(10);
+/// Without a pace, no more commands are begun while this many bytes are in flight. Commands that still wait cost nothing if their client
+/// disconnects (assumption).
+const IN_FLIGHT_BYTES: u64 = 8 << 20;
+/// How long in-flight commands may go on after the server is asked to stop (assumption).
+const STOP_GRACE: Duration = Duration::from_millis(500);
+/// The same for a ublk device, because the kernel first writes back its page cache (assumption).
+const WRITE_BACK_GRACE: Duration = Duration::from_secs(300);
+/// Replies that are late by no more than this count as on time, however short the latency is (assumption).
+const TOLERATED_LATENESS: Duration = Duration::from_millis(1);
 
-/// Latencies from which on a command counts as stalled: what users notice, what Linux's SCSI layer by default retries at, and what it gives up
-/// at (assumptions).
+/// Latencies from which on a command counts as stalled: users notice 1 s, many RAID controllers drop a disk after 7 s, and Linux's SCSI
+/// layer by default gives up after 30 s (assumptions).
 const STALLS: [(&str, Nanos); 3] =
     [("over_1s", Nanos(1_000_000_000)), ("over_7s", Nanos(7_000_000_000)), ("over_30s", Nanos(30_000_000_000))];
 
-/// What a server has counted.
+/// Counters of the report.
 #[derive(Default)]
 struct Counters {
-    /// Latencies of the commands that were completed, as the drive has them.
+    /// Latencies of completed commands, in the drive's time.
     latencies: LatencyCounts,
-    /// Those that took longer than each of `STALLS`.
+    /// Commands that took longer than each of `STALLS`.
     stalls: [u64; 3],
     /// Bytes that clients read and wrote.
     read_bytes: u64,
     written_bytes: u64,
-    /// Lateness of replies by the wall clock; empty without a pace.
+    /// Lateness of replies in the host's time; empty without a pace.
     lateness: LatencyCounts,
 }
 
@@ -80,36 +82,46 @@ impl Counters {
         }
     }
 
-    /// True if the server fell behind the drive's clock: one reply in a hundred was late by more than a twentieth of the mean latency
-    /// on the wall clock and by more than `LATE` (assumptions).
+    /// True if the server fell behind the drive's clock: 1 % of the replies were late by more than 5 % of the mean latency and by more than
+    /// `TOLERATED_LATENESS` (assumptions).
     fn fell_behind(&self, mean_latency: Duration) -> bool {
         let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
-        late > mean_latency.div_f64(20.0).max(LATE)
+        late > mean_latency.div_f64(20.0).max(TOLERATED_LATENESS)
     }
 }
 
-/// Sectors that all drives have read and written.
-fn physical_sectors(drive: &ServedDrive) -> [u64; 2] {
-    let sectors = drive.drives().into_iter().map(|drive| drive.physical_sectors());
-    sectors.fold([0, 0], |[read, written], one| [read + one.0, written + one.1])
+/// Totals of a drive since it was new. A report shows the difference to those at the server's start.
+struct DriveTotals {
+    now: Nanos,
+    cleaning: Nanos,
+    read_sectors: u64,
+    written_sectors: u64,
 }
 
-/// What there is of each operation, with its name.
+impl DriveTotals {
+    fn of(drive: &ServedDrive) -> DriveTotals {
+        let sectors = drive.drives().into_iter().map(|drive| drive.physical_sectors());
+        let (read_sectors, written_sectors) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        DriveTotals { now: drive.now(), cleaning: drive.cleaning_time(), read_sectors, written_sectors }
+    }
+}
+
+/// Maps the name of each operation to its value.
 fn by_op<T>(of: [T; 4]) -> BTreeMap<&'static str, T> {
     [Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name).into_iter().zip(of).collect()
 }
 
-/// The way in for hosts.
+/// How clients reach the drive.
 pub enum Frontend {
     /// Clients of NBD.
     Nbd(Listener),
-    /// This machine's kernel, for which the drive is a block device.
+    /// A block device of this machine's kernel.
     Ublk(Box<UblkDevice>),
-    /// The kernel too, for which it is a file.
+    /// A file, by FUSE.
     File(FileRequests),
 }
 
-/// Number of the kernel among the clients of a drive.
+/// The client number of the kernel, with ublk and FUSE.
 const KERNEL: u64 = u64::MAX;
 
 /// The server.
@@ -117,32 +129,32 @@ pub struct DriveServer {
     drive: ServedDrive,
     clock: Option<PacedClock>,
     clients: Clients,
-    /// The drive's time when it began, the time that it had spent on cleaning, and the sectors that it had read and written.
-    began: (Nanos, Nanos, [u64; 2]),
-    /// True if the drive may have work of its own.
+    /// The drive's totals when the server started.
+    totals_at_start: DriveTotals,
+    /// True if the drive may have background work to do.
     has_idle_work: bool,
     counters: Counters,
-    /// When it ends at the latest, once it was asked to stop.
-    stops_by: Option<Instant>,
-    /// When work is to stop for a look at the clients.
-    look_at: Instant,
-    /// True if work was left when that moment came.
+    /// When the server ends at the latest; `None` until it is asked to stop.
+    stop_deadline: Option<Instant>,
+    /// When to stop serving the drive and look for messages of clients.
+    slice_ends: Instant,
+    /// True if there was work left at that time.
     has_more_work: bool,
-    /// Who asked for its end, and waits for it.
-    ending: Vec<EndClient>,
+    /// Clients of the control socket that asked the server to end, and wait for that.
+    end_clients: Vec<EndClient>,
 }
 
 impl DriveServer {
-    /// Serves `drive` to whoever comes by `frontend`.
+    /// A server of `drive` for clients of `frontend`.
     pub fn new(mut drive: ServedDrive, frontend: Frontend, pace: Pace) -> DriveServer {
         if let Pace::Times(factor) = pace {
-            drive.keep_pace(factor);
+            drive.set_pace(factor);
         }
         let clock = PacedClock::new(pace, drive.now());
         let (bytes, is_read_only) = (drive.image.sectors() * SECTOR_BYTES, drive.image.is_read_only);
         let export = Export { bytes, is_read_only, tls: None };
         DriveServer {
-            began: (drive.now(), drive.cleaning_time(), physical_sectors(&drive)),
+            totals_at_start: DriveTotals::of(&drive),
             drive,
             clock,
             clients: Clients {
@@ -151,24 +163,24 @@ impl DriveServer {
                 export,
                 connections: BTreeMap::new(),
                 next: 0,
-                owed: BTreeSet::new(),
+                owed_errors: BTreeSet::new(),
                 pool: Vec::new(),
             },
             has_idle_work: true,
             counters: Counters::default(),
-            stops_by: None,
-            look_at: Instant::now(),
+            stop_deadline: None,
+            slice_ends: Instant::now(),
             has_more_work: false,
-            ending: Vec::new(),
+            end_clients: Vec::new(),
         }
     }
 
-    /// Lets clients of NBD begin TLS before they learn of the drive.
+    /// Requires NBD clients to begin TLS before they can ask for the drive.
     pub fn require_tls(&mut self, certificates: TlsCertificates) {
         self.clients.export.tls = Some(certificates);
     }
 
-    /// Serves until it is asked to stop; closes the image cleanly. Gives what it would have reported last, if it had been asked.
+    /// Serves until it is asked to stop, then closes the image cleanly. Returns the last report.
     pub fn run(mut self, requests: ControlRequests) -> (Value, Result<(), LiveError>) {
         if let Frontend::Ublk(device) = &mut self.clients.frontend
             && let Err(error) = device.start()
@@ -180,51 +192,51 @@ impl DriveServer {
             if self.wait(&requests) {
                 self.receive(&requests);
             }
-            self.look_at = Instant::now() + WORK;
+            self.slice_ends = Instant::now() + TIME_SLICE;
             self.has_more_work = false;
-            if self.clients.frontend_error.is_some() && self.stops_by.is_none() {
+            if self.clients.frontend_error.is_some() && self.stop_deadline.is_none() {
                 self.stop();
             }
             self.read_commands();
             self.work();
             let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
-                // Nobody waits for the replies.
+                // Nobody waits for these commands any more.
                 let is_of_gone = |command: &Command| gone.contains(&command.client);
                 drop(self.drive.take_waiting(is_of_gone));
-                self.drive.cut_short(is_of_gone);
+                self.drive.cancel_remaining_steps(is_of_gone);
             }
         }
-        self.end_all();
+        self.finish_in_flight();
         let report = self.describe();
         let failed = self.clients.frontend_error.map(|error| LiveError::io(&self.drive.image.path, error));
         let closed = self.drive.close().and(failed.map_or(Ok(()), Err));
-        self.ending.into_iter().for_each(|client| client.tell(&closed));
+        self.end_clients.into_iter().for_each(|client| client.tell(&closed));
         (report, closed)
     }
 
-    /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
+    /// True if the server was asked to stop, and all replies to in-flight commands are sent, or the deadline has passed.
     fn is_over(&self) -> bool {
-        let is_told = self.drive.queue.is_empty()
+        let is_done = self.drive.queue.is_empty()
             && self.drive.syncing.is_empty()
             && !self.clients.connections.values().any(Connection::wants_to_send)
             && !matches!(&self.clients.frontend, Frontend::Ublk(device) if !device.is_stopped());
-        self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
+        self.stop_deadline.is_some_and(|by| is_done || Instant::now() >= by)
     }
 
-    /// Commands that the drive has not begun fail; those that it has begun have a moment to end. Asked once more, it ends now.
+    /// Handles a request to stop: waiting commands fail, and in-flight ones get `STOP_GRACE` to end. A second request ends the server now.
     fn stop(&mut self) {
-        let (now, is_first) = (Instant::now(), self.stops_by.is_none());
-        // Beside what the drive has begun, so that the end need not wait for all of it.
+        let (now, is_first) = (Instant::now(), self.stop_deadline.is_none());
+        // The fsync runs during the grace time, so that `close` has less left to sync.
         self.drive.begin_sync();
         match &mut self.clients.frontend {
-            // The kernel writes back its cache first, in the drive's time: what fails now is lost.
+            // The kernel first writes back its page cache, in the drive's time. If these writes failed, data would be lost.
             Frontend::Ublk(device) if is_first && self.clients.frontend_error.is_none() => {
-                self.stops_by = Some(now + WRITE_BACK);
+                self.stop_deadline = Some(now + WRITE_BACK_GRACE);
                 self.clients.frontend_error = device.stop().err();
             }
             _ => {
-                self.stops_by = Some(if is_first { now + GRACE } else { now });
+                self.stop_deadline = Some(if is_first { now + STOP_GRACE } else { now });
                 self.fail_waiting();
             }
         }
@@ -235,11 +247,11 @@ impl DriveServer {
         waiting.into_iter().for_each(|command| self.clients.reply(command, Some(CommandError::Shutdown)));
     }
 
-    /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
-    /// it was not yet.
-    fn end_all(&mut self) {
-        self.drive.cut_short(|_| true);
-        while self.drive.begun > 0 {
+    /// Lets the model complete the commands in flight without waiting for the clock. Their clients get an error, because by the clock they
+    /// have not completed.
+    fn finish_in_flight(&mut self) {
+        self.drive.cancel_remaining_steps(|_| true);
+        while self.drive.in_flight > 0 {
             self.drive.advance(None);
         }
         let synced = std::mem::take(&mut self.drive.syncing).into_iter().map(|(_, command)| command);
@@ -252,34 +264,34 @@ impl DriveServer {
         }
     }
 
-    /// Bytes that clients may have the server hold besides those that it holds.
+    /// Memory that is left for commands and replies.
     fn room(&self) -> usize {
         HELD_BYTES_MAX.saturating_sub(self.drive.held_bytes + self.clients.held_bytes())
     }
 
-    /// True if some command would have to wait for memory.
+    /// True if the longest command would have to wait for memory.
     fn is_short_of_memory(&self) -> bool {
         self.room() < LONGEST_BYTES as usize
     }
 
-    /// Waits until a client, a request or the clock has something to do, and reads what clients have sent. True if there may be a
-    /// request.
+    /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
+    /// a control request.
     fn wait(&mut self, requests: &ControlRequests) -> bool {
-        let until = self.clock.as_ref().and_then(|_| self.next_moment());
-        // In this order: below `ready` is taken apart by it.
+        let until = self.clock.as_ref().and_then(|_| self.next_event_at());
+        // `ready` below has the same order.
         let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
         files.push(PollFd::new(&self.drive, PollFlags::IN));
-        let is_deaf = self.drive.is_full() || self.stops_by.is_some();
-        self.clients.wait_for(&mut files, is_deaf);
+        let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
+        self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let has_more = self.has_more_work || !is_deaf && !is_short && self.clients.has_more();
-        // A client that stays mute ends.
-        let mute = self.clients.connections.values().filter_map(|client| client.mute_until(is_short));
-        let place = self.clients.place_from().filter(|from| *from > Instant::now());
-        let by = self.stops_by.into_iter().chain(mute).chain(self.drive.log_due()).chain(place).min();
-        let by = by.map(|by| by.saturating_duration_since(Instant::now()));
-        let at_most = if has_more { Some(Duration::ZERO) } else { by };
+        let has_more = self.has_more_work || !is_paused && !is_short && self.clients.has_more();
+        // When to close a client that sends nothing.
+        let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
+        let place = self.clients.place_free_at().filter(|from| *from > Instant::now());
+        let deadline = self.stop_deadline.into_iter().chain(silent).chain(self.drive.log_due()).chain(place).min();
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let at_most = if has_more { Some(Duration::ZERO) } else { timeout };
         let waited = match &self.clock {
             Some(clock) => {
                 let at_most = at_most.map(|span| clock.after(span));
@@ -295,7 +307,7 @@ impl DriveServer {
         if !ready[1].is_empty() {
             self.drive.receive_synced(false);
         }
-        self.clients.receive(&ready[2..], is_deaf);
+        self.clients.receive(&ready[2..], is_paused);
         !ready[0].is_empty()
     }
 
@@ -305,9 +317,9 @@ impl DriveServer {
                 ControlRequest::Stop => self.stop(),
                 ControlRequest::End(client) => {
                     self.stop();
-                    self.ending.push(client);
+                    self.end_clients.push(client);
                 }
-                // Whoever asked may have gone.
+                // The client may have hung up.
                 ControlRequest::Report(sender) => drop(sender.send(self.describe())),
                 ControlRequest::Inject(fault, sender) => {
                     let injected = self.drive.inject(fault, self.now());
@@ -320,12 +332,13 @@ impl DriveServer {
         }
     }
 
-    /// State of the drive and its queue.
+    /// The report on the drive and its queue.
     fn describe(&self) -> Value {
         let drives = self.drive.drives();
-        let (now, cleaning, before) = self.began;
-        let (served, cleaning) = (self.drive.now().since(now), self.drive.cleaning_time().since(cleaning));
-        let [read, written] = physical_sectors(&self.drive);
+        let (start, now) = (&self.totals_at_start, DriveTotals::of(&self.drive));
+        let (served, cleaning) = (now.now.since(start.now), now.cleaning.since(start.cleaning));
+        // A replaced member of an array counts from 0 again.
+        let physical = |now: u64, start: u64| now.saturating_sub(start) * SECTOR_BYTES;
         let [latencies, lateness] = [&self.counters.latencies, &self.counters.lateness].map(LatencyCounts::list);
         let summary = latencies.summary();
         let mean_latency = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.wall(Nanos(summary.all.mean)));
@@ -355,8 +368,8 @@ impl DriveServer {
             "cleaning_share": (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
             "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
-            "physical_read_bytes": read.saturating_sub(before[0]) * SECTOR_BYTES,
-            "physical_written_bytes": written.saturating_sub(before[1]) * SECTOR_BYTES,
+            "physical_read_bytes": physical(now.read_sectors, start.read_sectors),
+            "physical_written_bytes": physical(now.written_sectors, start.written_sectors),
             "lateness_ns": lateness.summary().all,
             "lateness_histogram_ns": histogram(&lateness),
             "lateness_sum_ns": sums(&lateness),
@@ -372,12 +385,12 @@ impl DriveServer {
         joined(described, self.drive.image.describe())
     }
 
-    /// Takes in what clients have sent, as long as there is room and time: replies that tell much take both.
+    /// Queues the commands that clients have sent, as long as there is memory and time. Replies to block status take both.
     fn read_commands(&mut self) {
         let arrival = self.now();
-        let stops = self.stops_by.is_some();
+        let stops = self.stop_deadline.is_some();
         while let Some(command) = match &mut self.clients.frontend {
-            // In the end too: what the kernel has in its cache comes last.
+            // While stopping, too: the kernel writes back its page cache.
             Frontend::Ublk(device) => device.next(self.drive.zones(), &mut self.clients.pool),
             Frontend::File(requests) if !stops => requests.next(),
             Frontend::File(_) | Frontend::Nbd(_) => None,
@@ -389,7 +402,7 @@ impl DriveServer {
         }
         for client in self.clients.connections.keys().copied().collect::<Vec<_>>() {
             loop {
-                let is_busy = self.drive.is_full() || self.is_time_to_look();
+                let is_busy = self.drive.is_full() || self.is_slice_over();
                 let room = if is_busy { None } else { Some(self.room()) };
                 let Some(command) = self.clients.next_command(client, room) else { break };
                 match command.kind {
@@ -413,32 +426,32 @@ impl DriveServer {
         connection.status(command.cookie, &extents);
     }
 
-    /// The time of the drive at which there is something to do.
-    fn next_moment(&self) -> Option<Nanos> {
+    /// The drive's time of the next thing to do.
+    fn next_event_at(&self) -> Option<Nanos> {
         let now = self.now();
-        // When a drive is free that is at work for itself.
+        // The end of the first background work that is going on.
         let free = self.drive.drives().into_iter().map(|drive| drive.now()).filter(|&free| free > now).min();
-        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.begun == 0);
-        let waits = self.drive.queue.len() > self.drive.begun;
+        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.in_flight == 0);
+        let waits = self.drive.queue.len() > self.drive.in_flight;
         let begin = Some(self.drive.now()).filter(|&begin| begin > now && waits);
         [self.drive.model.next(), idle, begin].into_iter().flatten().min()
     }
 
-    /// The drive's time: the clock's, where it keeps pace.
+    /// The drive's time: that of the clock, or without a pace that of the model.
     fn now(&self) -> Nanos {
         self.clock.as_ref().map_or(self.drive.now(), PacedClock::now)
     }
 
-    fn is_time_to_look(&self) -> bool {
-        Instant::now() >= self.look_at
+    fn is_slice_over(&self) -> bool {
+        Instant::now() >= self.slice_ends
     }
 
-    /// Begins what may be begun, and replies to what is done.
+    /// Serves the drive for a time slice.
     fn work(&mut self) {
         let now = self.now();
         match self.clock.is_some() {
-            true => self.work_until(now),
-            false => self.work_off(),
+            true => self.work_paced(now),
+            false => self.work_unpaced(),
         }
         if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
@@ -449,8 +462,8 @@ impl DriveServer {
         self.drive.write_due_log();
     }
 
-    /// Lets the drive's time go on to `now`, and begins what may be begun then.
-    fn work_until(&mut self, now: Nanos) {
+    /// Advances the drive to `now`, and begins waiting commands.
+    fn work_paced(&mut self, now: Nanos) {
         loop {
             self.advance(Some(now));
             let mut has_begun = false;
@@ -459,34 +472,34 @@ impl DriveServer {
             }
             self.has_idle_work |= has_begun;
             self.reply_ended();
-            // What has begun may end by `now` as well, and let others begin: again until nothing does.
+            // A command that has just begun may also end by `now`, so that another one can begin.
             if !has_begun {
                 return;
             }
-            if self.is_time_to_look() {
+            if self.is_slice_over() {
                 self.has_more_work = true;
                 return;
             }
         }
     }
 
-    /// Serves commands one event after another, since nobody waits for the wall clock.
-    fn work_off(&mut self) {
+    /// Serves all commands, without waiting for the clock.
+    fn work_unpaced(&mut self) {
         while !self.drive.queue.is_empty() {
-            if self.is_time_to_look() {
+            if self.is_slice_over() {
                 self.has_more_work = true;
                 return;
             }
-            while self.drive.under_way_bytes() < UNDER_WAY_BYTES && self.drive.begin_next(self.drive.now()) {}
+            while self.drive.in_flight_bytes() < IN_FLIGHT_BYTES && self.drive.begin_next(self.drive.now()) {}
             self.reply_ended();
-            if self.drive.begun > 0 {
+            if self.drive.in_flight > 0 {
                 self.advance(None);
             }
         }
     }
 
     fn advance(&mut self, limit: Option<Nanos>) {
-        self.has_more_work |= !self.drive.advance_before(limit, Some(self.look_at));
+        self.has_more_work |= !self.drive.advance_before(limit, Some(self.slice_ends));
         self.drive.write_gathered();
         self.reply_ended();
     }
@@ -511,12 +524,12 @@ impl DriveServer {
         }
     }
 
-    /// After a loss every client that is there is owed an error.
+    /// After a loss, the next flush of every connected client has to fail.
     fn note_loss(&mut self) {
         if self.drive.take_loss() {
-            self.clients.owed.extend(self.clients.connections.keys());
+            self.clients.owed_errors.extend(self.clients.connections.keys());
             if !matches!(self.clients.frontend, Frontend::Nbd(_)) {
-                self.clients.owed.insert(KERNEL);
+                self.clients.owed_errors.insert(KERNEL);
             }
         }
     }
@@ -525,37 +538,38 @@ impl DriveServer {
 /// The clients of a server.
 struct Clients {
     frontend: Frontend,
-    /// Error that ended it.
+    /// The error that ended the frontend.
     frontend_error: Option<io::Error>,
     export: Export,
     connections: BTreeMap<u64, Connection>,
     next: u64,
-    /// Clients that were there when a power cut lost what was not flushed, and whose next flush fails.
-    owed: BTreeSet<u64>,
+    /// Clients whose next flush fails, because unflushed data was lost while they were connected.
+    owed_errors: BTreeSet<u64>,
     /// Buffers for the bytes of commands.
     pool: Vec<Vec<u8>>,
 }
 
 impl Clients {
-    /// Bytes that clients have asked for and not taken, and of writes that have not come as a whole.
+    /// Memory of replies that clients have not taken yet, and of writes that are still arriving.
     fn held_bytes(&self) -> usize {
         self.connections.values().map(Connection::held_bytes).sum()
     }
 
-    /// When there is a place for a new client: now, or once one has been mute in its handshake for too long.
-    fn place_from(&self) -> Option<Instant> {
+    /// When there is a place for a new client: now, or when a client has been silent in its handshake for too long.
+    fn place_free_at(&self) -> Option<Instant> {
         match self.connections.len() < CLIENTS_MAX {
             true => Some(Instant::now()),
-            false => longest_mute(&self.connections).map(|(_, since)| since + CROWDED),
+            false => longest_silent(&self.connections).map(|(_, since)| since + CROWDED_TIMEOUT),
         }
     }
 
-    /// Adds what to wait for to `files`: new clients, then each client, from which nothing is read where `is_busy`.
+    /// Adds the descriptors to wait for to `files`: that of the frontend, then that of each client. While the server `is_busy`, clients are
+    /// not read from.
     fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>, is_busy: bool) {
         match &self.frontend {
             Frontend::Nbd(listener) => {
-                // Where there is no place, clients wait in the backlog of the socket.
-                let has_place = self.place_from().is_some_and(|from| from <= Instant::now());
+                // Without a place, clients wait in the socket's backlog.
+                let has_place = self.place_free_at().is_some_and(|from| from <= Instant::now());
                 files.push(PollFd::new(listener, if has_place { PollFlags::IN } else { PollFlags::empty() }));
             }
             Frontend::Ublk(device) => device.wait_for(files),
@@ -569,7 +583,7 @@ impl Clients {
         }
     }
 
-    /// Reads what clients have sent, and takes in new ones, as `ready` says of what was waited for.
+    /// Receives from clients and accepts new ones. `ready` has the results of waiting for `wait_for`'s descriptors.
     fn receive(&mut self, ready: &[PollFlags], is_busy: bool) {
         let (listener, Some((accepts, ready))) = (match &mut self.frontend {
             Frontend::Nbd(listener) => (listener, ready.split_first()),
@@ -588,18 +602,18 @@ impl Clients {
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) || has_come && !is_busy {
                 client.receive();
             } else if is_busy {
-                client.was_not_heard();
+                client.note_not_polled();
             }
         }
         while !accepts.is_empty() {
-            // Those that have just hung up are forgotten later, but take no place any more.
+            // Clients that have just hung up are removed later, and take no place.
             let is_full = self.connections.values().filter(|client| !client.is_over()).count() >= CLIENTS_MAX;
-            let mute = longest_mute(&self.connections).filter(|(_, since)| since.elapsed() >= CROWDED);
-            if is_full && mute.is_none() {
+            let silent = longest_silent(&self.connections).filter(|(_, since)| since.elapsed() >= CROWDED_TIMEOUT);
+            if is_full && silent.is_none() {
                 break;
             }
             let Ok(Some(stream)) = listener.accept() else { break };
-            if let Some(client) = mute.filter(|_| is_full).and_then(|(mute, _)| self.connections.get_mut(&mute)) {
+            if let Some(client) = silent.filter(|_| is_full).and_then(|(silent, _)| self.connections.get_mut(&silent)) {
                 client.end();
             }
             self.connections.insert(self.next, Connection::new(stream));
@@ -607,20 +621,20 @@ impl Clients {
         }
     }
 
-    /// True if a client has sent something that was not looked at, and may be now.
+    /// True if a client has sent something that could be handled now.
     fn has_more(&self) -> bool {
         self.connections.values().any(Connection::has_more)
     }
 
-    /// The next command of a client that has come as a whole, and for which there is room.
+    /// The next command that a client has sent completely and for which there is `room`.
     fn next_command(&mut self, client: u64, room: Option<usize>) -> Option<Command> {
         self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, room)
     }
 
-    /// Replies to a command if its client is still there.
+    /// Replies to a command if its client is still connected.
     fn reply(&mut self, command: Command, mut error: Option<CommandError>) {
-        // A durable write vouches for itself alone: what a cut took is for the client's next flush to say.
-        if command.kind == CommandKind::Flush && self.owed.remove(&command.client) {
+        // Not a write with FUA: it promises only its own data, while a flush promises everything before it.
+        if command.kind == CommandKind::Flush && self.owed_errors.remove(&command.client) {
             error = error.or(Some(CommandError::Io));
         }
         match &mut self.frontend {
@@ -646,7 +660,7 @@ impl Clients {
         self.pool.push(command.data);
     }
 
-    /// Sends what clients take, and forgets those that are gone; returns those whose connections broke.
+    /// Sends replies and removes closed clients. Returns the clients whose connections broke.
     fn send(&mut self, memory_is_short: bool) -> BTreeSet<u64> {
         if let Frontend::Ublk(device) = &mut self.frontend {
             device.send();
@@ -656,24 +670,24 @@ impl Clients {
             if client.wants_to_send() {
                 client.send(&mut self.pool);
             }
-            if client.mute_until(memory_is_short).is_some_and(|until| until <= now) {
+            if client.idle_deadline(memory_is_short).is_some_and(|until| until <= now) {
                 client.end();
             }
         }
         let broken =
             self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
         self.connections.retain(|_, client| !client.is_over());
-        self.owed.retain(|client| *client == KERNEL || self.connections.contains_key(client));
-        self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
+        self.owed_errors.retain(|client| *client == KERNEL || self.connections.contains_key(client));
+        self.pool.retain(|buffer| (1..=POOLED_BYTES_MAX).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
         broken
     }
 }
 
-/// Of the clients in their handshakes the one that has been mute for longest, and since when.
-fn longest_mute(connections: &BTreeMap<u64, Connection>) -> Option<(u64, Instant)> {
-    let mute = connections.iter().filter_map(|(number, client)| Some((*number, client.greets_since()?)));
-    mute.min_by_key(|(_, since)| *since)
+/// The client that has been silent for longest in its handshake, and since when.
+fn longest_silent(connections: &BTreeMap<u64, Connection>) -> Option<(u64, Instant)> {
+    let silent = connections.iter().filter_map(|(number, client)| Some((*number, client.handshake_idle_since()?)));
+    silent.min_by_key(|(_, since)| *since)
 }
 
 #[cfg(test)]
@@ -689,7 +703,7 @@ mod tests {
         assert!(!report.fell_behind(mean));
         (0..9).for_each(|_| report.lateness.record(Op::Write, 1_200_000));
         assert!(report.fell_behind(mean));
-        // What a write cache takes in has hardly a latency.
+        // Writes into a write cache have hardly any latency.
         let mut cached = Counters::default();
         cached.lateness.record(Op::Write, 50_000);
         assert!(!cached.fell_behind(Duration::ZERO));

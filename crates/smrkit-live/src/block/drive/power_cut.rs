@@ -1,4 +1,4 @@
-//! A power cut of a served drive: what of the writes under way, and of those that completed and were not flushed, is in the image after it.
+//! A power cut of a served drive: which writes in flight, and which acknowledged writes that were not flushed, are in the image after it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -17,30 +17,31 @@ use crate::block::model::CutLosses;
 use crate::error::LiveError;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// Bytes of what writes replaced that are kept for a power cut; what is older counts as durable, as in a drive's cache (assumption).
+/// Most bytes of old data that are kept to undo writes. Older writes count as durable, as if the drive's cache had destaged them
+/// (assumption).
 const UNDO_BYTES: usize = 64 << 20;
 
-/// What writes have replaced in the image that a power cut may undo: those since the last flush, or since the layer's last commit.
+/// The old data of the writes that a power cut may undo: those since the last flush, or since the layer's last commit.
 #[derive(Default)]
 pub(super) struct UndoLog {
     writes: VecDeque<UndoneWrite>,
     bytes: usize,
-    /// Writes that were remembered so far.
+    /// Writes that were ever added.
     count: u64,
-    /// Commits of each drive's layer, and the value of `count` at the last one.
+    /// For each drive: the number of its layer's commits, and the value of `count` when the last one was seen.
     commits: Vec<(u64, u64)>,
 }
 
 struct UndoneWrite {
     sectors: Range<u64>,
-    /// The bytes before it; none where it is not undone.
+    /// The old data; `None` if the write is never undone.
     before: Option<Vec<u8>>,
 }
 
-/// What is about to be replaced in the image; none where that is not undone.
-pub(super) fn replaced(image: &DriveImage, sectors: Range<u64>, op: Op) -> io::Result<Option<Vec<u8>>> {
+/// Reads the data that a request is about to replace; `None` if the request is never undone.
+pub(super) fn read_before_write(image: &DriveImage, sectors: Range<u64>, op: Op) -> io::Result<Option<Vec<u8>>> {
     let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
-    // The layer may have let a neighbour destroy what was trimmed, so that a trim can't be undone.
+    // A trim can't be undone, because the layer may have overwritten the trimmed sectors when it wrote their neighbours.
     match op == Op::Write && bytes <= UNDO_BYTES / 4 {
         true => {
             let mut before = vec![0; bytes];
@@ -52,7 +53,7 @@ pub(super) fn replaced(image: &DriveImage, sectors: Range<u64>, op: Op) -> io::R
 }
 
 impl UndoLog {
-    pub fn remember(&mut self, sectors: Range<u64>, before: Option<Vec<u8>>) {
+    pub fn add(&mut self, sectors: Range<u64>, before: Option<Vec<u8>>) {
         self.bytes += before.as_ref().map_or(0, Vec::len);
         self.writes.push_back(UndoneWrite { sectors, before });
         self.count += 1;
@@ -71,27 +72,28 @@ impl UndoLog {
         self.bytes = 0;
     }
 
-    /// Forgets writes that the layers of all drives have committed since they completed.
+    /// Forgets the writes that are covered by a commit of every drive's layer.
     pub fn note_commits(&mut self, commits: impl Iterator<Item = Option<u64>>) {
         let mut durable = self.count;
-        for (number, commits) in commits.enumerate() {
-            if self.commits.len() == number {
+        for (drive, commits) in commits.enumerate() {
+            if self.commits.len() == drive {
                 self.commits.push((commits.unwrap_or(0), 0));
             }
-            let seen = &mut self.commits[number];
-            if let Some(commits) = commits.filter(|&commits| commits > seen.0) {
-                *seen = (commits, self.count);
+            let (seen_commits, committed_writes) = &mut self.commits[drive];
+            if let Some(commits) = commits.filter(|commits| *commits > *seen_commits) {
+                (*seen_commits, *committed_writes) = (commits, self.count);
             }
-            durable = durable.min(seen.1);
+            durable = durable.min(*committed_writes);
         }
         while self.count - (self.writes.len() as u64) < durable {
             self.forget_oldest();
         }
     }
 
-    /// Sectors with their contents when a random part of the writes had not been made. A later write that was made stays, whatever becomes
-    /// of earlier ones to the same sectors. No write of `destroyed` sectors was made: the platters do not hold it.
+    /// Chooses at random which writes reached the platters, in whole or in part, and returns the other sectors with their old data. A
+    /// write that reached the platters hides earlier ones to the same sectors. No write to `destroyed` sectors did.
     pub fn undo(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> BTreeMap<u64, Vec<u8>> {
+        // Newest first.
         let (mut undone, mut kept) = (BTreeMap::new(), BTreeSet::new());
         for UndoneWrite { sectors, before } in std::mem::take(&mut self.writes).into_iter().rev() {
             let Some(before) = before else {
@@ -99,14 +101,14 @@ impl UndoLog {
                 continue;
             };
             let n = sectors.end - sectors.start;
-            let made = match random.random_range(0..3) {
+            let written = match random.random_range(0..3) {
                 0 => n,
                 1 => 0,
                 _ => random.random_range(0..=n),
             };
             for ((at, lba), before) in (0..).zip(sectors).zip(before.chunks_exact(SECTOR)) {
-                if at < made && destroyed.within(lba..lba + 1).next().is_none() {
-                    // Where a later one was undone, this one is what was there before it, and is what stays.
+                if at < written && destroyed.within(lba..lba + 1).next().is_none() {
+                    // If a later write was undone, its old data is what this one wrote.
                     kept.insert(lba);
                 } else if !kept.contains(&lba) {
                     undone.insert(lba, before.to_vec());
@@ -119,8 +121,8 @@ impl UndoLog {
 }
 
 impl ServedDrive {
-    /// The power was cut during `event` or while commands were under way, and is back: writes under way are torn, and of those that were
-    /// not flushed a part is undone, as far as the layer does not keep them.
+    /// Handles a power cut during background work (`event`) or while commands were in flight. Writes in flight are torn. Acknowledged writes
+    /// that were not flushed are undone in part, unless the layer keeps them.
     pub(super) fn lose_power(&mut self, event: Option<LogEvent>) {
         let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
         let failed_at = self.model.now;
@@ -129,39 +131,42 @@ impl ServedDrive {
             Ok(mut losses) => self.tear_image(&mut losses, &mut random),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
-        self.fail_under_way(failed_at);
+        self.fail_in_flight(failed_at);
         event.into_iter().for_each(|event| self.events.add(event));
         self.has_lost |= self.may_lose;
         self.power_cuts += 1;
         self.events.add(LogEvent::Recovered(self.model.now));
-        let saved = torn.map_err(|error| LiveError::io(&self.image.path, error)).and_then(|()| self.checkpoint());
-        self.give_up_on(saved);
+        let torn = torn.map_err(|error| LiveError::io(&self.image.path, error));
+        if let Err(error) = torn.and_then(|()| self.checkpoint()) {
+            self.fail_drive(error);
+        }
     }
 
     fn tear_image(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         self.undo_unflushed(random, &losses.lost)?;
-        self.tear_under_way(losses, random)?;
+        self.tear_in_flight(losses, random)?;
         self.image.storage.sync()?;
-        // What the host never wrote, or has trimmed, reads as zeros whatever becomes of the platters. Holes of the file would not tell, since
-        // they are whole pages.
+        // Lost sectors that hold data become unreadable. Those of zeros stay readable, because the host never wrote them, or trimmed them.
+        // The image's holes would not tell, since they are whole pages.
         for (range, _) in losses.lost.iter() {
             for from in range.clone().step_by(ZERO_SECTORS as usize) {
                 let sectors = from..range.end.min(from + ZERO_SECTORS);
                 let mut data = vec![0; ((sectors.end - from) * SECTOR_BYTES) as usize];
                 self.image.storage.read(from * SECTOR_BYTES, &mut data)?;
-                let held =
+                let with_data =
                     sectors.zip(data.chunks_exact(SECTOR)).filter(|(_, sector)| sector.iter().any(|&byte| byte != 0));
-                held.for_each(|(lba, _)| self.unreadable.cover(lba..lba + 1, ()));
+                with_data.for_each(|(lba, _)| self.unreadable.cover(lba..lba + 1, ()));
             }
         }
         Ok(())
     }
 
-    /// Of writes under way all sectors, none, or the first ones are there; where a rewrite was torn, those that it had reached.
-    fn tear_under_way(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
-        for command in self.queue.iter().take(self.begun) {
-            // What was in the image before the cut was planned has reached the platters.
-            let CommandState::UnderWay { step: Some(Step { request, .. }), is_written: false, .. } = &command.state
+    /// Writes a part of each write in flight to the image: the sectors that had reached the platters, if the model knows them, else a random
+    /// number of the first ones.
+    fn tear_in_flight(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
+        for command in self.queue.iter().take(self.in_flight) {
+            // A write that was put into the image early was begun before the cut was planned, and has reached the platters.
+            let CommandState::InFlight { step: Some(Step { request, .. }), is_written: false, .. } = &command.state
             else {
                 continue;
             };

@@ -1,8 +1,7 @@
-//! The NBD protocol, as far as a server needs it: fixed newstyle handshake, structured replies, and what a command asks for.
+//! The server's side of the NBD protocol: fixed newstyle handshake, structured replies, and commands.
 //!
-//! Nothing here knows the drive. A connection turns bytes into commands and replies into bytes, and never blocks.
-//!
-//! A client that makes a mistake gets an error; one that breaks the framing is closed.
+//! A connection parses bytes into commands and formats replies. It knows nothing of the drive, and never blocks. An invalid command gets an
+//! error; a client that breaks the framing is disconnected.
 
 mod stream;
 mod tls;
@@ -21,26 +20,26 @@ use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, command, info, optio
 use crate::block::drive::{Command, CommandError, CommandKind};
 use smrkit::units::SECTOR_BYTES;
 
-/// The longest read or write (that of the protocol's specification).
+/// The longest read or write, as the protocol's specification has it.
 pub const LONGEST_BYTES: u32 = 32 << 20;
-/// Size that hosts had better read and write.
+/// Preferred size of reads and writes.
 const PREFERRED_BYTES: u32 = 4096;
 /// Bytes of a request without its payload.
 const REQUEST_BYTES: usize = 28;
 /// Bytes of an option without its data.
 const OPTION_BYTES: usize = 16;
-/// The longest data of an option that are read (assumption; names have 4096 at most).
+/// Options with more data than this are refused (assumption; names have at most 4096 bytes).
 const OPTION_DATA_MAX: usize = 32 << 10;
-/// Bytes read at a time.
+/// Size of the input buffer.
 const INPUT_BYTES: usize = 64 << 10;
-/// Replies from this length on are sent without a copy (assumption).
+/// Read data of at least this length is sent from the command's own buffer, without a copy (assumption).
 const LONG_BYTES: usize = 16 << 10;
-/// Time after which a client that neither says nor takes anything is closed where others want its place or its memory (assumption).
-const MUTE: Duration = Duration::from_secs(10);
-/// Parts that are sent at a time.
+/// A client that neither sends nor receives anything for this long is closed if others need its place or its memory (assumption).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most buffers of one `writev`.
 const PARTS: usize = 16;
 
-/// A request as it came.
+/// The header of a request.
 #[derive(Clone, Copy, Debug)]
 struct RequestHead {
     flags: u16,
@@ -53,7 +52,7 @@ struct RequestHead {
 enum Phase {
     Flags,
     Options,
-    /// Data of an option that is too long, and the option.
+    /// Skips this many bytes of data of an option that is too long.
     SkipOption(usize, u32),
     Requests,
     Payload {
@@ -61,7 +60,7 @@ enum Phase {
         data: Vec<u8>,
         got: usize,
     },
-    /// The payload of a command that is refused.
+    /// Skips the payload of a refused command.
     Skip {
         head: RequestHead,
         left: usize,
@@ -70,12 +69,13 @@ enum Phase {
     Closing,
 }
 
-/// Part of what is to be sent.
+/// A buffer of the output queue, of which `from..to` is still to be sent.
 struct ReplyPiece {
     bytes: Vec<u8>,
     from: usize,
     to: usize,
-    is_lent: bool,
+    /// True if the buffer goes back to the pool.
+    is_pooled: bool,
 }
 
 /// A connected client.
@@ -83,26 +83,28 @@ pub struct Connection {
     pub stream: Transport,
     phase: Phase,
     agreed: Agreed,
+    /// Input, of which `start..end` is not parsed yet.
     input: Box<[u8]>,
     start: usize,
     end: usize,
     /// Commands without a reply yet.
     pub outstanding: usize,
-    /// Bytes that it has asked for, and no reply has yet.
+    /// Bytes of the reads that have no reply yet.
     pub reading_bytes: usize,
+    /// Short replies at the end of the output queue are gathered here.
     small: Vec<u8>,
     pieces: VecDeque<ReplyPiece>,
-    /// Bytes in pieces.
+    /// Bytes in `pieces`.
     unsent_bytes: usize,
-    /// True if commands may have come that were not looked at.
-    is_held_back: bool,
+    /// True if there may be commands in the input buffer for which there was no time or memory.
+    has_unparsed: bool,
     is_ended: bool,
-    /// When anything came, or was taken, last.
-    moved: Instant,
+    /// When the client last sent or received anything.
+    last_active: Instant,
 }
 
 impl Connection {
-    /// Greets a client.
+    /// A new client, which is sent the greeting.
     pub fn new(stream: File) -> Connection {
         Connection {
             stream: Transport::new(stream),
@@ -116,51 +118,52 @@ impl Connection {
             small: greeting(),
             pieces: VecDeque::new(),
             unsent_bytes: 0,
-            is_held_back: false,
+            has_unparsed: false,
             is_ended: false,
-            moved: Instant::now(),
+            last_active: Instant::now(),
         }
     }
 
-    /// True if nothing more will come of it, and all is sent.
+    /// True if the connection can be removed: it has ended, and all replies are sent.
     pub fn is_over(&self) -> bool {
         self.is_ended || matches!(self.phase, Phase::Closing) && self.outstanding == 0 && !self.wants_to_send()
     }
 
-    /// True if more is to be read.
+    /// True if the client may send more.
     pub fn is_open(&self) -> bool {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// Bytes that it has asked for and not taken, and of a write that has not come as a whole.
+    /// Memory of replies that the client has not received yet, and of a write that is still arriving.
     pub fn held_bytes(&self) -> usize {
         let payload = if let Phase::Payload { data, .. } = &self.phase { data.len() } else { 0 };
         self.reading_bytes + self.unsent_bytes + self.small.len() + payload
     }
 
-    /// When it ends if nothing more comes: where its handshake is not over, and where `memory_is_short` and it holds some that its client
-    /// could free.
-    pub fn mute_until(&self, memory_is_short: bool) -> Option<Instant> {
-        let greets = self.greets_since().is_some();
-        let holds = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
-        (!self.is_ended && (greets || memory_is_short && holds)).then(|| self.moved + MUTE)
+    /// When to close the connection if the client stays silent; `None` if it may be silent. It may not during the handshake, nor when
+    /// `memory_is_short` and the client could free some by sending or receiving.
+    pub fn idle_deadline(&self, memory_is_short: bool) -> Option<Instant> {
+        let is_in_handshake = self.handshake_idle_since().is_some();
+        let holds_memory = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
+        (!self.is_ended && (is_in_handshake || memory_is_short && holds_memory))
+            .then(|| self.last_active + IDLE_TIMEOUT)
     }
 
-    /// When anything came last of a client whose handshake is not over.
-    pub fn greets_since(&self) -> Option<Instant> {
-        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
-        (!self.is_ended && greets).then_some(self.moved)
+    /// When the client was last active, if its handshake is not over.
+    pub fn handshake_idle_since(&self) -> Option<Instant> {
+        let is_in_handshake = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        (!self.is_ended && is_in_handshake).then_some(self.last_active)
     }
 
-    /// True if more can be read from its stream.
+    /// True if there is room to read from the socket.
     pub fn has_room(&self) -> bool {
         matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len()
     }
 
-    /// Nothing could come: it was not listened to.
-    pub fn was_not_heard(&mut self) {
+    /// The server has not read from this client, so that its silence does not count.
+    pub fn note_not_polled(&mut self) {
         if !self.wants_to_send() {
-            self.moved = Instant::now();
+            self.last_active = Instant::now();
         }
     }
 
@@ -169,24 +172,24 @@ impl Connection {
         self.is_ended = true;
     }
 
-    /// True if it ended before the client had said goodbye.
+    /// True if the connection ended without a disconnect request.
     pub fn is_broken(&self) -> bool {
         self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// True if it was not heard, and may be now.
+    /// True if there may be a command without waiting for the socket.
     pub fn has_more(&self) -> bool {
-        self.is_held_back || self.has_unread()
+        self.has_unparsed || self.has_unread()
     }
 
-    /// True if some has come that is not to be seen at its socket any more.
+    /// True if TLS has buffered input, which polling the socket does not show.
     pub fn has_unread(&self) -> bool {
         self.is_open() && self.stream.has_unread()
     }
 
-    /// Reads what has come.
+    /// Reads from the socket.
     pub fn receive(&mut self) {
-        self.moved = Instant::now();
+        self.last_active = Instant::now();
         if let Err(error) = self.try_receive()
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -198,8 +201,8 @@ impl Connection {
         if let Phase::Payload { data, got, .. } = &mut self.phase
             && self.start == self.end
         {
-            // No second try: fewer bytes than there is room for are all that have come.
-            *got += some(self.stream.read(&mut data[*got..])?)?;
+            // Not in a loop: a short read means that the socket is empty.
+            *got += nonzero(self.stream.read(&mut data[*got..])?)?;
             return Ok(());
         }
         if self.start > 0 {
@@ -207,17 +210,18 @@ impl Connection {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if self.end < self.input.len() {
-            self.end += some(self.stream.read(&mut self.input[self.end..])?)?;
+            self.end += nonzero(self.stream.read(&mut self.input[self.end..])?)?;
         }
         Ok(())
     }
 
-    /// The next command of what was read, with its payload in a buffer of `pool`; none that reads or writes more than there is `room` for,
-    /// and none for a server that is busy, which has no room at all. Others get their reply here.
+    /// Parses input up to the next command for the drive. Its payload is in a buffer of `pool`. Returns `None` if the input has no complete
+    /// command, the next one needs more memory than `room`, or the server is busy (`room` is `None`). Options and invalid commands get
+    /// their replies here.
     pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
-        self.is_held_back = room.is_none() && self.start < self.end;
+        self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
-            match self.advance(export, pool, room) {
+            match self.parse_step(export, pool, room) {
                 Step::Command(command) => return Some(command),
                 Step::Again => {}
                 Step::Wait => return None,
@@ -226,7 +230,7 @@ impl Connection {
         None
     }
 
-    fn advance(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
+    fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
         match &mut self.phase {
             Phase::Flags => {
                 let Some(flags) = self.take::<4>() else { return Step::Wait };
@@ -274,6 +278,7 @@ impl Connection {
         }
     }
 
+    /// Takes `N` bytes of the input, if there are so many.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.input[self.start..self.end].first_chunk::<N>()?;
         self.start += N;
@@ -281,8 +286,8 @@ impl Connection {
     }
 
     fn option(&mut self, export: &Export) -> Step {
-        let came = &self.input[self.start..self.end];
-        let Some(head) = came.first_chunk::<OPTION_BYTES>() else { return Step::Wait };
+        let input = &self.input[self.start..self.end];
+        let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return Step::Wait };
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
             self.phase = Phase::Closing;
@@ -294,7 +299,7 @@ impl Connection {
             self.phase = Phase::SkipOption(length, option);
             return Step::Again;
         }
-        let Some(data) = came.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::Wait };
+        let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::Wait };
         let next = self.agreed.answer(option, data, export, &mut self.small);
         self.start += OPTION_BYTES + length;
         self.phase = match next {
@@ -306,13 +311,13 @@ impl Connection {
         Step::Again
     }
 
-    /// Begins TLS once the client is told of that, in the clear; `false` if it has not waited for it: from then on nothing counts that
-    /// came in the clear, whoever sent it.
+    /// Sends the reply to STARTTLS in the clear, and begins TLS. Returns false if the client has sent more in the clear without waiting for the
+    /// reply: an attacker could have injected it.
     fn begin_tls(&mut self, export: &Export) -> bool {
-        // Nothing is lent before the first command.
+        // No buffer of the pool is in use before the first command.
         self.send(&mut Vec::new());
-        let has_waited = self.start == self.end && !self.wants_to_send();
-        has_waited && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
+        let client_waits = self.start == self.end && !self.wants_to_send();
+        client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
     fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
@@ -321,15 +326,15 @@ impl Connection {
             self.phase = Phase::Closing;
             return Step::Again;
         };
-        let takes = match head.kind {
+        let needed = match head.kind {
             command::READ | command::WRITE if head.bytes <= LONGEST_BYTES => head.bytes as usize,
-            // Its reply.
+            // For its reply: any memory that is left will do.
             command::BLOCK_STATUS => 1,
             _ => 0,
         };
-        if takes > room {
+        if needed > room {
             self.start -= REQUEST_BYTES;
-            self.is_held_back = true;
+            self.has_unparsed = true;
             return Step::Wait;
         }
         match head.kind {
@@ -347,7 +352,7 @@ impl Connection {
         Step::Again
     }
 
-    /// The command, if it makes sense; else an error is sent.
+    /// Returns the command if it is valid, else queues an error reply.
     fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
         match head.kind(export, self.agreed.tells_allocation) {
             Ok(kind) => {
@@ -387,7 +392,7 @@ impl Connection {
         self.refuse(cookie, error);
     }
 
-    /// Completes a read with the first `length` bytes of `data`, which go back to `pool`.
+    /// Completes a read with the first `length` bytes of `data`. The buffer goes back to `pool`.
     pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
         self.outstanding -= 1;
         wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
@@ -396,9 +401,9 @@ impl Connection {
             pool.push(data);
             return;
         }
-        self.end_small();
+        self.queue_small();
         self.unsent_bytes += length;
-        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
+        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_pooled: true });
     }
 
     /// Completes a block status.
@@ -407,22 +412,23 @@ impl Connection {
         wire::block_status(&mut self.small, cookie, extents);
     }
 
-    fn end_small(&mut self) {
+    /// Moves the gathered short replies to the output queue.
+    fn queue_small(&mut self) {
         if !self.small.is_empty() {
             let bytes = std::mem::take(&mut self.small);
             self.unsent_bytes += bytes.len();
-            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_lent: false });
+            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_pooled: false });
         }
     }
 
-    /// True if something is to be sent.
+    /// True if there is output to send.
     pub fn wants_to_send(&self) -> bool {
         !self.small.is_empty() || !self.pieces.is_empty() || self.stream.wants_to_send()
     }
 
-    /// Sends what the client takes; buffers go back to `pool`.
+    /// Sends as much as the socket takes. Buffers go back to `pool`.
     pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
-        self.end_small();
+        self.queue_small();
         if let Err(error) = self.try_send(pool)
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -437,10 +443,10 @@ impl Connection {
             for (part, piece) in parts.iter_mut().zip(&self.pieces) {
                 *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
             }
-            let sent = some(self.stream.write_vectored(&parts[..count])?)?;
-            self.moved = Instant::now();
-            self.sent(sent, pool);
-            // No second try: there is no more room.
+            let sent = nonzero(self.stream.write_vectored(&parts[..count])?)?;
+            self.last_active = Instant::now();
+            self.note_sent(sent, pool);
+            // A short write means that the socket is full.
             if self.pieces.front().is_some_and(|piece| piece.from > 0) {
                 break;
             }
@@ -448,15 +454,16 @@ impl Connection {
         self.stream.flush()
     }
 
-    fn sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
+    /// Removes sent bytes from the output queue.
+    fn note_sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
         self.unsent_bytes -= count;
         while let Some(mut piece) = self.pieces.pop_front() {
             let of_piece = count.min(piece.to - piece.from);
             (piece.from, count) = (piece.from + of_piece, count - of_piece);
             match piece {
                 ReplyPiece { from, to, .. } if from < to => return self.pieces.push_front(piece),
-                ReplyPiece { bytes, is_lent: true, .. } => pool.push(bytes),
-                // The next replies gather in it.
+                ReplyPiece { bytes, is_pooled: true, .. } => pool.push(bytes),
+                // Reused to gather the next replies.
                 ReplyPiece { mut bytes, .. } if self.small.capacity() == 0 => {
                     bytes.clear();
                     self.small = bytes;
@@ -467,8 +474,8 @@ impl Connection {
     }
 }
 
-/// A count of bytes above 0: else the other end has closed.
-fn some(count: usize) -> io::Result<usize> {
+/// A count of 0 means that the client has closed the connection.
+fn nonzero(count: usize) -> io::Result<usize> {
     if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
@@ -487,7 +494,7 @@ impl RequestHead {
         (word(0) == wire::REQUEST_MAGIC).then_some(head)
     }
 
-    /// The command's kind, if it makes sense.
+    /// The command's kind, if the command is valid.
     fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, CommandError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
@@ -511,12 +518,12 @@ impl RequestHead {
     }
 }
 
-/// Properties of the export, as clients are told of them.
+/// The export, as clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
     pub bytes: u64,
     pub is_read_only: bool,
-    /// Without TLS nobody is told of it, where there are certificates.
+    /// If present, clients must begin TLS before they can ask for the export.
     pub tls: Option<TlsCertificates>,
 }
 
@@ -554,7 +561,7 @@ pub fn greeting() -> Vec<u8> {
 }
 
 impl Agreed {
-    /// Takes the client's flags; `false` if they ask for what there is not.
+    /// Takes the client's flags. Returns false if one is unknown.
     pub fn take_flags(&mut self, flags: u32) -> bool {
         self.no_zeroes = flags & u32::from(wire::NO_ZEROES) != 0;
         flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) == 0
@@ -574,12 +581,12 @@ impl Agreed {
                 self.has_tls = true;
                 return Next::Tls;
             }
-            // It has no reply that could refuse it.
+            // EXPORT_NAME has no error reply.
             option::EXPORT_NAME if needs_tls => return Next::Close,
             option::EXPORT_NAME => return self.export_name(export, out),
             _ if needs_tls => say(reply::TLS_REQUIRED, b"begin TLS first"),
             option::LIST if data.is_empty() => {
-                // One export, whose name is empty.
+                // The one export has an empty name.
                 say(reply::SERVER, &0u32.to_be_bytes());
                 say(reply::ACK, &[]);
             }
@@ -589,7 +596,7 @@ impl Agreed {
             }
             option::INFO | option::GO => match asked_name(data) {
                 None => say(reply::INVALID, &[]),
-                // Any name is the one export's.
+                // Any name is accepted for the one export.
                 Some(_) => {
                     say(reply::INFO, &export_info(export));
                     say(reply::INFO, &block_sizes());
@@ -623,7 +630,7 @@ impl Agreed {
         Next::Option
     }
 
-    /// The old way to ask for an export.
+    /// Replies to EXPORT_NAME, the old way to ask for an export.
     fn export_name(&self, export: &Export, out: &mut Vec<u8>) -> Next {
         out.extend_from_slice(&export.bytes.to_be_bytes());
         out.extend_from_slice(&export.flags().to_be_bytes());
@@ -649,26 +656,26 @@ fn block_sizes() -> Vec<u8> {
     data
 }
 
-/// The first `length` bytes, where a number before them tells it, and the rest.
-fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits off a field that is preceded by its length.
+fn length_prefixed(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// The name that INFO or GO asks for; what it wants to know is told anyway.
+/// Parses INFO or GO: the export's name. The list of wanted information is ignored, because all of it is sent.
 fn asked_name(data: &[u8]) -> Option<&[u8]> {
-    let (name, rest) = counted(data)?;
+    let (name, rest) = length_prefixed(data)?;
     let (count, infos) = rest.split_first_chunk::<2>()?;
     (infos.len() == 2 * usize::from(u16::from_be_bytes(*count))).then_some(name)
 }
 
-/// The export and the contexts that are asked for.
+/// Parses LIST_META_CONTEXT or SET_META_CONTEXT: the export's name and the queries.
 fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let (name, rest) = counted(data)?;
+    let (name, rest) = length_prefixed(data)?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
     let mut contexts = Vec::new();
     for _ in 0..u32::from_be_bytes(*count) {
-        let (context, after) = counted(rest)?;
+        let (context, after) = length_prefixed(rest)?;
         contexts.push(context);
         rest = after;
     }

@@ -1,4 +1,4 @@
-//! Sockets that listen for clients: of Unix, open to this user alone, or TCP.
+//! Listening sockets: Unix sockets that only this user can open, or TCP.
 
 use std::env;
 use std::fmt::{self, Write as _};
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use rustix::process::geteuid;
 
-/// A socket that listens for clients; one of Unix that was made here is removed in the end.
+/// A listening socket. A Unix socket is removed at the end, unless it was inherited.
 pub enum Listener {
-    /// Of Unix. One that was made here has a path, and there the device and inode that bind made.
+    /// A Unix socket. Unless it was inherited, with its path, and the device and inode that `bind` created there.
     Unix(UnixListener, Option<(PathBuf, (u64, u64))>),
     /// TCP.
     Tcp(TcpListener),
@@ -31,7 +31,7 @@ impl Listener {
                 remove_dead_socket(path)?;
                 UnixListener::bind(path)
             }
-            // What the library says names no remedy.
+            // The standard library's message names no remedy.
             io::ErrorKind::InvalidInput => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a socket's path has 107 bytes at most: give a shorter one (unix:PATH)",
@@ -51,7 +51,7 @@ impl Listener {
         Ok(Listener::Tcp(listener))
     }
 
-    /// The socket with which systemd, or whoever does as it does, has started this process, if there is one.
+    /// The socket that systemd (or a compatible program) has passed to this process, if any.
     pub fn inherited() -> Option<io::Result<Listener>> {
         let is_ours = env::var("LISTEN_PID").ok()?.parse() == Ok(std::process::id());
         let count = env::var("LISTEN_FDS").ok().filter(|_| is_ours)?;
@@ -65,17 +65,17 @@ impl Listener {
     /// The first descriptor that a process inherits by the protocol of `sd_listen_fds(3)`.
     #[allow(unsafe_code)]
     fn of_first_descriptor() -> io::Result<Listener> {
-        // SAFETY: whoever sets LISTEN_PID to this process passes on the descriptor, and nobody else here uses it.
+        // SAFETY: LISTEN_PID names this process, so descriptor 3 was passed to it, and nothing else here uses it.
         let unix = UnixListener::from(unsafe { OwnedFd::from_raw_fd(3) });
         unix.set_nonblocking(true)?;
         match unix.local_addr() {
             Ok(_) => Ok(Listener::Unix(unix, None)),
-            // An address of another family.
+            // Its address is no Unix path.
             Err(_) => Ok(Listener::Tcp(TcpListener::from(OwnedFd::from(unix)))),
         }
     }
 
-    /// The next client that waits, as a socket that doesn't block; none if there is none.
+    /// Accepts the next waiting client, if any, as a nonblocking socket.
     pub fn accept(&self) -> io::Result<Option<File>> {
         let accepted = match self {
             Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| OwnedFd::from(stream)),
@@ -143,12 +143,11 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Removes the socket of a server that is gone. `connect` refuses regular files with the same error as dead sockets, so the type
-/// has to be looked at first.
+/// Removes the socket of a dead server. `connect` fails with the same error for dead sockets and regular files, so the type is checked first.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     let is_socket = found.file_type().is_socket();
-    // Root could remove another user's, but nobody has asked root to.
+    // Root could remove another user's socket, but should not do so unasked.
     if !is_socket || found.uid() != geteuid().as_raw() {
         let what = if is_socket { "another user's socket" } else { "a file that is no socket" };
         let problem = format!("{what} is there: give another path for the socket, or remove it");

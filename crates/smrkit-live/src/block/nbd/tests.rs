@@ -258,14 +258,14 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
     let (_client, own) = UnixStream::pair().unwrap();
     own.set_nonblocking(true).unwrap();
     let mute = Connection::new(File::from(OwnedFd::from(own)));
-    assert!(mute.mute_until(false).is_some_and(|until| until <= Instant::now() + MUTE));
+    assert!(mute.idle_deadline(false).is_some_and(|until| until <= Instant::now() + IDLE_TIMEOUT));
     let (mut client, mut connection) = connected();
-    assert_eq!(connection.mute_until(true), None);
+    assert_eq!(connection.idle_deadline(true), None);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(4096)).is_none());
-    assert_eq!(connection.mute_until(false), None, "it may take its time");
-    assert!(connection.mute_until(true).is_some(), "others want the memory");
+    assert_eq!(connection.idle_deadline(false), None, "it may take its time");
+    assert!(connection.idle_deadline(true).is_some(), "others want the memory");
 }
 
 #[test]

@@ -15,17 +15,17 @@ use rustls::{Error, RootCertStore};
 
 use crate::error::LiveError;
 
-/// The certificate that a server shows its clients, and whose it asks of them.
+/// The server's certificate, and the authority whose certificates clients must have.
 #[derive(Clone, Debug)]
 pub struct TlsCertificates {
     config: Arc<ServerConfig>,
-    /// True if clients need a certificate, too.
+    /// True if clients need a certificate.
     pub checks_clients: bool,
 }
 
 impl TlsCertificates {
-    /// Reads `server-cert.pem` and `server-key.pem` in `directory`, and where it is there `ca-cert.pem`, the authority of clients: the
-    /// layout of qemu-nbd and nbdkit.
+    /// Reads `server-cert.pem` and `server-key.pem` in `directory`, and the authority of clients in `ca-cert.pem`, if it exists. qemu-nbd and
+    /// nbdkit use the same layout.
     pub fn read(directory: &Path) -> Result<TlsCertificates, LiveError> {
         let [certificate, key, authority] =
             ["server-cert.pem", "server-key.pem", "ca-cert.pem"].map(|name| directory.join(name));
@@ -55,18 +55,18 @@ impl TlsCertificates {
             .with_protocol_versions(&[&TLS13])
             .and_then(|builder| builder.with_client_cert_verifier(verifier).with_single_cert(chain, private));
         let mut config = made.map_err(|error: Error| unfit(&certificate, &error))?;
-        // Sessions are as long as a drive is in use: none is resumed, and nothing is kept of it.
+        // A session lasts as long as the drive is in use, so that resuming it would save nothing.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(TlsCertificates { config: Arc::new(config), checks_clients })
     }
 }
 
-/// A socket that doesn't block, and its TLS once that was begun. TLS holds 64 KiB at most of what is sent, and a record of what comes.
+/// A nonblocking socket, with or without TLS. TLS buffers at most 64 KiB of output and one record of input.
 pub struct Transport {
     socket: File,
     tls: Option<Box<ServerConnection>>,
-    /// True if TLS may have more than was read of it.
+    /// True if TLS may have buffered input.
     has_unread: bool,
 }
 
@@ -75,14 +75,14 @@ impl Transport {
         Transport { socket, tls: None, has_unread: false }
     }
 
-    /// Begins TLS: the client is to say hello.
+    /// Begins TLS, with the client's hello.
     pub fn begin_tls(&mut self, certificates: &TlsCertificates) -> io::Result<()> {
         let tls = ServerConnection::new(certificates.config.clone()).map_err(io::Error::other)?;
         self.tls = Some(Box::new(tls));
         Ok(())
     }
 
-    /// True if more may have come than is to be seen at the socket.
+    /// True if TLS may have buffered input, which polling the socket does not show.
     pub fn has_unread(&self) -> bool {
         self.has_unread
     }
@@ -105,10 +105,10 @@ impl Read for Transport {
                     return read;
                 }
             }
-            // The end of the socket is an error of the reader, unless the client has said goodbye.
+            // At the end of the stream the reader returns an error, unless the client has sent close_notify.
             tls.read_tls(&mut self.socket)?;
             if let Err(error) = tls.process_new_packets() {
-                // It tells the client why.
+                // Sends the alert.
                 let _ = tls.write_tls(&mut self.socket);
                 return Err(io::Error::other(error));
             }
@@ -122,7 +122,7 @@ impl Write for Transport {
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        // What TLS has taken is sent first, so that it takes no more than the client does.
+        // Sends earlier output first, so that TLS does not buffer more than the client receives.
         self.flush()?;
         let Some(tls) = &mut self.tls else { return self.socket.write_vectored(parts) };
         tls.writer().write_vectored(parts)

@@ -1,5 +1,5 @@
-//! What the kernel and a server of ublk say to each other (`linux/ublk_cmd.h`, Linux 6.6): commands to its control device, and one queue
-//! of requests. All that is `unsafe` about it is here.
+//! The interface of ublk (`linux/ublk_cmd.h`, Linux 6.6): commands to the control device, and one queue of requests. All of ublk's `unsafe`
+//! code is here.
 
 use std::fs::File;
 use std::io;
@@ -12,14 +12,14 @@ use io_uring::{IoUring, opcode, squeue};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The device to which commands go.
+/// The control device.
 pub const CONTROL: &str = "/dev/ublk-control";
 
 /// Feature: the server copies data by reading and writing the device, which zones need.
 pub const USER_COPY: u64 = 1 << 7;
 /// Feature: the device has zones.
 pub const ZONED: u64 = 1 << 8;
-/// Feature: commands have the numbers of an `ioctl`. Others may not be built into a kernel.
+/// Feature: commands are encoded like an `ioctl`. A kernel may be built without the other encoding.
 pub const ENCODED: u64 = 1 << 6;
 
 /// A command to the control device: the number of an `ioctl` with a structure of 32 bytes.
@@ -46,11 +46,11 @@ const fn control(direction: u32, number: u32) -> u32 {
     encoded(direction, number, 32)
 }
 
-/// Asks for the first request of a tag; says how one ended, and asks for the next.
+/// Fetches the first request of a tag; completes a request and fetches the next one.
 const FETCH: u32 = encoded(READ | WRITE, 0x20, 16);
 const COMMIT_AND_FETCH: u32 = encoded(READ | WRITE, 0x21, 16);
 
-/// The control device. Commands that take long run on a thread of the kernel's.
+/// The control device. Long commands run on a thread of the kernel.
 pub struct ControlDevice {
     file: File,
     ring: IoUring<squeue::Entry128>,
@@ -58,7 +58,7 @@ pub struct ControlDevice {
     ended: Vec<(u64, i32)>,
 }
 
-/// What could not be had: the device, or a ring to give commands by.
+/// Failure to open the control device, or to create an io_uring for its commands.
 pub enum OpenError {
     Device(io::Error),
     Ring(io::Error),
@@ -71,25 +71,25 @@ impl ControlDevice {
         Ok(ControlDevice { file, ring, ended: Vec::new() })
     }
 
-    /// Begins a command without a buffer; [`ControlDevice::ended`] tells its result.
+    /// Begins a command without a buffer. [`ControlDevice::ended`] returns its result.
     pub fn begin(&mut self, command: Control, device: u32, argument: u64) -> io::Result<()> {
         self.push(command, device, argument, (0, 0))?;
         self.ring.submit().map(drop)
     }
 
-    /// Gives a command, which reads and writes `buffer`, and waits for its end.
+    /// Executes a command that reads and writes `buffer`.
     pub fn execute(&mut self, command: Control, device: u32, buffer: &mut [u8]) -> io::Result<()> {
         self.push(command, device, 0, (buffer.as_mut_ptr() as u64, buffer.len() as u16))?;
         loop {
             if let Some(result) = self.ended(command) {
                 return result;
             }
-            // After an error, such as a signal, the kernel may still have the buffer: it is waited for all the same.
+            // After an error, such as a signal, the kernel may still use the buffer, so this must not return.
             let _ = self.ring.submit_and_wait(1);
         }
     }
 
-    /// The result of a command, once it has ended.
+    /// The result of a command, if it has ended.
     pub fn ended(&mut self, command: Control) -> Option<io::Result<()>> {
         self.ended.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
         let at = self.ended.iter().position(|(own, _)| *own == command as u64)?;
@@ -102,7 +102,7 @@ impl ControlDevice {
     fn push(&mut self, command: Control, device: u32, argument: u64, buffer: (u64, u16)) -> io::Result<()> {
         let mut words = [0; 80];
         words[..4].copy_from_slice(&device.to_ne_bytes());
-        // The command is not for one queue.
+        // The command is not for a particular queue.
         words[4..6].copy_from_slice(&u16::MAX.to_ne_bytes());
         words[6..8].copy_from_slice(&buffer.1.to_ne_bytes());
         words[8..16].copy_from_slice(&buffer.0.to_ne_bytes());
@@ -119,7 +119,7 @@ impl AsFd for ControlDevice {
     }
 }
 
-/// Room for a request's data in the address space of a device, and where that of the first tag begins.
+/// Each tag's data has a buffer of 2^`BUFFER_BITS` bytes in the device file's address space, from `BUFFERS` on.
 const BUFFER_BITS: u64 = 25;
 const BUFFERS: u64 = 0x8000_0000;
 /// Bytes of a `struct ublksrv_io_desc`.
@@ -131,12 +131,12 @@ pub struct Descriptor {
     pub op: u8,
     /// The bits above the operation.
     pub flags: u32,
-    /// Sectors, or of a report zones.
+    /// Number of sectors; of zones in a report.
     pub count: u32,
     pub sector: u64,
 }
 
-/// The one queue of a device: each tag has a request under way or asks for one.
+/// The only queue of a device. Each tag has a request in progress, or waits for one.
 pub struct RequestQueue {
     file: File,
     ring: IoUring,
@@ -160,7 +160,7 @@ impl RequestQueue {
         Ok(RequestQueue { file, ring, descriptors, depth })
     }
 
-    /// Asks for the first request of every tag. From now on this thread is the server.
+    /// Fetches the first request of every tag. The kernel takes this thread as the server from now on.
     pub fn fetch(&mut self) -> io::Result<()> {
         for tag in 0..self.depth {
             self.push(FETCH, tag, 0, 0)?;
@@ -168,17 +168,17 @@ impl RequestQueue {
         self.send()
     }
 
-    /// Says how a request ended: bytes, or an error's number below 0. An append tells the sector.
+    /// Completes a request with a number of bytes, or a negative error number. A zone append also returns its sector.
     pub fn commit(&mut self, tag: u16, result: i32, sector: u64) -> io::Result<()> {
         self.push(COMMIT_AND_FETCH, tag, result, sector)
     }
 
-    /// Sends what was said.
+    /// Submits the queued entries to the kernel.
     pub fn send(&mut self) -> io::Result<()> {
         self.ring.submit().map(drop)
     }
 
-    /// Tags for which something came: a request, or the news that none will come any more.
+    /// Tags for which the kernel has sent something: a request (true), or the end of requests (false).
     pub fn receive(&mut self) -> Vec<(u16, bool)> {
         self.ring.completion().map(|entry| (entry.user_data() as u16, entry.result() == 0)).collect()
     }
@@ -201,7 +201,7 @@ impl RequestQueue {
         self.file.read_exact_at(bytes, buffer(tag))
     }
 
-    /// Makes `bytes` the data of a request.
+    /// Writes `bytes` as the data of a request.
     pub fn write(&self, tag: u16, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, buffer(tag))
     }

@@ -1,8 +1,9 @@
-//! A block device of Linux's that this process serves (ublk, from Linux 6.5 on; zones from 6.6 on): what NBD can't show to a host, it does,
-//! namely zones, and a disk that rotates and has sectors of 4,096 bytes.
+//! A Linux block device that is served by this process (ublk, from Linux 6.5 on; zones from 6.6 on). Unlike NBD it can have zones, and
+//! presents a rotational disk with sectors of 4,096 bytes.
 //!
-//! The kernel asks through a queue of as many requests as a SATA disk takes, and copies no data by itself. The device begins and ends
-//! beside its requests: the kernel looks for partitions before it has begun, and writes back its cache before it ends.
+//! The kernel sends requests through a queue of the same depth as a SATA disk's. This process copies their data by reads and writes of the
+//! device's file. Starting and stopping the device are asynchronous: requests arrive meanwhile, because the kernel looks for partitions
+//! before the device has started, and writes back its page cache before it has stopped.
 
 mod kernel;
 
@@ -32,31 +33,31 @@ const DEPTH: u16 = NCQ_COMMANDS as u16;
 const LONGEST_BYTES: u32 = 1 << 20;
 /// Sectors of the longest discard: 1 GiB (assumption).
 const DISCARD_SECTORS: u32 = 1 << 21;
-/// Time in which the device's file appears, and in which the device goes that nobody uses.
+/// How long to wait for the device's file to appear, and for a deleted device to go away.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between looks at whether that has happened, where nothing else wakes the server.
+/// Interval of checks for that, if nothing else wakes the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// What marks a device as smrkit's, among the flags that the kernel keeps for its server; the rest of them is the process.
+/// Marks a device as smrkit's, in the part of its flags that the kernel leaves to the server.
 const OWNER_MAGIC: &[u8; 4] = b"smrk";
 /// Bytes of a `struct blk_zone`.
 const ZONE_BYTES: usize = 64;
 
 type Ready = Box<dyn FnOnce(&Path) + Send>;
 
-/// A block device of the kernel's.
+/// A ublk device.
 pub struct UblkDevice {
     control: ControlDevice,
     number: u32,
-    /// None once the kernel wants nothing any more.
+    /// `None` before the start, and after the end.
     queue: Option<RequestQueue>,
-    /// Tags with a request that was not taken yet.
+    /// Tags whose requests are not handled yet.
     pending_tags: VecDeque<u16>,
     /// For each tag, whether its request is an append.
     appends: [bool; DEPTH as usize],
     limits: Option<ZoneLimits>,
     bytes: u64,
     state: DeviceState,
-    /// Told of the device once it can be opened.
+    /// Called with the device's path when it can be opened.
     ready: Option<Ready>,
 }
 
@@ -70,7 +71,7 @@ enum DeviceState {
 }
 
 impl UblkDevice {
-    /// Adds a device for `drive`, with its zones if it has any; `ready` is told of its path once it can be opened.
+    /// Adds a device for `drive`, with its zones if it has any. `ready` is called with the device's path when it can be opened.
     pub fn new(drive: &ServedDrive, ready: impl FnOnce(&Path) + Send + 'static) -> Result<UblkDevice, LiveError> {
         let failed = |problem: String| LiveError::image(&drive.image.path, problem);
         let limits = checked_limits(drive).map_err(failed)?;
@@ -78,7 +79,7 @@ impl UblkDevice {
         let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
         let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error, &release, &disabled)))?;
         let mut features = [0; 8];
-        // A kernel that does not know this command has none of what is needed.
+        // A kernel without this command has none of the needed features.
         let asked = control.execute(Control::Features, u32::MAX, &mut features);
         let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
         let needed = kernel::USER_COPY | kernel::ENCODED | limits.map_or(0, |_| kernel::ZONED);
@@ -132,7 +133,7 @@ impl UblkDevice {
         }
     }
 
-    /// The kernel is to take the device away: it writes back its cache, and then asks for nothing any more.
+    /// Asks the kernel to remove the device. It first writes back its page cache.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         match self.state {
             DeviceState::Starting | DeviceState::Started => {
@@ -143,12 +144,12 @@ impl UblkDevice {
         }
     }
 
-    /// True if the kernel asks for nothing any more.
+    /// True if the kernel sends no more requests.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.state, DeviceState::Added | DeviceState::Stopped)
     }
 
-    /// Adds what to wait for.
+    /// Adds the descriptors to wait for.
     pub(super) fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>) {
         let queue = self.queue.as_ref().map(AsFd::as_fd);
         let all = [Some(self.control.as_fd()), queue];
@@ -157,7 +158,7 @@ impl UblkDevice {
         );
     }
 
-    /// Takes in what the kernel has to say. Errors: there is no device.
+    /// Receives messages of the kernel. Errors: the device could not be started or stopped.
     pub(super) fn receive(&mut self) -> io::Result<()> {
         for (tag, is_request) in self.queue.iter_mut().flat_map(RequestQueue::receive) {
             match is_request {
@@ -189,7 +190,7 @@ impl UblkDevice {
         Ok(())
     }
 
-    /// The next request, as a command; those that only ask are answered here.
+    /// The next request as a command. Reports of zones are answered here.
     pub(super) fn next(&mut self, zones: Option<&dyn HostZones>, pool: &mut Vec<Vec<u8>>) -> Option<Command> {
         while let Some(tag) = self.pending_tags.pop_front() {
             let descriptor = self.queue.as_ref()?.descriptor(tag);
@@ -209,7 +210,7 @@ impl UblkDevice {
 
     fn command(&mut self, tag: u16, descriptor: &Descriptor, pool: &mut Vec<Vec<u8>>) -> Result<Command, Errno> {
         let zone_bytes = self.limits.map_or(0, |limits| limits.zone_sectors * SECTOR_BYTES);
-        // A flush has no place: its sector is the greatest number there is.
+        // The sector of a flush is u64::MAX.
         let (offset, bytes) =
             (descriptor.sector.saturating_mul(SECTOR_BYTES), u64::from(descriptor.count) * SECTOR_BYTES);
         let (kind, offset, bytes) = match descriptor.op {
@@ -244,7 +245,7 @@ impl UblkDevice {
         Ok(command)
     }
 
-    /// Ends the request of a command.
+    /// Completes the request of a command.
     pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
         let tag = command.cookie as u16;
         let result = match (error, &self.queue) {
@@ -261,7 +262,7 @@ impl UblkDevice {
         self.commit(tag, result.map(|()| bytes), sector);
     }
 
-    /// Writes a report of zones where the kernel reads it.
+    /// Answers a report zones.
     fn report(&self, tag: u16, descriptor: &Descriptor, zones: Option<&dyn HostZones>) -> io::Result<i32> {
         let (Some(zones), Some(queue)) = (zones, &self.queue) else { return Err(Errno::OPNOTSUPP.into()) };
         let limits = zones.limits();
@@ -269,13 +270,13 @@ impl UblkDevice {
         let last = limits.zones.min(first + u64::from(descriptor.count));
         let report: Vec<u8> = (first..last).flat_map(|zone| zone_words(zones, zone)).collect();
         queue.write(tag, &report)?;
-        // More than the kernel has asked for, which it reduces to the length of its buffer: with less it would ask again.
+        // The kernel clamps the count to its buffer. With a smaller one it would ask again.
         Ok(i32::MAX)
     }
 
     fn commit(&mut self, tag: u16, result: Result<i32, Errno>, sector: u64) {
         let result = result.unwrap_or_else(|error| -error.raw_os_error());
-        // A request that has gone with its device can't be ended.
+        // Fails if the device is gone, and the request with it.
         let _ = self.queue.as_mut().map(|queue| queue.commit(tag, result, sector));
     }
 
@@ -298,7 +299,7 @@ impl UblkDevice {
             let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
             let _ = self.receive();
         }
-        // However that went: it is not to be waited for once more.
+        // Even after a timeout, so that dropping the device does not wait again.
         self.state = DeviceState::Stopped;
     }
 }
@@ -316,8 +317,8 @@ fn errno(error: CommandError) -> Errno {
     Errno::from_raw_os_error(error as i32)
 }
 
-/// Has the kernel delete a device. While the device is mounted the kernel waits. We don't wait longer than `DEVICE_TIMEOUT`, because the
-/// device is deleted at the unmount without our help.
+/// Has the kernel delete a device. The kernel waits while the device is mounted, but this returns after `DEVICE_TIMEOUT`, because the kernel
+/// then deletes the device at the unmount.
 fn delete(control: &mut ControlDevice, number: u32) {
     let until = Instant::now() + DEVICE_TIMEOUT;
     let mut ended = control.begin(Control::Delete, number, 0).is_err();
@@ -328,7 +329,7 @@ fn delete(control: &mut ControlDevice, number: u32) {
     }
 }
 
-/// Deletes what killed servers of smrkit have left: the kernel keeps their devices, dead, and the numbers.
+/// Deletes devices of killed servers of smrkit, which the kernel keeps.
 fn remove_dead(control: &mut ControlDevice) {
     const DEAD: [u8; 2] = [0; 2];
     let names = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -338,7 +339,7 @@ fn remove_dead(control: &mut ControlDevice) {
         let mut info = [0; 64];
         while control.execute(Control::Info, number, &mut info).is_ok() && info[36..40] == *OWNER_MAGIC {
             let server = u32::from_ne_bytes([info[32], info[33], info[34], info[35]]);
-            // One that was added and not begun is dead as well.
+            // A device that was added and never started counts as dead, too.
             if Path::new("/proc").join(server.to_string()).exists() {
                 break;
             }
@@ -346,7 +347,7 @@ fn remove_dead(control: &mut ControlDevice) {
                 delete(control, number);
                 break;
             }
-            // The kernel takes a moment to notice that a server has died. One in another container is alive, and not seen from here.
+            // The kernel takes a moment to notice that a server has died. A server in another container is alive, but not visible here.
             if Instant::now() >= until {
                 break;
             }
@@ -373,7 +374,7 @@ mod op {
     pub const NO_UNMAP: u32 = 1 << 15;
 }
 
-/// The zones of a drive that hosts see, if it has any. Errors: why they can't be those of a block device of Linux's.
+/// The zone limits of a drive, if it has zones. Errors: why Linux can't have a block device with them.
 fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
     let Some(limits) = drive.zones().map(HostZones::limits) else { return Ok(None) };
     let sectors = drive.image.sectors();
@@ -393,7 +394,7 @@ fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
     }
 }
 
-/// Why commands can't be given, on that release of Linux and with that value of `kernel.io_uring_disabled`, and what to do.
+/// Says why ublk can't be used, given the release of Linux and the value of `kernel.io_uring_disabled`, and what to do.
 fn unavailable(error: &OpenError, release: &str, disabled: &str) -> String {
     let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
     let mut parts = release.split(|letter: char| !letter.is_ascii_digit());
@@ -437,8 +438,8 @@ fn device_info(features: u64) -> [u8; 64] {
     info
 }
 
-/// A `struct ublk_params`: a disk that rotates, with a write cache, and physical sectors of 4,096 bytes. The logical ones have that
-/// size too where there are zones, since a zone is written in whole physical sectors.
+/// A `struct ublk_params` of a rotational disk with a write cache and physical sectors of 4,096 bytes. With zones, logical sectors have that
+/// size too, because a zone is written in whole physical sectors.
 fn parameters(sectors: u64, is_read_only: bool, limits: Option<ZoneLimits>) -> [u8; 112] {
     const BASIC: u32 = 1;
     const DISCARD: u32 = 1 << 1;
@@ -454,13 +455,13 @@ fn parameters(sectors: u64, is_read_only: bool, limits: Option<ZoneLimits>) -> [
     put(4, BASIC | if limits.is_some() { ZONED } else { DISCARD });
     put(8, ROTATIONAL | VOLATILE_CACHE | FUA | if is_read_only { READ_ONLY } else { 0 });
     let logical = if limits.is_some() { 12 } else { 9 };
-    // Binary logarithms of sizes: logical and physical sectors, the best and the least request.
+    // Binary logarithms of the logical and physical sector size, and of the optimal and minimum I/O size.
     put(12, u32::from_ne_bytes([logical, 12, 12, 12]));
     put(16, longest);
     match limits {
         Some(limits) => {
             put(20, limits.zone_sectors as u32);
-            // The kernel refuses limits that are none, as there are fewer zones.
+            // The kernel refuses limits above the number of zones; 0 means unlimited.
             let known = |limit: u64| if limit > limits.zones { 0 } else { limit as u32 };
             put(76, known(limits.max_open));
             put(80, known(limits.max_active));
@@ -470,7 +471,7 @@ fn parameters(sectors: u64, is_read_only: bool, limits: Option<ZoneLimits>) -> [
             put(44, 4096);
             put(48, DISCARD_SECTORS);
             put(52, DISCARD_SECTORS);
-            // One extent a discard.
+            // Extents per discard.
             put(56, 1);
         }
     }
