@@ -672,11 +672,9 @@ impl ServedDrive {
                 Ok(false) => break,
                 Err(fault) => self.handle_fault(fault),
             }
-            if has_completed
-                && self.ended.is_empty()
-                && self.failure.is_none()
-                && stop_at.is_some_and(|at| Instant::now() >= at)
-            {
+            // Without a limit, commands may begin again only after everything at the time of this completion is processed.
+            let may_stop = has_completed && self.failure.is_none() && (limit.is_some() || self.ended.is_empty());
+            if may_stop && stop_at.is_some_and(|at| Instant::now() >= at) {
                 return false;
             }
             if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {

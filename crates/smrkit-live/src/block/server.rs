@@ -215,13 +215,20 @@ impl DriveServer {
         (report, closed)
     }
 
-    /// True if the server was asked to stop, and all replies to in-flight commands are sent, or the deadline has passed.
+    /// True if the server was asked to stop, and every reply is sent that can be sent by the deadline.
     fn is_over(&self) -> bool {
-        let is_done = self.drive.queue.is_empty()
+        let Some(deadline) = self.stop_deadline else { return false };
+        let now = Instant::now();
+        // After `inject slow 1h`, for example, no command in flight can end in time.
+        let ends_in_time = self.clock.as_ref().is_none_or(|clock| {
+            let latest = clock.after(deadline.saturating_duration_since(now));
+            self.has_more_work || self.drive.model.next().is_some_and(|next| next <= latest)
+        });
+        let is_done = (self.drive.queue.is_empty() || !ends_in_time)
             && self.drive.syncing.is_empty()
             && !self.clients.connections.values().any(Connection::wants_to_send)
             && !matches!(&self.clients.frontend, Frontend::Ublk(device) if !device.is_stopped());
-        self.stop_deadline.is_some_and(|by| is_done || Instant::now() >= by)
+        is_done || now >= deadline
     }
 
     /// Handles a request to stop: waiting commands fail, and in-flight ones get `STOP_GRACE` to end. A second request ends the server now.
