@@ -45,6 +45,9 @@ const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
 /// If at most this many writes came between the last two flushes, the next write is expected to be flushed soon, too (assumption).
 const FLUSHED_WRITES: u64 = 8;
+/// Written data is synced after this time if no flush has come, so that a later fsync, such as the one at the end, has little left to
+/// write (assumption).
+const WRITE_BACK_DELAY: Duration = Duration::from_secs(2);
 /// Time between looks at whether a full disk of the host has room again (assumption).
 const ROOM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two messages about a full disk, which would otherwise fill the disk of the server's log (assumption).
@@ -288,8 +291,8 @@ pub struct ServedDrive {
     /// Commands that the model has completed and that wait for this fsync of the image.
     pub(super) syncing: VecDeque<(u64, Command)>,
     syncer: Syncer,
-    /// True if the image may have changed since the last fsync was started.
-    is_dirty: bool,
+    /// When the image was first changed after the last fsync was started; `None` if it was not.
+    dirty_since: Option<Instant>,
     /// Writes since the last flush.
     writes_since_flush: u64,
     /// Writes between the last two flushes.
@@ -400,7 +403,7 @@ impl ServedDrive {
             syncing: VecDeque::new(),
             syncer,
             // A killed server may have left data that the host has not synced.
-            is_dirty: true,
+            dirty_since: Some(Instant::now()),
             writes_since_flush: 0,
             // Nothing tells yet that the client flushes often.
             writes_before_flush: u64::MAX,
@@ -607,7 +610,7 @@ impl ServedDrive {
                 if self.is_durable {
                     // Every write that this flush covers has completed, and so is in the image. The host's fsync can start now, and runs
                     // while the model flushes.
-                    *sync = self.syncer.begin(std::mem::take(&mut self.is_dirty));
+                    *sync = self.syncer.begin(self.dirty_since.take().is_some());
                 }
             }
             Op::Write if command.kind == CommandKind::Write => {
@@ -647,7 +650,7 @@ impl ServedDrive {
         {
             (*is_written, *before) = (true, old);
             self.syncer.begin(true);
-            self.is_dirty = false;
+            self.dirty_since = None;
         }
     }
 
@@ -726,8 +729,11 @@ impl ServedDrive {
         let punched = data.and_then(|data| {
             let start = data.map_or(bytes.end, |data| data.start);
             let end = bytes.end.min(start + ZERO_SECTORS * SECTOR_BYTES);
-            self.is_dirty |= start < end;
-            if start < end { storage.punch(start..end) } else { Ok(()) }.map(|()| end)
+            if start < end {
+                self.dirty_since.get_or_insert_with(Instant::now);
+                storage.punch(start..end)?;
+            }
+            Ok(end)
         });
         let end = punched.map_err(|error| self.log_io_error(&error))?;
         self.unreadable.uncover(bytes.start / SECTOR_BYTES..end / SECTOR_BYTES);
@@ -812,7 +818,9 @@ impl ServedDrive {
                     self.undo.add(range.clone(), before);
                 }
                 let (command, storage) = (&self.queue[at], &*self.image.storage);
-                self.is_dirty |= !is_written;
+                if !is_written {
+                    self.dirty_since.get_or_insert_with(Instant::now);
+                }
                 let written = match command.kind {
                     _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
@@ -886,9 +894,9 @@ impl ServedDrive {
         }
     }
 
-    /// Starts an fsync of the image, which runs while the drive is served.
-    pub(super) fn begin_sync(&mut self) {
-        self.syncer.begin(std::mem::take(&mut self.is_dirty));
+    /// Starts an fsync of the image if it was changed. The fsync runs while the drive is served. Returns its number.
+    pub(super) fn begin_sync(&mut self) -> u64 {
+        self.syncer.begin(self.dirty_since.take().is_some())
     }
 
     /// Completes commands whose fsync is done. With `waits`, waits until one is.
@@ -897,7 +905,7 @@ impl ServedDrive {
             // The kernel drops pages that it could not write, and the next fsync succeeds without them. So every client's next flush fails.
             Err(error) if lacks_room(&error) => {
                 self.log_io_error(&error);
-                (self.has_lost, self.is_dirty) = (true, true);
+                (self.has_lost, self.dirty_since) = (true, Some(Instant::now()));
             }
             // After any other error nobody knows what is on the host's disk.
             Err(error) => self.fail_drive(error),
@@ -1183,15 +1191,23 @@ impl ServedDrive {
         faults
     }
 
-    /// The time by which buffered lines of the log must be written out.
-    pub fn log_due(&self) -> Option<Instant> {
-        self.events.log_due()
+    fn sync_due(&self) -> Option<Instant> {
+        Some(self.dirty_since? + WRITE_BACK_DELAY)
     }
 
-    /// Writes out buffered lines of the log if they are due.
-    pub fn write_due_log(&mut self) {
-        if self.log_due().is_some_and(|due| due <= Instant::now()) {
+    /// The time by which buffered lines of the log must be written out, or the image must be synced.
+    pub fn write_due(&self) -> Option<Instant> {
+        self.events.log_due().into_iter().chain(self.sync_due()).min()
+    }
+
+    /// Writes out buffered lines of the log, and starts an fsync of the image, if they are due.
+    pub fn write_what_is_due(&mut self) {
+        let is_past = |due: Option<Instant>| due.is_some_and(|due| due <= Instant::now());
+        if is_past(self.events.log_due()) {
             self.events.flush();
+        }
+        if is_past(self.sync_due()) {
+            self.begin_sync();
         }
     }
 

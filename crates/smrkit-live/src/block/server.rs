@@ -296,7 +296,7 @@ impl DriveServer {
         // When to close a client that sends nothing.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
         let place = self.clients.place_free_at().filter(|from| *from > Instant::now());
-        let deadline = self.stop_deadline.into_iter().chain(silent).chain(self.drive.log_due()).chain(place).min();
+        let deadline = self.stop_deadline.into_iter().chain(silent).chain(self.drive.write_due()).chain(place).min();
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { timeout };
         let waited = match &self.clock {
@@ -466,7 +466,7 @@ impl DriveServer {
         }
         self.reply_ended();
         self.drive.rotate_log();
-        self.drive.write_due_log();
+        self.drive.write_what_is_due();
     }
 
     /// Advances the drive to `now`, and begins waiting commands.

@@ -281,6 +281,22 @@ fn a_drive_without_a_pace_syncs_once_a_flush() {
     }
 }
 
+/// The host would write back what it holds within half a minute, and a server that ends would wait for all of that.
+#[test]
+fn data_is_synced_before_long_without_a_flush() {
+    let (disk, served, _folder) = on_slow_disk(true, Pace::Times(1.0));
+    let mut client = Client::new(&served.socket);
+    // What an earlier server may have left, then what this client writes.
+    for synced in 1..3 {
+        let begun = Instant::now();
+        while disk.syncs[1].load(SeqCst) < synced {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{synced}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        client.write(place(synced), &[1; PIECE]);
+    }
+}
+
 /// Zeros or a trim for most of the drive are half a minute's work of this disk.
 #[test]
 fn others_are_served_while_a_long_command_is_under_way_and_a_stop_ends_it() {

@@ -10,6 +10,7 @@ pub(super) mod wire;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 pub use stream::Listener;
@@ -221,33 +222,31 @@ impl Connection {
     pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
         self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
-            match self.parse_step(export, pool, room) {
-                Step::Command(command) => return Some(command),
-                Step::Again => {}
-                Step::Wait => return None,
+            if let ControlFlow::Break(command) = self.parse_step(export, pool, room) {
+                return command;
             }
         }
         None
     }
 
-    fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
+    fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
         match &mut self.phase {
             Phase::Flags => {
-                let Some(flags) = self.take::<4>() else { return Step::Wait };
+                let Some(flags) = self.take::<4>() else { return ControlFlow::Break(None) };
                 let known = self.agreed.take_flags(u32::from_be_bytes(flags));
                 self.phase = if known { Phase::Options } else { Phase::Closing };
-                Step::Again
+                ControlFlow::Continue(())
             }
             Phase::Options => self.option(export),
             Phase::SkipOption(left, option) => {
                 let count = (*left).min(self.end - self.start);
                 (*left, self.start) = (*left - count, self.start + count);
                 if *left > 0 {
-                    return Step::Wait;
+                    return ControlFlow::Break(None);
                 }
                 wire::option_reply(&mut self.small, *option, wire::reply::TOO_BIG, &[]);
                 self.phase = Phase::Options;
-                Step::Again
+                ControlFlow::Continue(())
             }
             Phase::Requests => self.request(export, pool, room),
             Phase::Payload { data, got, .. } => {
@@ -256,25 +255,25 @@ impl Connection {
                 room[..count].copy_from_slice(&self.input[self.start..self.start + count]);
                 (*got, self.start) = (*got + count, self.start + count);
                 if *got < data.len() {
-                    return Step::Wait;
+                    return ControlFlow::Break(None);
                 }
                 match std::mem::replace(&mut self.phase, Phase::Requests) {
                     Phase::Payload { head, data, .. } => self.checked(&head, data, export),
-                    _ => Step::Again,
+                    _ => ControlFlow::Continue(()),
                 }
             }
             Phase::Skip { left, .. } => {
                 let count = (*left).min(self.end - self.start);
                 (*left, self.start) = (*left - count, self.start + count);
                 if *left > 0 {
-                    return Step::Wait;
+                    return ControlFlow::Break(None);
                 }
                 if let Phase::Skip { head, error, .. } = std::mem::replace(&mut self.phase, Phase::Requests) {
                     self.refuse(head.cookie, error);
                 }
-                Step::Again
+                ControlFlow::Continue(())
             }
-            Phase::Closing => Step::Wait,
+            Phase::Closing => ControlFlow::Break(None),
         }
     }
 
@@ -285,21 +284,21 @@ impl Connection {
         Some(bytes)
     }
 
-    fn option(&mut self, export: &Export) -> Step {
+    fn option(&mut self, export: &Export) -> Parsed {
         let input = &self.input[self.start..self.end];
-        let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return Step::Wait };
+        let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return ControlFlow::Break(None) };
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
             self.phase = Phase::Closing;
-            return Step::Again;
+            return ControlFlow::Continue(());
         }
         let (option, length) = (word(8), word(12) as usize);
         if length > OPTION_DATA_MAX {
             self.start += OPTION_BYTES;
             self.phase = Phase::SkipOption(length, option);
-            return Step::Again;
+            return ControlFlow::Continue(());
         }
-        let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::Wait };
+        let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return ControlFlow::Break(None) };
         let next = self.agreed.answer(option, data, export, &mut self.small);
         self.start += OPTION_BYTES + length;
         self.phase = match next {
@@ -308,7 +307,7 @@ impl Connection {
             Next::Commands => Phase::Requests,
             Next::Tls | Next::Close => Phase::Closing,
         };
-        Step::Again
+        ControlFlow::Continue(())
     }
 
     /// Sends the reply to STARTTLS in the clear, and begins TLS. Returns false if the client has sent more in the clear without waiting for the
@@ -320,11 +319,11 @@ impl Connection {
         client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
-    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
-        let Some(bytes) = self.take::<REQUEST_BYTES>() else { return Step::Wait };
+    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+        let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
         let Some(head) = RequestHead::parse(&bytes) else {
             self.phase = Phase::Closing;
-            return Step::Again;
+            return ControlFlow::Continue(());
         };
         let needed = match head.kind {
             command::READ | command::WRITE if head.bytes <= LONGEST_BYTES => head.bytes as usize,
@@ -335,7 +334,7 @@ impl Connection {
         if needed > room {
             self.start -= REQUEST_BYTES;
             self.has_unparsed = true;
-            return Step::Wait;
+            return ControlFlow::Break(None);
         }
         match head.kind {
             command::DISCONNECT => self.phase = Phase::Closing,
@@ -349,11 +348,11 @@ impl Connection {
             }
             _ => return self.checked(&head, Vec::new(), export),
         }
-        Step::Again
+        ControlFlow::Continue(())
     }
 
     /// Returns the command if it is valid, else queues an error reply.
-    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
+    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Parsed {
         match head.kind(export, self.agreed.tells_allocation) {
             Ok(kind) => {
                 self.outstanding += 1;
@@ -361,17 +360,17 @@ impl Connection {
                     self.reading_bytes += head.bytes as usize;
                 }
                 let has = |flag: u16| head.flags & flag != 0;
-                Step::Command(Command {
+                ControlFlow::Break(Some(Command {
                     cookie: head.cookie,
                     fua: has(command::FUA),
                     no_hole: has(command::NO_HOLE),
                     one_extent: has(command::ONE_EXTENT),
                     ..Command::new(kind, head.offset, u64::from(head.bytes), data)
-                })
+                }))
             }
             Err(error) => {
                 self.refuse(head.cookie, error);
-                Step::Again
+                ControlFlow::Continue(())
             }
         }
     }
@@ -479,11 +478,8 @@ fn nonzero(count: usize) -> io::Result<usize> {
     if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-enum Step {
-    Command(Command),
-    Again,
-    Wait,
-}
+/// `Continue` if there is more to parse, `Break` with the next command, or with `None` if more input is needed.
+type Parsed = ControlFlow<Option<Command>>;
 
 impl RequestHead {
     fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHead> {
