@@ -1,7 +1,7 @@
 //! Layers and drives as JSON, for `--json` of their lists and for Python's lists.
 
 use serde_json::{Value, json};
-use smrkit::drive::catalogue::{Identified, Model, nearest_model, recording_in_words};
+use smrkit::drive::catalogue::{Identified, Model, nearest_model, recording_in_words, similar};
 use smrkit::drive::{Drive, DriveSetting};
 use smrkit::geometry::RecordingZone;
 use smrkit::layer::LayerSpec;
@@ -66,13 +66,22 @@ pub fn identified(disk: &Identified) -> String {
              -o NAME,MODEL\n"
         ),
         Identified::Unknown(name) => {
-            let near = nearest_model(name).map_or_else(String::new, |near| {
-                format!("  nearest of its family: {near}, which does not prove how this one records\n")
-            });
-            format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
+            let near = match nearest_model(name) {
+                Some(near) => format!("  nearest of its family: {near}, which does not prove how this one records\n"),
+                None => similar(name).iter().map(similar_in_words).collect(),
+            };
+            format!(
+                "{name}: not in the catalogue, so that how it records is not known here\n{near}  to find out: look for SMR or CMR in the vendor's \
+                 data sheet of this very model\n"
+            )
         }
         Identified::SolidState(name) => format!("{name}: a solid-state disk, which records nothing in tracks\n"),
     }
+}
+
+fn similar_in_words(model: &Model) -> String {
+    let Model { name, family, recording, .. } = model;
+    format!("  did you mean {name} ({family})? That is {}\n", recording_in_words(recording))
 }
 
 /// True for model numbers of external disks: Seagate's (STEL8000100), Western Digital's (WDBBGB0040HBK) and Toshiba's (HDTB410EK3AA). The disk

@@ -75,6 +75,8 @@ fn a_model_is_identified_by_its_string_and_in_what_tools_print() {
     blank.args(["drives", "identify", " "]);
     finish(blank).says(2, &["no model is named"]);
     assert!(smrkit("drives identify WDS500G2B0A").done().contains("solid-state"));
+    let mistyped = smrkit("drives identify WD40EFXA").done();
+    assert!(mistyped.contains("did you mean WD40EFAX (WD Red)? That is shingled"), "{mistyped}");
     fed("drives identify -", "Filesystem 1K-blocks\n").says(3, &["names no disk"]);
     smrkit(concat!("drives identify ", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).says(2, &["Cargo.toml`"]);
     let family: Value = serde_json::from_str(&smrkit("drives identify HC620 --json").done()).unwrap();
@@ -105,7 +107,9 @@ fn a_drive_is_taken_by_its_model_string() {
     let raw = |drive| outcome(drive)["runs"][0]["capacity"]["raw_sectors"].as_f64().unwrap();
     let share = raw("WD30EFAX") / raw("WD40EFAX");
     assert!((0.7499..0.7501).contains(&share), "{share}");
-    smrkit("run --drive WD40EFXX").says(2, &["no drive is called `WD40EFXX`; Known:"]);
+    smrkit("run --drive WD40EFXX")
+        .says(2, &["no drive is called `WD40EFXX`", "`WD40EFAX` (WD Red: shingled", "`WD40EFRX` ("]);
+    smrkit("run --drive WD40EFXA").says(2, &["did you mean `WD40EFAX` (WD Red: shingled, drive-managed (DM-SMR))? "]);
     smrkit("run --drive WD41EFAX").says(2, &["did you mean `WD40EFAX`?"]);
     smrkit("run --drive Canvio").says(2, &["did you mean `mq04abf100`?"]);
 }

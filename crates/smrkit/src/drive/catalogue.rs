@@ -261,6 +261,19 @@ pub fn nearest_model(name: &str) -> Option<&'static str> {
     rivals.all(|model| model.recording == family[0].recording).then_some(near)
 }
 
+/// The models of the catalogue whose names are most like a mistyped one, at most two mistakes away; swapped letters are one mistake. They
+/// may record differently, so whoever is shown them has to be told how each records.
+pub fn similar(name: &str) -> Vec<Model> {
+    let name = name.trim().to_ascii_uppercase();
+    // Short names are all alike.
+    let allowed = (name.len() / 4).min(2);
+    let distance = |model: &Model| strsim::osa_distance(&name, &model.name.to_ascii_uppercase());
+    let Some(least) = models().map(|model| distance(&model)).min().filter(|&least| least <= allowed) else {
+        return Vec::new();
+    };
+    models().filter(|model| distance(model) == least).collect()
+}
+
 /// True if two models have the same letters and the same first number, up to its last digit, in which generations of one size differ.
 fn is_of_family(name: &str, other: &str) -> bool {
     let letters = |name: &str| -> String { name.chars().filter(|c| !c.is_ascii_digit()).collect() };

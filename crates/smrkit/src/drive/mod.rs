@@ -125,6 +125,15 @@ pub struct Translation {
     pub parameters: Vec<(String, String)>,
 }
 
+/// A question that names the models most like a mistyped one, and how each records, since one letter may tell shingled from conventional.
+fn similar(text: &str) -> String {
+    let told = |model: catalogue::Model| {
+        format!("`{}` ({}: {})", model.name, model.family, catalogue::recording_in_words(model.recording))
+    };
+    let all: Vec<String> = catalogue::similar(text).into_iter().map(told).collect();
+    if all.is_empty() { String::new() } else { format!("did you mean {}? ", all.join(" or ")) }
+}
+
 impl Drive {
     /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file. `@KEY=low` or `@KEY=high`
     /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
@@ -159,18 +168,23 @@ impl Drive {
         }
         let Some(model) = catalogue::find(text) else {
             let names = DRIVES.iter().map(|(name, _)| *name);
-            // A model string that differs in one letter may be of a disk that records differently, so none is suggested.
-            let near = match catalogue::identify(text).is_empty() {
+            let near = match catalogue::nearest_model(text) {
                 // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
-                true if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
-                true => nearest(text, names.clone()),
-                false => catalogue::nearest_model(text),
+                _ if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
+                None if catalogue::identify(text).is_empty() => nearest(text, names.clone()),
+                near => near,
             };
-            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            let list = names.collect::<Vec<_>>().join(", ");
+            let near = match near {
+                Some(near) => format!("did you mean `{near}`? "),
+                None => similar(text),
+            };
+            // Those of papers and tests can't be bought.
+            let is_sold =
+                |name: &&str| catalogue::models().any(|model| model.is_own_preset && model.preset == Some(*name));
+            let list = names.filter(is_sold).collect::<Vec<_>>().join(", ");
             return Err(Error::Usage(format!(
-                "no drive is called `{text}`; {near}Known: {list}, the models of the catalogue (of a box that of the disk inside, by \
-                 smartctl -i), or the path of a drive file"
+                "no drive is called `{text}`; {near}Known: {list} and others (smrkit drives), and the models of the catalogue. Of a USB box name the disk \
+                 inside (smartctl -i); or give the path of a drive file"
             )));
         };
         let recording = catalogue::recording_in_words(model.recording);
