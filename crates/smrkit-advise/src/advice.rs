@@ -1,4 +1,4 @@
-//! The answer as data: what `--json` writes, and what the screen shows. `docs/reference/advise.md` has every key.
+//! The answer as a record, which `--json` writes and the terminal renders. `docs/reference/advise.md` has every key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,11 @@ use smrkit::stats::verdict;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit_report::format;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Recovery};
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
-use crate::comparison::{ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, Trajectory, UNNOTICED_NS};
+use crate::comparison::{
+    ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, SHORT_NS, Trajectory, UNNOTICED_NS,
+};
 use crate::measured::{AskedWork, Known};
 use crate::sums::Seen;
 use crate::trial::{self, Measured};
@@ -28,6 +30,8 @@ const SHORTEST_NS: u64 = 5_000_000_000;
 const RANGE: f64 = 1.1;
 /// By how many times longer than simulated requests were seen to wait where something else than the load holds them up (assumption).
 const ELSEWHERE: f64 = 5.0;
+/// From this share of the time on a disk is called busy most of the time (assumption).
+const MOSTLY_BUSY: f64 = 0.5;
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -45,9 +49,12 @@ pub struct Advice {
     /// The use, as it was asked for; null without one.
     #[serde(rename = "use")]
     pub asked_use: Option<String>,
-    /// What it is in words.
+    /// The use in words.
     #[serde(skip)]
     pub what: Option<String>,
+    /// An amount that is done beside a load at times of its own, in words, and the time over which it is spread.
+    #[serde(skip)]
+    pub spread: Option<(String, Nanos)>,
     /// What was assumed of it.
     #[serde(skip)]
     pub assumed: Option<String>,
@@ -101,7 +108,13 @@ pub struct Advice {
     pub array: Option<ArrayFacts>,
     /// True if all of it was run.
     pub complete: bool,
-    /// True once all changes were tried that there are.
+    /// How long the drive has to rest after requests at times of their own, if these come again.
+    #[serde(skip)]
+    pub recovery: Recovery,
+    /// True once it was tried how long the drive has to rest, which decides whether work that comes again finds it cleaned.
+    #[serde(skip)]
+    pub is_rest_known: bool,
+    /// True once all changes were tried.
     #[serde(skip)]
     pub is_tried: bool,
     /// The disks that serve.
@@ -218,6 +231,14 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// A figure as digits and a unit: that of the figure beside which it stands, unless too many digits would be needed.
+    pub fn beside(self, value: f64, other: f64) -> (String, String) {
+        let (unit, name) = self.unit(other);
+        let is_readable = (0.1 * unit..1e4 * unit).contains(&value);
+        let (unit, name) = if is_readable { (unit, name) } else { self.unit(value) };
+        (format::short(value / unit), name)
+    }
+
     /// The unit that keeps figures up to the largest readable: how much of the figure it is, and its name.
     pub fn unit(self, largest: f64) -> (f64, String) {
         match self {
@@ -434,6 +455,7 @@ impl Advice {
             actions: Vec::new(),
             asked_use: question.asked_use.as_ref().map(ToString::to_string),
             what: question.asked_use.as_ref().map(AskedUse::what),
+            spread: question.asked_use.as_ref().and_then(AskedUse::spread_amount),
             assumed: question.asked_use.as_ref().and_then(AskedUse::assumed),
             is_even: question.loads[hardest].is_even,
             is_endless: question.loads[hardest].is_endless(),
@@ -453,6 +475,8 @@ impl Advice {
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
             complete: true,
+            recovery: Recovery::Unknown,
+            is_rest_known: false,
             is_tried: false,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
@@ -499,23 +523,23 @@ impl Advice {
         &self.present[self.hardest]
     }
 
-    /// The system as it is under the load that changes and both ends of the drive's range serve: of a rebuild none, since that is what
-    /// others have measured, and the cheaper run by far.
-    pub fn calm(&self) -> &Present {
-        &self.present[self.calm_at()]
+    /// The run to which changes and both ends of the drive's range are compared. Of a rebuild in light use that is the run of the unused
+    /// array, because others have measured that one, and because it is by far the cheaper.
+    pub fn base(&self) -> &Present {
+        &self.present[self.base_at()]
     }
 
     /// The same, where the disk that is written to was trimmed before, if that was run.
-    pub fn trimmed_calm(&self) -> Option<&Present> {
-        self.trimmed.get(self.calm_at())
+    pub fn trimmed_base(&self) -> Option<&Present> {
+        self.trimmed.get(self.base_at())
     }
 
-    fn calm_at(&self) -> usize {
-        if self.tries_calm() { 0 } else { self.hardest }
+    fn base_at(&self) -> usize {
+        if self.tries_unused() { 0 } else { self.hardest }
     }
 
-    /// True if changes serve another load than the hardest.
-    pub fn tries_calm(&self) -> bool {
+    /// True if changes are tried on the unused array, although the answer rests on light use.
+    pub fn tries_unused(&self) -> bool {
         self.present[0].load == LoadKind::Unused && self.judged().load != LoadKind::Asked
     }
 
@@ -525,7 +549,7 @@ impl Advice {
         // A drive alone is behind no RAID controller.
         let problems = Problems { dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems };
         let slow = match against.rebuild {
-            _ if self.need.is_some() => self.misses(run),
+            _ if self.has_limit() => self.misses(run),
             // Light use stands for whatever is done beside a rebuild: what is asked about is how long that takes.
             Some(times) if self.judged().load == LoadKind::Light => times > FACTOR,
             _ => problems.slow,
@@ -535,8 +559,8 @@ impl Advice {
 
     /// Problems at an end of what is known of the drive. Without a need it is compared by its figures, as its requests may be more, or fewer.
     fn problems_at(&self, end: &Trajectory) -> Problems {
-        let Present { conventional, against, .. } = self.calm();
-        let (own, usual) = (self.figure(end), self.figure(conventional));
+        let Present { conventional, against, .. } = self.base();
+        let (own, usual) = (self.metric(end), self.metric(conventional));
         let is_slow = match self.measure() {
             Measure::MeanNs => {
                 let multiples = Multiples::from_figures(&end.figures(), &conventional.figures(), false);
@@ -546,7 +570,32 @@ impl Advice {
             Measure::Seconds => own > usual * FACTOR,
         };
         let problems = self.problems_of(end, against);
-        Problems { slow: if self.need.is_some() { problems.slow } else { is_slow }, ..problems }
+        Problems { slow: if self.has_limit() { problems.slow } else { is_slow }, ..problems }
+    }
+
+    /// True if the need is a limit that a run meets or misses. Requests at times of their own take as long as their times say, so `every` is
+    /// no limit for them: they are compared with the CMR twin's, and what matters besides is whether the drive has recovered by the next time.
+    pub fn has_limit(&self) -> bool {
+        let Need { within, every, keep, buffers } = self.need;
+        let has_buffer = buffers.iter().any(Option::is_some);
+        within.is_some() || keep.is_some() || has_buffer || every.is_some() && !self.is_open()
+    }
+
+    /// Whether requests at times of their own, which come again after `every`, find the drive still cleaning; `None` if that is not asked or
+    /// not known.
+    pub fn returns_too_soon(&self) -> Option<bool> {
+        let every = self.need.every.filter(|_| self.is_open())?;
+        match self.recovery {
+            _ if !self.judged().own.cleans => Some(false),
+            Recovery::Unknown => None,
+            Recovery::After(rest_s) => Some(self.judged().own.elapsed_ns as f64 / 1e9 + rest_s > every.as_secs()),
+            Recovery::NotSoon => Some(true),
+        }
+    }
+
+    /// True if requests at times of their own wait for seconds on average, though the backlog does not grow for ever.
+    fn is_swamped(&self) -> bool {
+        self.is_open() && self.rebuild.is_none() && !self.has_limit() && self.judged().own.mean_ns > SHORT_NS
     }
 
     /// True if a run does not do what is needed.
@@ -610,37 +659,38 @@ impl Advice {
         }
     }
 
-    /// Takes the drive at both ends of what is known of it. Which is the worse one is seen in what they do: a larger cache, which takes more,
-    /// is cleaned for longer. An end that should be better and is worse than the drive as it is says nothing; that is the best then.
+    /// Takes the runs of the drive at both ends of its range, the worse end first. Which end is worse shows only in the runs: a larger cache
+    /// takes more data, but is cleaned for longer. The better end is left out if it does worse than the drive itself, which then is the best
+    /// that is known; if a disk is dropped on it, it stays as another worse end.
     pub fn take_ends(&mut self, mut ends: Vec<End>) {
         let sign = if self.measure() == Measure::BytesPerS { -1.0 } else { 1.0 };
-        let is_worse = |one: &Trajectory, other: &Trajectory| {
-            (one.falls_behind, sign * self.figure(one)) > (other.falls_behind, sign * self.figure(other))
-        };
+        let rank = |run: &Trajectory| (run.falls_behind, sign * self.metric(run));
+        let is_worse = |one: &Trajectory, other: &Trajectory| rank(one) > rank(other);
         if let [one, other] = ends.as_mut_slice() {
             one.worse = !is_worse(&other.trajectory, &one.trajectory);
             other.worse = !one.worse;
         }
-        let own = &self.calm().own;
-        // One on which a disk would be dropped says a good deal.
-        ends.retain(|end| end.worse || end.trajectory.dropped_30s > own.dropped_30s || !is_worse(&end.trajectory, own));
+        let own = &self.base().own;
+        ends.iter_mut().for_each(|end| end.worse |= end.trajectory.dropped_30s > own.dropped_30s);
+        ends.retain(|end| end.worse || !is_worse(&end.trajectory, own));
         ends.sort_by_key(|end| !end.worse);
         self.ends = ends;
     }
 
-    /// What follows from the runs: the range, and the answer in a word. It is *no* only if the better end of what is known of the drive fails
-    /// as well, and *yes* only if the worse end holds.
+    /// Computes the range and the verdict from the runs. The verdict is `Depends` if it would be another at an end of the drive's range, or on a
+    /// trimmed disk.
     pub fn conclude(&mut self) {
         self.problems = self.problems_of(&self.judged().own, &self.judged().against);
         let ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
-        let figure = self.figure(&self.calm().own);
-        // The latency of a backlog that grows is no figure of the drive.
-        let is_figure = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
-        let at_ends = self.ends.iter().filter(is_figure).map(|end| self.figure(&end.trajectory));
-        let drive_range = self.range_of(at_ends.chain([figure]));
-        let trimmed = self.trimmed_calm().map(|trimmed| self.figure(&trimmed.own));
+        let likely = self.metric(&self.base().own);
+        // With a growing backlog the mean latency depends on the run's length, so such an end has no place in the range.
+        let has_metric = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
+        let at_ends = self.ends.iter().filter(has_metric).map(|end| self.metric(&end.trajectory));
+        let drive_range = self.range_of(at_ends.chain([likely]));
+        let trimmed = self.trimmed_base().map(|trimmed| self.metric(&trimmed.own));
+        // The drive's range is of the state that is assumed; this one covers a trimmed disk, too.
         let range =
-            self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([figure]).chain(trimmed));
+            self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([likely]).chain(trimmed));
         (self.range, self.drive_range) = (range, drive_range);
         for (end, problems) in self.ends.iter_mut().zip(ends) {
             end.problems = problems;
@@ -665,14 +715,16 @@ impl Advice {
             _ if self.is_too_short() => Verdict::TooShort,
             // Where both fall behind, it is the shingling all the same if one does so by far.
             _ if conventional.falls_behind && own.elapsed_ns <= 2 * conventional.elapsed_ns => Verdict::Overloaded,
+            _ if self.system.is_conventional && self.is_swamped() => Verdict::Overloaded,
             _ if own.falls_behind => Verdict::FallsBehind,
-            Problems { slow: true, .. } if self.need.is_some() => Verdict::Misses,
+            Problems { slow: true, .. } if self.has_limit() => Verdict::Misses,
             Problems { dropped_30s: true, .. } => Verdict::Dropped,
             Problems { dropped_7s: true, slow: false, .. } => Verdict::DroppedByRaid,
             Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
             _ if self.is_unsettled() => Verdict::TooShort,
             _ if self.is_held_up_elsewhere() => Verdict::Elsewhere,
-            _ if self.need.is_some() && !self.is_refuted() => Verdict::Meets,
+            _ if self.returns_too_soon() == Some(true) => Verdict::Misses,
+            _ if self.has_limit() && !self.is_refuted() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
             _ if self.disputed().is_some() => Verdict::Depends,
             _ if self.present.iter().all(|present| present.against.is_alike()) => Verdict::Fine,
@@ -690,7 +742,7 @@ impl Advice {
         };
         // The ends were run while nobody uses the array, and tell nothing of what does not show in the same figures of the drive itself.
         let is_of_load = !matches!(self.verdict, Verdict::Refused | Verdict::Overloaded | Verdict::Elsewhere)
-            && !self.tries_calm()
+            && !self.tries_unused()
             && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
         is_of_load && self.ends.iter().any(holds)
             || self.assumes_written && self.trim_does()
@@ -699,13 +751,13 @@ impl Advice {
 
     /// True if what is all right may not be so at an end of what is known of the drive.
     fn may_fail(&self) -> bool {
-        let calm = self.calm();
+        let base = self.base();
         let is_slow = match self.verdict {
             // It is not known what comes after that either.
-            Verdict::TooShort => !self.need.is_some(),
+            Verdict::TooShort => !self.has_limit(),
             Verdict::Conventional => true,
             _ => false,
-        } || self.problems_of(&calm.own, &calm.against).slow;
+        } || self.problems_of(&base.own, &base.against).slow;
         self.ends.iter().any(|end| end.problems.dropped_30s || end.problems.slow && !is_slow) || self.nears_a_buffer()
     }
 
@@ -725,6 +777,14 @@ impl Advice {
         let own = &self.judged().own;
         let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
         self.verdict_by_itself() == Verdict::Misses && self.need.scarcest_buffer(own).is_some_and(is_near)
+    }
+
+    /// True if requests were measured to wait as they do for a drive that cleans all the time: for longer than any seek, on a disk that was
+    /// busy most of the time (assumptions).
+    pub fn is_seen_full(&self) -> bool {
+        self.seen.is_some_and(|seen| {
+            seen.mean_ns as f64 > ELSEWHERE * UNNOTICED_NS as f64 && (seen.busy == 0.0 || seen.busy > MOSTLY_BUSY)
+        })
     }
 
     /// True if requests were measured to wait far longer than this load makes them.
@@ -749,7 +809,7 @@ impl Advice {
     /// The drive where the disk that is written to was trimmed before, if the answer depends on that.
     pub fn decided_by_trim(&self) -> Option<&Present> {
         let is_good = self.verdict == Verdict::Depends && !self.problems.any() && !self.judged().own.falls_behind;
-        self.trimmed_calm().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_does())
+        self.trimmed_base().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_does())
     }
 
     /// True if no problem is left where it was.
@@ -775,7 +835,7 @@ impl Advice {
 
     /// Seconds that all of it took by what others have measured.
     pub fn known_seconds(&self, known: &Known) -> f64 {
-        let disk_bytes = self.calm().own.rebuild.map(|rebuilt| self.whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
+        let disk_bytes = self.base().own.rebuild.map(|rebuilt| self.whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
         known.seconds(disk_bytes.map(|bytes| bytes as f64).or(self.whole_bytes).unwrap_or(0.0))
     }
 
@@ -783,7 +843,7 @@ impl Advice {
     pub fn disputed(&self) -> Option<&'static Known> {
         let range = self.range.filter(|range| range.of == Measure::Seconds);
         let is_sure = |known: &&Known| !known.is_doubtful;
-        let longest = range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
+        let longest = range.map_or_else(|| self.seconds(&self.base().own), |range| Some(range.high))?;
         // Of a disk that was trimmed nobody has measured it.
         let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
         self.asked_work().known().filter(is_sure).filter(|known| is_same && self.known_seconds(known) > 2.0 * longest)
@@ -823,7 +883,7 @@ impl Advice {
     }
 
     /// That figure of a run.
-    pub fn figure(&self, run: &Trajectory) -> f64 {
+    pub fn metric(&self, run: &Trajectory) -> f64 {
         match self.measure() {
             Measure::Seconds => self.seconds(run).unwrap_or(0.0),
             Measure::BytesPerS => run.lasting_bytes_per_s(),
@@ -845,12 +905,17 @@ impl Advice {
     pub fn best(&self) -> Option<usize> {
         let times =
             |against: &Comparison| against.rebuild.unwrap_or(against.whole.elapsed.unwrap_or(against.whole.mean));
-        let own = times(&self.calm().against);
+        let own = times(&self.base().against);
         let ranked = self.remedies.iter().enumerate().filter_map(|(at, remedy)| {
             let times = times(remedy.against.as_ref()?);
             remedy.rank().filter(|_| times < own).map(|rank| (rank, times, at))
         });
         ranked.min_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))).map(|(.., at)| at)
+    }
+
+    /// True if a disk of an array is replaced.
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.rebuild, Some(RebuildSpec { task: Task::Rebuild { .. }, .. }))
     }
 
     /// True if requests come at times of their own.

@@ -1,14 +1,13 @@
-//! What a drive takes: how much at once, what remains after that, how long a rest restores it, and which rate it keeps up for ever.
+//! A drive's budget: how much it takes at once, at which rate it goes on after that, how long a rest restores it, and which rate it keeps up
+//! for ever.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
-use smrkit::experiment::demand::Demand;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
 use crate::comparison::share_until_full;
@@ -29,8 +28,6 @@ const FEWEST_REFILLING: u64 = 10_000;
 const FINE_RATE: f64 = 1.04;
 const ROUGH_RATE: f64 = 1.4;
 const FARTHEST: f64 = 256.0;
-/// A load with phases is kept up with if its last request is answered within this share of its time after it came (assumption).
-const LATE_SHARE: f64 = 0.05;
 
 /// What a drive takes of requests like those of the load, in bytes that these read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -67,6 +64,40 @@ pub fn find(
     pool::make_one(monitor, "what it takes", |watch| Search { question, load, sectors, watch }.budget(own))
 }
 
+/// How long the drive has to rest after a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Recovery {
+    /// It was not tried, or the layer does not tell how full its cache is.
+    #[default]
+    Unknown,
+    /// After these seconds its cache is empty.
+    After(f64),
+    /// Longer than any rest that was tried.
+    NotSoon,
+}
+
+/// The time for which the drive has to rest after all of a load.
+pub fn recovery(
+    question: &Question,
+    load: &Load,
+    own: &Measured,
+    sectors: u64,
+    monitor: &dyn Monitor,
+) -> Result<Recovery, Error> {
+    let found = pool::make_one(monitor, "how long it has to rest", |watch| {
+        let mut search = Search { question, load, sectors, watch };
+        let trial = search.from(own.full.as_ref().map(|full| &full.state), load.settings);
+        let whole = Trial { first: Some(own.asked), ..trial };
+        let (served, state) = whole.serve_to_state(&load.demand, sectors, search.watch)?;
+        let Some(state) = state.filter(|_| !served.outcome.timeline.cache_fill.is_empty()) else {
+            return Ok(None);
+        };
+        let rest_s = search.rest_s(&state)?;
+        Ok(Some(rest_s.map_or(Recovery::NotSoon, Recovery::After)).filter(|_| search.watch.is_at(1.0)))
+    });
+    Ok(found?.unwrap_or_default())
+}
+
 struct Search<'a, 'w> {
     question: &'a Question,
     load: &'a Load,
@@ -78,8 +109,6 @@ impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
         let written_share = own.written_a_request() / request_bytes;
-        // What a load with phases does from a full cache on is told by all of it alone, which may be too much.
-        let is_told = self.load.is_even || own.is_repeatable();
         let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
         let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
@@ -89,7 +118,7 @@ impl Search<'_, '_> {
         }
         let full = match &own.full {
             Some(full) => Some(full.clone()),
-            // Of a load that ends before it has filled the cache it is of interest what would come if that had been full.
+            // A load may end before the cache is full. What it would find with a full one is of interest all the same.
             None if is_open || own.trajectory.cache_full_at_s.is_some() || share_until_full(outcome).is_some() => {
                 self.fill(own)?
             }
@@ -101,19 +130,24 @@ impl Search<'_, '_> {
             budget.at_once_bytes = Some(at_once as u64);
             match is_open {
                 true => budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9),
-                false if is_told => budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?),
+                // Only all of a load with phases tells its rate, which may be too much to run.
+                false if self.load.is_even || own.is_repeatable() => {
+                    budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?);
+                }
                 false => {}
             }
         }
         budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
-            // Of a cache that was still filling, and could not be filled, nobody knows what comes after.
+            // If the cache was still filling, and could not be filled, no run shows what comes after.
             (None, Arrival::Trace) if own.trajectory.full_in_s.is_some() => None,
-            _ if !is_told => None,
-            (_, Arrival::Trace) => self.hastened(full.as_ref(), own)?,
+            // What a load with phases leaves to its next round depends on where it ends. A rate that holds for one round, from one state of
+            // the cache on, need not hold for ever.
+            _ if !self.load.is_even => None,
+            (_, Arrival::Trace) => self.scaled_rate(full.as_ref(), own)?,
             (Some(full), _) => {
                 // What remains in a closed loop is a good guess.
                 let guess = budget.after_bytes_per_s.unwrap_or(budget.at_once_bytes_per_s) / request_bytes.max(1.0);
-                self.paced_rate(full, own, guess)?.map(|rate| rate * request_bytes)
+                self.paced_rate(full, guess)?.map(|rate| rate * request_bytes)
             }
             (None, _) => None,
         };
@@ -150,96 +184,79 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Bytes a second of a load at its own times up to which the drive keeps up with it: once its cache is full, or where the load does
-    /// not fill it, from the beginning on. `None` after an interrupt.
-    fn hastened(&mut self, full: Option<&Full>, own: &Measured) -> Result<Option<f64>, Error> {
+    /// Finds the highest rate, in bytes a second, at which the drive keeps up with a paced load once its cache is full, or from the beginning
+    /// on if the load does not fill the cache. `None` after an interrupt.
+    fn scaled_rate(&mut self, full: Option<&Full>, own: &Measured) -> Result<Option<f64>, Error> {
         let question = self.question;
-        let (Some(hastened), Some(filled)) = (&question.hastened, full) else {
-            return self.most_hastened(full, own, 1.0, FINE_RATE);
+        let (Some(scaled_load), Some(filled)) = (&question.scaled_load, full) else {
+            return self.bisected_scale(full, own, 1.0, FINE_RATE);
         };
-        // What is in a full cache depends on how fast the load came: how many writes there were between two commits. That must not be
-        // the rate which was asked for, but the one that is found.
+        // What a full cache holds depends on the rate of the load, because that decides how many writes come between two commits. So the cache is
+        // filled again at the rate that was found roughly.
         let asked = own.trajectory.asked_bytes_per_s();
-        let Some(rough) = self.most_hastened(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
+        let Some(rough) = self.bisected_scale(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
         let times = rough / asked.max(1e-9);
         let writes = filled.requests.max(FEWEST_REFILLING);
         let trial = Trial::for_run(question.run.clone().with(self.load.settings));
-        let refilled = trial.fill(&hastened(times)?, self.sectors, (writes, own.written_a_request()), self.watch)?;
-        self.most_hastened(refilled.as_ref().or(full), own, times, FINE_RATE)
+        let refilled = trial.fill(&scaled_load(times)?, self.sectors, (writes, own.written_a_request()), self.watch)?;
+        self.bisected_scale(refilled.as_ref().or(full), own, times, FINE_RATE)
     }
 
-    /// The same from one state on, as finely as asked for.
-    fn most_hastened(
+    /// Bisects the scale of a paced load from a full cache on (from the beginning on without one) until it is known within a factor of `fine`.
+    /// Returns the rate in bytes a second.
+    fn bisected_scale(
         &mut self,
         full: Option<&Full>,
         own: &Measured,
         guess: f64,
         fine: f64,
     ) -> Result<Option<f64>, Error> {
-        // For the load asked for, and later for what was served: not all of it grows with the rest.
+        // Not all parts of a use scale, so the bytes a second are those of the run served last.
         let mut bytes_per_s = own.trajectory.asked_bytes_per_s();
         let times = edge(guess, fine, |times| {
             let time_scale = self.load.settings.time_scale;
-            let (demand, time_scale) = match &self.question.hastened {
-                Some(hastened) => (hastened(times)?, time_scale),
+            let (demand, time_scale) = match &self.question.scaled_load {
+                Some(scaled_load) => (scaled_load(times)?, time_scale),
                 None => (Arc::clone(&self.load.demand), time_scale / times),
             };
             let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
-            let served = self.decided(&trial, &demand, full, own)?;
+            let served = match full {
+                Some(full) => trial.serve_until_decided(&demand, self.sectors, full, self.watch)?,
+                None => {
+                    let as_many = Trial { first: Some(own.asked), ..trial };
+                    as_many.serve(&demand, self.sectors, false, self.watch)?
+                }
+            };
             bytes_per_s = served.trajectory.asked_bytes_per_s() / times;
-            Ok(self.keeps_up(&served))
+            Ok(keeps_up(&served))
         })?;
         Ok(times.map(|times| bytes_per_s * times))
     }
 
-    /// Bytes a second that the load is served with as fast as it can, from a full cache on.
+    /// Bytes a second of the load, as fast as the drive takes it, from a full cache on.
     fn rate_from_full(&mut self, full: &Full, own: &Measured) -> Result<f64, Error> {
         let trial = self.from(Some(&full.state), self.load.settings);
         let served = match self.load.is_even {
             true => trial.serve_enough(&self.load.demand, self.sectors, MOST_REQUESTS, false, self.watch)?,
-            false => self.decided(&trial, &self.load.demand, None, own)?,
+            false => {
+                let all = Trial { first: Some(own.asked), ..trial };
+                all.serve(&self.load.demand, self.sectors, false, self.watch)?
+            }
         };
         Ok(served.trajectory.lasting_bytes_per_s())
     }
 
-    /// Requests a second that the drive keeps up with its cache full, where they come one by one; `None` after an interrupt.
-    fn paced_rate(&mut self, full: &Full, own: &Measured, guess: f64) -> Result<Option<f64>, Error> {
+    /// Finds how many requests a second the drive keeps up with, evenly spaced, once its cache is full; `None` after an interrupt.
+    fn paced_rate(&mut self, full: &Full, guess: f64) -> Result<Option<f64>, Error> {
         edge(guess, FINE_RATE, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
             let trial = self.at_pace(Some(&full.state), pace);
-            let served = self.decided(&trial, &self.load.demand, Some(full), own)?;
-            Ok(self.keeps_up(&served))
+            let served = trial.serve_until_decided(&self.load.demand, self.sectors, full, self.watch)?;
+            Ok(keeps_up(&served))
         })
     }
 
-    /// Serves as much of the load as tells whether the drive keeps up with it: of one with phases all of it, since the first of them say
-    /// nothing of the others.
-    fn decided(
-        &mut self,
-        trial: &Trial,
-        demand: &Arc<dyn Demand>,
-        full: Option<&Full>,
-        own: &Measured,
-    ) -> Result<Measured, Error> {
-        match full.filter(|_| self.load.is_even) {
-            Some(full) => trial.serve_until_decided(demand, self.sectors, full, self.watch),
-            None => {
-                let all = Trial { first: Some(own.asked), ..trial.clone() };
-                all.serve(demand, self.sectors, false, self.watch)
-            }
-        }
-    }
-
-    /// Whether a drive keeps up with requests at times of their own; `None` after an interrupt. Where they come in phases, what waits in one may be
-    /// worked off in another, and only what still waits at the end tells.
-    fn keeps_up(&self, served: &Measured) -> Option<bool> {
-        let Outcome { elapsed_ns, arrivals_ns, .. } = served.outcome;
-        let late_ns = elapsed_ns.saturating_sub(arrivals_ns) as f64;
-        let keeps_up = if self.load.is_even { served.keeps_up() } else { late_ns <= LATE_SHARE * elapsed_ns as f64 };
-        (!served.outcome.interrupted).then_some(keeps_up)
-    }
-
-    /// Seconds of rest until a cache that is all but full is empty; `None` if that takes longer than any that is tried, or after an interrupt.
+    /// Seconds of rest until the cache is empty; `None` if that takes longer than any rest that is tried, or after an interrupt.
     ///
     /// A drive that cleans in a rest is seen to have done so when the next request comes. Some, far apart, tell roughly when; then the time
     /// of a single one is bisected, since each keeps the drive from cleaning for a while.
@@ -272,6 +289,11 @@ impl Search<'_, '_> {
         }
         Ok(Some(high))
     }
+}
+
+/// Whether a drive keeps up with requests at times of their own; `None` after an interrupt.
+fn keeps_up(served: &Measured) -> Option<bool> {
+    (!served.outcome.interrupted).then(|| served.keeps_up())
 }
 
 /// The largest value for which something holds that holds for smaller ones; `None` where that was not told.

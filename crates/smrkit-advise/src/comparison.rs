@@ -1,6 +1,6 @@
-//! Would a change help? What a run shows, in the few numbers that decide, and two of them compared.
+//! The few numbers of a run that decide, and two runs compared: does a change help?
 //!
-//! `docs/reference/advise.md` defines the words. How much a problem matters to somebody is not weighed.
+//! `docs/reference/advise.md` defines the words. This module does not judge how much a problem matters.
 
 use serde::Serialize;
 
@@ -169,19 +169,22 @@ impl Trajectory {
         self.bytes as f64 / (self.arrivals_ns as f64 / 1e9).max(1e-9)
     }
 
-    /// Seconds to move `bytes`: the time of the run, and for what the run did not move the rate that remains once the cache is full.
+    /// Estimates the seconds to move `bytes`, which are no fewer than the run moved: the run's own time, then the lasting rate for whatever the
+    /// run did not reach.
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let elapsed_s = self.elapsed_ns as f64 / 1e9;
-        let (mut from_s, mut from) = (elapsed_s, self.bytes as f64);
-        if let Some((at_s, until)) =
+        // The last known point, from which the lasting rate is extrapolated.
+        let (mut known_s, mut known_bytes) = (elapsed_s, self.bytes as f64);
+        if let Some((full_s, full_bytes)) =
             self.cache_full_at_s.zip(self.cache_full_after_bytes).filter(|_| self.is_full_later())
         {
-            if bytes <= until as f64 {
-                return elapsed_s * bytes / from.max(1.0);
+            // The cache fills only after the end of this run. Until then the run's mean rate holds.
+            if bytes <= full_bytes as f64 {
+                return elapsed_s * bytes / known_bytes.max(1.0);
             }
-            (from_s, from) = (at_s, until as f64);
+            (known_s, known_bytes) = (full_s, full_bytes as f64);
         }
-        from_s + (bytes - from) / self.lasting_bytes_per_s().max(1e-9)
+        known_s + (bytes - known_bytes) / self.lasting_bytes_per_s().max(1e-9)
     }
 
     /// True if the cache is full only after the end of the run, and another run has told what comes then.
@@ -395,7 +398,9 @@ impl Judged {
         let is_settled = course.cache_full_at_s.is_some() || !course.cleans;
         let Multiples { elapsed, mean, p99, .. } = comparison.whole;
         let multiples = [elapsed, Some(mean), Some(p99), comparison.rebuild];
-        Judged { problems, multiples, longest_stall_ns: course.longest_stall_ns, is_settled }
+        // A rebuild alone has no requests that wait, but commands that do.
+        let longest_stall_ns = course.longest_stall_ns.max(course.longest_command_ns);
+        Judged { problems, multiples, longest_stall_ns, is_settled }
     }
 }
 
@@ -562,6 +567,13 @@ mod tests {
         assert_eq!(effect(&of(30), &of(900)), Effect::None);
         assert_eq!(effect(&of(30), &of(1100)), Effect::Worsens);
         assert_eq!(effect(&of(1100), &of(30)), Effect::Helps);
+    }
+
+    #[test]
+    fn shorter_commands_of_a_rebuild_alone_help() {
+        let of = |ms: u64| Trajectory { longest_command_ns: ms * 1_000_000, ..Trajectory::default() };
+        let [before, after] = [of(3750), of(654)].map(|run| Judged::new(&run, &times(1.0, 1.0, 1.0)));
+        assert_eq!(effect(&before, &after), Effect::Helps);
     }
 
     #[test]

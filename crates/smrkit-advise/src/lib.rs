@@ -53,21 +53,21 @@ pub struct Question {
     pub loads: Vec<Load>,
     /// The use that the load stands for.
     pub asked_use: Option<AskedUse>,
-    /// The load at times of its own with so many times as much to do, where the question knows what that is.
-    pub hastened: Option<Hastened>,
-    /// What the program would ask of the disk with another option, by its name, or done in another way.
+    /// Makes the load at a multiple of its rate, for a use whose parts do not all scale.
+    pub scaled_load: Option<ScaledLoad>,
+    /// What the program could do instead: the change's name, and the load with it.
     pub instead: Option<(&'static str, Arc<dyn Demand>)>,
     /// What is needed.
     pub need: Need,
-    /// What can't be known of the load, where it was made of sums.
+    /// What a report of sums leaves unknown about the load.
     pub note: Option<String>,
-    /// How the disk did that was measured, where that was told.
+    /// How the recorded disk did, if the report says so.
     pub seen: Option<Seen>,
-    /// How many times as much as the load has to be done.
+    /// The multiple of the load that has to be done.
     pub times: f64,
-    /// Requests of the load, where not all of it may be run.
+    /// Requests of the whole load, if only a part may be run.
     pub even_requests: Option<u64>,
-    /// Bytes of a whole disk, where a rebuild is run on a part of one.
+    /// Bytes of a whole disk, if only a part of one is rebuilt.
     pub whole_disk_bytes: Option<u64>,
     /// True if nobody said whether the disk that is written to was written before.
     pub assumes_written: bool,
@@ -80,7 +80,7 @@ impl Question {
             run,
             loads,
             asked_use: None,
-            hastened: None,
+            scaled_load: None,
             instead: None,
             need: Need::default(),
             note: None,
@@ -100,8 +100,8 @@ impl Question {
     }
 }
 
-/// Makes a load that asks for so many times as much.
-pub type Hastened = Arc<dyn Fn(f64) -> Result<Arc<dyn Demand>, Error> + Send + Sync>;
+/// Makes the load at a multiple of its rate.
+pub type ScaledLoad = Arc<dyn Fn(f64) -> Result<Arc<dyn Demand>, Error> + Send + Sync>;
 
 /// What is needed; nothing, where all are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -147,11 +147,6 @@ fn shortest_ns<S: Serializer>(buffers: &[Option<Buffer>; 2], serializer: S) -> R
 }
 
 impl Need {
-    /// True if anything is needed.
-    pub fn is_some(&self) -> bool {
-        *self != Need::default()
-    }
-
     /// Of the buffers that which the longest request exhausts first, if there is any.
     pub fn scarcest_buffer(&self, run: &Trajectory) -> Option<Buffer> {
         let share = |buffer: &Buffer| buffer.longest_ns(run) as f64 / buffer.bridges.0 as f64;
@@ -191,30 +186,33 @@ pub enum LoadKind {
     Light,
 }
 
-/// Hears an answer while it is worked out.
+/// Receives an answer while it is worked out.
 pub trait Listener {
-    /// The first answer, from the drive as it is and its conventional twin.
-    fn first(&mut self, _advice: &Advice) {}
+    /// Receives the answer of the drive's most likely figures, if others are still to be tried.
+    fn preview(&mut self, _advice: &Advice) {}
 
-    /// A change was tried; it is the last of the answer's.
+    /// Receives the answer; changes are still to be tried.
+    fn answered(&mut self, _advice: &Advice) {}
+
+    /// Receives the answer with one more change, the last of `remedies`.
     fn tried(&mut self, _advice: &Advice) {}
 
-    /// False if nobody looks at what comes after the first answer.
-    fn wants_more(&self) -> bool {
+    /// False if the answer is enough, and no changes need be tried.
+    fn wants_changes(&self) -> bool {
         true
     }
 }
 
-/// Hears nothing.
-pub struct Deaf;
+/// Waits for the whole answer.
+pub struct Silent;
 
-impl Listener for Deaf {}
+impl Listener for Silent {}
 
-/// Wants the first answer alone.
+/// Waits for the answer, and wants no changes tried.
 pub struct Brief;
 
 impl Listener for Brief {
-    fn wants_more(&self) -> bool {
+    fn wants_changes(&self) -> bool {
         false
     }
 }
@@ -249,56 +247,56 @@ pub fn advise(
     }
     let mut advice = Advice::new(question, &pairs[hardest], present, hardest);
     advice.refused_where_written = refused_where_written;
-    let calm = if advice.tries_calm() { 0 } else { hardest };
-    let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
+    let base = if advice.tries_unused() { 0 } else { hardest };
+    let (load, (base_own, base_usual)) = (&question.loads[base], &pairs[base]);
     let is_open = !advice.is_too_short() && !advice.problems.refused;
+    let alike = base_usual.compared_with(base_usual);
+    let ends_are_asked = changes::at_end(&question.run, true)?.is_some();
     if is_open {
-        let (ends, lacks_room) = ends(question, load, calm_own, sectors, monitor)?;
-        advice.lacks_room_at_an_end = lacks_room;
-        advice.take_ends(ends);
         advice.conclude();
-    }
-    let trims = |advice: &Advice| {
-        is_open
-            && advice.trimmed.is_empty()
-            && advice.answer != Answer::Yes
-            && changes::trimmed(&question.run).is_some()
-    };
-    let trimmed = || -> Result<Option<Vec<Present>>, Error> {
-        let trimmed = as_it_is(question, sectors, Some(&pairs), monitor)?;
-        Ok(trimmed.map(|pairs| pairs.iter().zip(&question.loads).map(present_of).collect()))
-    };
-    if trims(&advice) {
-        let Some(trimmed) = trimmed()? else { return Ok(None) };
-        advice.trimmed = trimmed;
-    }
-    let alike = calm_usual.compared_with(calm_usual);
-    if is_open {
+        let trim_is_asked = changes::trimmed(&question.run).is_some() && advice.answer != Answer::Yes;
+        if ends_are_asked || trim_is_asked || question.need.every.is_some() {
+            words::answer(&mut advice, &own.outcome);
+            listener.preview(&advice);
+        }
+        if ends_are_asked {
+            let (ends, lacks_room) = ends(question, load, base_own, sectors, monitor)?;
+            advice.lacks_room_at_an_end = lacks_room;
+            advice.take_ends(ends);
+        }
+        // Whether the drive has recovered when work comes again is known only by its budget.
+        if question.need.every.is_some() {
+            if advice.is_open() {
+                advice.recovery = budget::recovery(question, &question.loads[hardest], own, sectors, monitor)?;
+            } else {
+                advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
+            }
+            advice.is_rest_known = true;
+        }
+        advice.conclude();
+        if advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
+            let trimmed = as_it_is(question, sectors, Some(&pairs), monitor)?.unwrap_or_default();
+            advice.trimmed = trimmed.iter().zip(&question.loads).map(present_of).collect();
+        }
         judge_beside(&mut advice, alike);
     }
     words::answer(&mut advice, &own.outcome);
-    listener.first(&advice);
-    if !listener.wants_more() {
+    listener.answered(&advice);
+    if !listener.wants_changes() {
         return Ok(Some(advice));
     }
-    if is_open {
+    if is_open && advice.budget.is_none() {
         advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
-        // Only by that it is known whether what comes again finds the drive cleaned.
-        advice.conclude();
-        if trims(&advice) {
-            advice.trimmed = trimmed()?.unwrap_or_default();
-        }
-        judge_beside(&mut advice, alike);
     }
     // Of a load that is over at once every change would seem to help, or none.
     if !advice.is_too_short() {
         let changes = if advice.problems.any() {
-            changes::all(question, load, calm_own, advice.problems.refused)?
+            changes::all(question, load, base_own, advice.problems.refused)?
         } else {
             Vec::new()
         };
         for change in &changes {
-            let remedy = tried((question, &advice), load, change, (calm_own, calm_usual), sectors, monitor)?;
+            let remedy = tried((question, &advice), load, change, (base_own, base_usual), sectors, monitor)?;
             advice.remedies.push(remedy);
             listener.tried(&advice);
         }
@@ -456,13 +454,13 @@ fn ends(
 
 /// Judges the changes that were run beside the system as it is; `alike` is a comparison of conventional disks with themselves.
 fn judge_beside(advice: &mut Advice, alike: Comparison) {
-    let trimmed = advice.trimmed_calm().map(|trimmed| {
+    let trimmed = advice.trimmed_base().map(|trimmed| {
         let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
         beside(advice, &Change::beside(ChangeKind::Trim, name), &trimmed.own, trimmed.against)
     });
     let conventional = (!advice.system.is_conventional).then(|| {
         let change = Change::beside(ChangeKind::Conventional, "CMR disks");
-        beside(advice, &change, &advice.calm().conventional, alike)
+        beside(advice, &change, &advice.base().conventional, alike)
     });
     advice.remedies = trimmed.into_iter().chain(conventional).collect();
 }

@@ -23,12 +23,13 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 use smrkit_options::run::{Conditions, DemandOptions, SystemOptions};
 use smrkit_options::value::{count, value};
+use smrkit_trace::VolumeChoice;
 
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
 use crate::sums::{self, Measured, Seen};
-use crate::uses::{AskedUse, Disk, USES, Use, Work};
-use crate::{Hastened, Listener, Load, LoadKind, Need, Question, advise};
+use crate::uses::{AskedUse, Disk, Pace, USES, Use, Work};
+use crate::{Listener, Load, LoadKind, Need, Question, ScaledLoad, advise};
 
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
@@ -160,11 +161,6 @@ impl AdviseOptions {
         names.into_iter().map(|drive| self.ask_one(drive, has_table)).collect()
     }
 
-    /// True of work that comes again, for which it matters whether the drive has cleaned up by then.
-    pub fn has_turns(&self) -> bool {
-        self.every.is_some()
-    }
-
     fn ask_one(&self, drive: Option<&str>, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
         let options = SystemOptions { drive: drive.map(str::to_string), ..self.system.clone() };
         let default_layers = DefaultLayers::AsSold;
@@ -196,9 +192,20 @@ impl AdviseOptions {
             true => DemandOptions { span: None, ..self.demand.clone() }.check(arrival)?,
             false => self.demand.check(arrival)?,
         }
-        let asked_use = AskedUse::together(&self.asked_use, self.within)?;
-        let is_paced = asked_use.is_some_and(|asked| asked.is_paced() && (!asked.is_spread() || self.every.is_some()));
-        if (self.within.is_some() || self.every.is_some()) && (is_paced || arrival == Arrival::Trace) {
+        let asked_use = AskedUse::together(&self.asked_use, self.within);
+        if let Some(paced) = self.asked_use.iter().find(|one| matches!(one.info.pace, Pace::Own(_)))
+            && self.every.is_some()
+        {
+            return Err(Error::Usage(format!(
+                "{} goes on all the time, so that nothing comes again: leave {{every}} out. Amounts beside it are spread over {{within}}, and \
+                 taken to come again at once",
+                paced.info.what
+            )));
+        }
+        let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && !asked.is_spread());
+        let is_recorded =
+            arrival == Arrival::Trace || self.measured()?.is_some_and(|measured| measured.depth.is_none());
+        if self.within.is_some() && (is_paced || is_recorded) {
             return Err(Error::Usage(
                 "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
             ));
@@ -223,17 +230,20 @@ impl AdviseOptions {
             (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => {}
             (asked @ Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
             | (asked @ None, Some(AskedRebuild::Replace), Some(array)) => {
-                let live = asked.and_then(AskedUse::live);
-                word = match (facts(array).software, live) {
-                    (Software::Zfs, Some(live)) => format!("resilver:live={}", parse_share(live)?),
-                    (Software::Zfs, None) => "resilver".into(),
-                    (Software::Md, None) => "rebuild".into(),
-                    (Software::Md, Some(_)) => {
-                        return Err(Error::Usage(
-                            "md rebuilds all of a disk, in use or not: leave {use} replace:live= out".into(),
-                        ));
+                let software = facts(array).software;
+                let mut keys = Vec::new();
+                if let Some(live) = asked.and_then(|asked| asked.given("live")) {
+                    if software == Software::Md {
+                        let message = "md rebuilds all of a disk, in use or not: leave {use} replace:live= out";
+                        return Err(Error::Usage(message.into()));
                     }
-                };
+                    keys.push(format!("live={}", parse_share(live)?));
+                }
+                keys.extend(asked.and_then(|asked| asked.given("new")).map(|new| format!("new={new}")));
+                word = if software == Software::Zfs { "resilver" } else { "rebuild" }.into();
+                if !keys.is_empty() {
+                    word = format!("{word}:{}", keys.join(","));
+                }
             }
             (None, Some(AskedRebuild::Spec(spec, _)), array) => {
                 let facts = array.map(|array| ArrayFacts { rebuild: Some(spec), ..facts(array) });
@@ -255,7 +265,9 @@ impl AdviseOptions {
     fn assumes_written(&self) -> bool {
         match (self.rebuild, self.asked_use.first()) {
             (Some(spec), _) => !matches!(spec, AskedRebuild::Spec(_, true)),
-            (None, Some(AskedUse { info: Use { work: Work::Replace, .. }, .. })) => true,
+            (None, Some(asked @ AskedUse { info: Use { work: Work::Replace, .. }, .. })) => {
+                asked.given("new").is_none()
+            }
             (None, _) => self.conditions.prefill.is_none(),
         }
     }
@@ -321,7 +333,11 @@ impl AdviseOptions {
     fn measured(&self) -> Result<Option<Measured>, Error> {
         match self.demand.trace.as_slice() {
             [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => {
-                sums::read(path, self.system.array.is_some())
+                let device = match &self.conditions.volume {
+                    VolumeChoice::Name(name) => Some(name.as_str()),
+                    VolumeChoice::All | VolumeChoice::Number(_) => None,
+                };
+                sums::read(path, self.system.array.is_some(), device)
             }
             _ => Ok(None),
         }
@@ -372,8 +388,10 @@ impl AskedAdvice<'_> {
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
         let names_all = |array: &ArraySpec| array.members.iter().all(|member| member.drive.is_some());
         let is_named = self.options.system.drive.is_some() || self.system.array.as_ref().is_some_and(names_all);
-        let default = (!is_named).then(|| format!("no drive was named: {DEFAULT_DRIVE} is taken"));
-        self.systems.stand_ins().chain(default)
+        let drive = (!is_named).then(|| format!("no drive was named: {DEFAULT_DRIVE} is taken"));
+        let names_load = self.asked_use.is_some() || self.system.rebuild.is_some() || self.options.demand.count() > 0;
+        let load = (!names_load).then(|| "no load was named, which --for does: a desktop's is taken".to_string());
+        self.systems.stand_ins().chain(drive).chain(load)
     }
 
     /// Files that are read for it.
@@ -397,7 +415,9 @@ impl AskedAdvice<'_> {
         let flat_out = Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..settings };
         if self.system.rebuild.is_some() {
             let nothing: Arc<dyn Demand> = Arc::new(Table(Arc::new([])));
-            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: flat_out, is_even: false });
+            // The rebuild alone is the same whatever is done beside it later.
+            let alone = Settings { depth: self.options.depth.unwrap_or(1), ..flat_out };
+            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: alone, is_even: false });
         }
         let load = |kind, settings, is_even| Load { kind, demand: Arc::clone(demand), settings, is_even };
         loads.push(match &self.source {
@@ -441,15 +461,15 @@ impl AskedAdvice<'_> {
         let span = self.options.demand.span;
         let asked_use = self.asked_use.clone();
         let disk = disk(&run)?;
-        let (mut buffers, mut hastened) = ([None; 2], None);
+        let (mut buffers, mut scaled_load) = ([None; 2], None);
         if let Some(asked) = asked_use.clone().filter(AskedUse::is_paced) {
             // Who says how long requests may take knows better, and a rebuild is judged by its own time.
             if keep.is_none() && run.rebuild().is_none() {
                 buffers = asked.buffers();
             }
-            hastened =
-                Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste)?.unwrap_or_default().0, span))
-                    as Hastened);
+            scaled_load = Some(Arc::new(move |load_factor| {
+                generated(&asked.workload_at(&disk, load_factor)?.unwrap_or_default().0, span)
+            }) as ScaledLoad);
         }
         let instead = match asked_use.as_ref().and_then(AskedUse::instead) {
             Some((one, other)) => Some((one.name, generated(&other.workload(&disk)?.unwrap_or_default().0, span)?)),
@@ -461,7 +481,7 @@ impl AskedAdvice<'_> {
             run,
             loads,
             asked_use,
-            hastened,
+            scaled_load,
             instead,
             need: Need { within, every, keep, buffers },
             note,
@@ -532,6 +552,50 @@ mod tests {
         assert!(
             asked("raidz1:disks=4", "new=empty").is_err_and(|error| error.to_string().contains("resilver:new=empty"))
         );
+    }
+
+    #[test]
+    fn the_new_disk_of_a_use_was_written_or_not() {
+        let asked = |use_name: &str, more: &[(&str, &str)]| {
+            let words = [("array", "raidz1:disks=4"), ("use", use_name)].into_iter().chain(more.iter().copied());
+            let words: Vec<(String, String)> = words.map(|(name, value)| (name.into(), value.into())).collect();
+            let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
+            let spec = options.ask(false).unwrap()[0].system.rebuild.unwrap();
+            (matches!(spec.task, Task::Rebuild { used: true, .. }), options.assumes_written())
+        };
+        assert_eq!(asked("replace", &[]), (true, true));
+        assert_eq!(asked("replace:new=empty", &[]), (false, false));
+        assert_eq!(asked("replace:live=40%,new=full", &[]), (true, false));
+    }
+
+    #[test]
+    fn a_rebuild_alone_is_the_same_whatever_is_done_beside_it() {
+        let alone = |uses: &[&str]| {
+            let words = uses.iter().map(|name| ("use", *name)).chain([("array", "raidz1:disks=4")]);
+            let words: Vec<(String, String)> = words.map(|(name, value)| (name.into(), value.into())).collect();
+            let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
+            let asked = options.ask(false).unwrap().remove(0);
+            let load = asked.loads(&asked.demand().unwrap()).remove(0);
+            assert_eq!(load.kind, LoadKind::Unused);
+            load.settings
+        };
+        assert_eq!(alone(&["replace"]), alone(&["replace", "plex"]));
+    }
+
+    #[test]
+    fn what_never_ends_does_not_come_again() {
+        let asked = |words: &[(&str, &str)]| {
+            let words: Vec<(String, String)> =
+                words.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
+            options.ask(false).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let both = [("use", "restic:bytes=60G"), ("use", "torrent")];
+        let within = [&both[..], &[("within", "8h")]].concat();
+        for words in [[&both[..], &[("every", "1d")]].concat(), [&within[..], &[("every", "1d")]].concat()] {
+            assert!(asked(&words).contains("leave {every} out"), "{}", asked(&words));
+        }
+        assert_eq!(asked(&within), "");
     }
 
     #[test]

@@ -89,10 +89,9 @@ fn cards(advice: &Advice) -> Vec<Card> {
     if advice.actions.is_empty() {
         what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()] };
     }
-    let replaces = words::replaces(advice);
-    if !replaces.is_empty() {
-        what_to_do.text.push("To replace a disk, which stays in use until the new one is whole:".into());
-        what_to_do.text.extend(replaces.iter().map(|command| format!("$ {command}")));
+    for (when, commands) in words::replaces(advice) {
+        what_to_do.text.push(when);
+        what_to_do.text.extend(commands.iter().map(|command| format!("$ {command}")));
     }
     let assumed = advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"));
     vec![
@@ -108,7 +107,7 @@ fn cards(advice: &Advice) -> Vec<Card> {
 /// The system as it is, conventional disks and changes, as far as they were run.
 fn rows(advice: &Advice) -> Vec<Estimate> {
     let mut rows: Vec<Estimate> = row_of(advice, "as it is".into()).collect();
-    if advice.tries_calm() {
+    if advice.tries_unused() {
         rows.extend(estimate(advice, "as it is, in light use".into(), &advice.judged().own, Colour::nth(0)));
     }
     for remedy in &advice.remedies {
@@ -122,7 +121,7 @@ fn rows(advice: &Advice) -> Vec<Estimate> {
 fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let is_conventional = advice.system.is_conventional || advice.system.layer == BASELINE;
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
-    let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
+    let row = estimate(advice, name, &advice.base().own, colour).map(|row| Estimate {
         range: advice.range.map(|range| (range.low, range.high)),
         measured: (advice.asked_work().known())
             .map(|known| advice.known_seconds(known))
@@ -133,7 +132,7 @@ fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
 }
 
 fn estimate(advice: &Advice, name: String, run: &Trajectory, colour: Colour) -> Option<Estimate> {
-    let value = advice.figure(run);
+    let value = advice.metric(run);
     let text = screen::figure(advice, run);
     value.is_finite().then_some(Estimate { name, value, range: None, measured: None, text, colour })
 }

@@ -39,6 +39,15 @@ pub fn text(advice: &Advice, screen: Screen) -> String {
     first(advice, screen) + &head + &rows + &rest(advice, &advice.text, screen)
 }
 
+/// What the drive's most likely figures give, while others are still tried: yes or no, and how long or how fast.
+pub fn preview(advice: &Advice, screen: Screen) -> String {
+    let mut told = advice.text.lines();
+    let headline = told.next().map(|line| format!("At first sight, by the drive's most likely figures: {line}"));
+    let figures = advice.text.lines().find(|line| line.starts_with("How long") || line.starts_with("How fast"));
+    let shown: Vec<String> = headline.into_iter().chain(figures.map(str::to_string)).collect();
+    lines(shown.iter().map(String::as_str), Screen { is_coloured: false, ..screen }) + "\n"
+}
+
 /// The five lines.
 pub fn first(advice: &Advice, screen: Screen) -> String {
     lines(advice.text.lines(), screen)
@@ -68,10 +77,11 @@ fn as_it_is(advice: &Advice) -> Vec<[String; 5]> {
         // No time of what is refused is a disk's.
         return vec![row("CMR disks", &advice.judged().conventional)];
     }
-    let mut rows = vec![row("as it is", &advice.calm().own)];
-    if advice.tries_calm() {
+    let mut rows = vec![row("as it is", &advice.base().own)];
+    if advice.tries_unused() {
         let used = advice.judged();
         rows.push(row("as it is, in light use", &used.own));
+        rows.extend(advice.trimmed.get(advice.hardest).map(|trimmed| row("new disk trimmed, light use", &trimmed.own)));
         if !advice.system.is_conventional {
             rows.push(row("CMR disks, in light use", &used.conventional));
         }
@@ -126,10 +136,9 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
     }
-    let replaces = words::replaces(advice);
-    if !replaces.is_empty() {
-        out += "\nTo replace a disk, which stays in use until the new one is whole:\n";
-        out += &replaces.iter().map(|command| format!("  $ {command}\n")).collect::<String>();
+    for (when, commands) in words::replaces(advice) {
+        out += &format!("\n{}\n", wrapped("", &when, width));
+        out += &commands.iter().map(|command| format!("  $ {command}\n")).collect::<String>();
     }
     if let Some(budget) = words::budget(advice) {
         out += &format!("\n{}\n", wrapped("", &budget, width));
@@ -201,7 +210,7 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let mut grid = Grid::new(["", "answer", figure_name(first), "range", "longest", "dropped"]);
     for advice in all {
         let own = &advice.judged().own;
-        let range = advice.range.as_ref().map(words::between);
+        let range = advice.range.as_ref().map(|range| words::between(range, range.high));
         let mut cells = match advice.problems.refused {
             true => vec!["refused".into(), NONE.into(), NONE.into(), NONE.into()],
             false => vec![
@@ -271,7 +280,7 @@ pub(crate) fn longest(advice: &Advice, run: &Trajectory) -> String {
 
 /// The load that the table is for.
 fn head(advice: &Advice) -> String {
-    match advice.calm().load {
+    match advice.base().load {
         LoadKind::Unused => "while nobody uses it".into(),
         LoadKind::Light => "in light use".into(),
         LoadKind::Asked => String::new(),
@@ -328,26 +337,32 @@ pub(crate) fn notes(advice: &Advice) -> Vec<String> {
     let mut how =
         if advice.is_open() { "at their own times".to_string() } else { format!("{} outstanding", engine.depth) };
     if engine.think.0 > 0 {
-        how += &format!(", think time {}", format::nanos(engine.think.0));
+        how += &format!(", each answered {} before the next is sent", format::nanos(engine.think.0));
     }
     notes.push(format!(
         "Simulated: {} under {}, {}, seed {}, smrkit {}.",
         words::system(advice),
         advice.system.layer,
-        advice.state.words(),
+        match advice.judged().own.full_after_s {
+            Some(_) => "begun when the load had filled its cache".into(),
+            None => advice.state.words(),
+        },
         advice.seed,
         advice.version
     ));
     notes.push(format!(
-        "{}: {} requests, {} read, {} written, {how}, order {}.",
+        "{}: {} requests, {} read, {} written, {how}.",
         asked(advice),
         format::count(demand.requests),
         format::bytes(demand.read_bytes as f64),
         format::bytes(demand.written_bytes as f64),
-        engine.queue.name()
     ));
     if let Some(workload) = advice.demand.replayed.workload.as_ref().filter(|_| advice.asked_use.is_some()) {
-        notes.push(format!("As a workload: {workload}"));
+        let how = if advice.is_open() { "--arrival trace".into() } else { format!("--depth {}", engine.depth) };
+        notes.push(format!("To change it and ask again: {how} --workload '{workload}'"));
+        if advice.need.buffers.iter().any(Option::is_some) {
+            notes.push("A workload has no buffer: without --keep it is compared with CMR disks.".into());
+        }
     }
     notes
 }

@@ -104,8 +104,9 @@ impl Clock {
 /// Each device's intervals.
 type Devices = BTreeMap<String, Vec<Sums>>;
 
-/// Reads a file, if it is one of these; `None` if it may be a trace. For an array a pool's sums are taken, else those of one disk.
-pub fn read(path: &Path, is_of_array: bool) -> Result<Option<Measured>, Error> {
+/// Reads a file, if it is one of these; `None` if it may be a trace. The sums are those of `device` if it is given, for an array those of
+/// a pool or md array, else those of the busiest disk.
+pub fn read(path: &Path, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, Error> {
     let mut bytes = Vec::new();
     let Ok(file) = File::open(path) else { return Ok(None) };
     // A pipe can be read once, and is the trace reader's.
@@ -114,7 +115,9 @@ pub fn read(path: &Path, is_of_array: bool) -> Result<Option<Measured>, Error> {
     }
     file.take(READ_MAX).read_to_end(&mut bytes).map_err(|error| Error::reading(path, error))?;
     match String::from_utf8(in_utf8(bytes)) {
-        Ok(text) => from_text(text.trim_start_matches('\u{feff}'), is_of_array).map_err(|why| Error::input(path, why)),
+        Ok(text) => {
+            from_text(text.trim_start_matches('\u{feff}'), is_of_array, device).map_err(|why| Error::input(path, why))
+        }
         Err(_) => Ok(None),
     }
 }
@@ -129,7 +132,7 @@ fn is_whole_disk(name: &str, devices: &Devices) -> bool {
         && !devices.keys().any(is_partition_of)
 }
 
-fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> {
+fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
         () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", named_columns(text, true)),
@@ -140,7 +143,15 @@ fn from_text(text: &str, is_of_array: bool) -> Result<Option<Measured>, String> 
         () => return Ok(None),
     };
     let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
-    let wanted = |name: &str| if is_of_array { name.starts_with("md") } else { is_whole_disk(name, &devices) };
+    let wanted = |name: &str| match device {
+        Some(device) => name == device,
+        None if is_of_array => name.starts_with("md"),
+        None => is_whole_disk(name, &devices),
+    };
+    if let Some(device) = device.filter(|device| !devices.contains_key(*device)) {
+        let names: Vec<&str> = devices.keys().map(String::as_str).collect();
+        return Err(format!("{what} has no device {device}: it has {}", names.join(", ")));
+    }
     let any_is_wanted = devices.keys().any(|name| wanted(name));
     let busiest = devices
         .iter()
@@ -559,7 +570,7 @@ mod tests {
     use smrkit::workload::Workload;
 
     fn made(text: &str) -> Measured {
-        let made = from_text(text, false).unwrap().expect("recognised");
+        let made = from_text(text, false, None).unwrap().expect("recognised");
         Workload::parse(&made.workload).unwrap_or_else(|error| panic!("{}: {error}", made.workload));
         made
     }
@@ -590,7 +601,7 @@ mod tests {
                    \"11/28/2026 12:00:00.000\",\"20\",\"10\",\"163840\",\"5242880\"\n";
         assert_eq!(made(pdh).workload, PHASE);
         assert_eq!(made(&(look(1000, 5, 7) + &look(1060, 1205, 607))).workload, PHASE);
-        assert!(from_text(&look(1000, 5, 7), false).unwrap_err().contains("append another"));
+        assert!(from_text(&look(1000, 5, 7), false, None).unwrap_err().contains("append another"));
         let sar = "12:00:01        DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util\n\
                    12:01:01        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n\
                    Average:        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n";
@@ -598,7 +609,7 @@ mod tests {
             made(sar).workload,
             "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms"
         );
-        assert!(from_text(&format!("{header}\n{idle}\n"), false).unwrap_err().contains("did nothing"));
+        assert!(from_text(&format!("{header}\n{idle}\n"), false, None).unwrap_err().contains("did nothing"));
     }
 
     #[test]
@@ -715,8 +726,11 @@ mod tests {
             row("md2", 50),
             row("sda", 10)
         );
-        let taken = |is_of_array| from_text(&report, is_of_array).unwrap().unwrap().note;
+        let taken = |is_of_array| from_text(&report, is_of_array, None).unwrap().unwrap().note;
         assert!(taken(false).contains("of sda ") && taken(true).contains("of md2 "), "{}", taken(false));
+        let named = |device| from_text(&report, false, Some(device));
+        assert!(named("loop0").unwrap().unwrap().note.contains("of loop0 "));
+        assert_eq!(named("vda").unwrap_err(), "iostat has no device vda: it has loop0, md2, sda");
     }
 
     #[test]
@@ -724,12 +738,12 @@ mod tests {
         let row = |name: &str, writes: u32| format!("{name}  -  -  0  {writes}  0  {writes}M\n");
         let report = row("tank", 30) + &row("  raidz1-0", 30) + &row("    sda", 10) + &row("    sdb", 12);
         let parts = format!("        capacity   operations   bandwidth\n{report}{report}");
-        let (disk, pool) = (made(&parts), from_text(&parts, true).unwrap().unwrap());
+        let (disk, pool) = (made(&parts), from_text(&parts, true, None).unwrap().unwrap());
         assert!(disk.note.contains("sums of sdb over") && disk.workload.contains("interval=83333333ns"), "{disk:?}");
         assert!(pool.note.contains("sums of tank over"), "{}", pool.note);
         let whole = format!("        capacity   operations   bandwidth\n{}{}", row("tank", 30), row("tank", 30));
         assert!(made(&whole).note.contains("those of the whole pool") && made(&whole).note.contains("--array"));
-        assert!(!from_text(&whole, true).unwrap().unwrap().note.contains("whole pool"));
+        assert!(!from_text(&whole, true, None).unwrap().unwrap().note.contains("whole pool"));
     }
 
     #[test]
@@ -742,7 +756,7 @@ mod tests {
         let filled = made("[fill]\nrw=write\nbs=1m\n[random]\nstonewall\nrw=randwrite\nbs=4k\ntime_based\n");
         assert_eq!((filled.workload.as_str(), filled.depth), ("random-write:size=4Ki,count=10M", Some(1)));
         assert!(filled.note.contains("fills the disk"), "{}", filled.note);
-        assert!(from_text("[a]\nrw=trim\n", false).unwrap_err().contains("rw=trim"));
+        assert!(from_text("[a]\nrw=trim\n", false, None).unwrap_err().contains("rw=trim"));
         assert_eq!(
             ["4k", "1M", "2GiB", "512", "x"].map(fio_bytes),
             [Some(4096), Some(1 << 20), Some(2 << 30), Some(512), None]
@@ -758,7 +772,7 @@ mod tests {
             "128166372003061629,usr,0,Read,7014609920,24576,41286\n",
             " r  b   swpd   free   buff  cache   si   so    bi    bo\n 1  0  0 9 1 1  0    0     1     2    3    4  5  6 89  0  0\n",
         ] {
-            assert_eq!(from_text(text, false).unwrap(), None, "{text}");
+            assert_eq!(from_text(text, false, None).unwrap(), None, "{text}");
         }
     }
 }

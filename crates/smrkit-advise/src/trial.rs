@@ -1,4 +1,4 @@
-//! A run that is to be made: the system with a change, or the demand with one.
+//! A run to make: the system or the load, with at most one change.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,7 +135,7 @@ const RECENT: usize = 64;
 
 impl Served {
     fn add(&mut self, row: &RequestRow) {
-        // A run that begins anew.
+        // The first request of a run: start over.
         if row.index == 0 {
             *self = Served::default();
         }
@@ -285,8 +285,9 @@ impl Trial {
         Ok(measured)
     }
 
-    /// Serves requests of a load that is the same throughout, from a full cache on: as many as fill it twice, or more, until it is clear whether
-    /// ever more of them wait. Some caches are cleaned in turns, and take everything while they fill up again.
+    /// Serves requests of a load that is the same throughout, from a full cache on, until it is clear whether ever more of them wait. Some caches
+    /// are cleaned in turns, and take everything while they fill up again, so as many requests are served as fill them twice. A disk that writes
+    /// wherever there is room moves old data all the time once it is full.
     pub fn serve_until_decided(
         &self,
         demand: &Arc<dyn Demand>,
@@ -294,7 +295,8 @@ impl Trial {
         full: &Full,
         watch: &mut RunWatch,
     ) -> Result<Measured, Error> {
-        let mut first = (2 * full.requests).clamp(FEWEST_FROM_FULL, MOST_FROM_FULL);
+        let turns = if is_dynamic(&self.run) { FEWEST_FROM_FULL } else { 2 * full.requests };
+        let mut first = turns.clamp(FEWEST_FROM_FULL, MOST_FROM_FULL);
         loop {
             let trial = Trial { first: Some(first), ..self.clone() };
             let mut later = trial.serve(demand, sectors, true, watch)?;
@@ -379,7 +381,7 @@ impl Trial {
     }
 
     /// Serves the demand, and keeps the state at its end; `None` after an interrupt.
-    fn serve_to_state(
+    pub fn serve_to_state(
         &self,
         demand: &Arc<dyn Demand>,
         sectors: u64,

@@ -73,9 +73,9 @@ pub struct Disk {
 /// Values of a use's keys.
 pub struct Values<'a> {
     asked: &'a AskedUse,
-    /// How many times as often as was asked for what makes its load comes.
-    haste: f64,
-    /// How long a load without an end is looked at, if another one decides that.
+    /// The multiple of the rate asked for at which paced requests come.
+    load_factor: f64,
+    /// The time of a load without an end that is simulated, if another use decides it.
     lasts: Option<Nanos>,
 }
 
@@ -114,18 +114,18 @@ impl Values<'_> {
 
     /// Bytes a second of the load.
     fn rate(&self, key: &str) -> f64 {
-        parse_rate(self.text(key)).expect("checked by AskedUse") * self.haste
+        parse_rate(self.text(key)).expect("checked by AskedUse") * self.load_factor
     }
 
-    /// How often a second, or by how many at once, something of the load is done.
+    /// Operations a second, or people at work, of the load.
     fn often(&self, key: &str) -> f64 {
-        self.count(key) as f64 * self.haste
+        self.count(key) as f64 * self.load_factor
     }
 
-    /// The end of a load without one, after so many hours: with less to do it takes longer until as much is done.
+    /// The simulated duration of a load without an end, as a key. A slower load is simulated for longer, so that as much is done.
     fn lasting(&self, hours: f64) -> String {
         let lasts_s = self.lasts.map_or(hours * 3600.0, Nanos::as_secs);
-        format!("duration={}", seconds(lasts_s / self.haste.min(1.0)))
+        format!("duration={}", seconds(lasts_s / self.load_factor.min(1.0)))
     }
 }
 
@@ -182,6 +182,14 @@ impl AskedUse {
         self.spread_over.is_some()
     }
 
+    /// The amount that is spread over a time, in words, and that time.
+    pub fn spread_amount(&self) -> Option<(String, Nanos)> {
+        let time = self.spread_over?;
+        let amounts = self.all().filter(|asked| matches!(asked.info.pace, Pace::AtOnce(_)));
+        let amounts = amounts.filter(|asked| !asked.info.work.is_of_array()).map(|asked| asked.info.what.to_string());
+        Some((format::list(amounts.collect()), time))
+    }
+
     /// True of more than work of an array's own.
     pub fn has_load(&self) -> bool {
         self.all().any(|asked| !asked.info.work.is_of_array())
@@ -208,9 +216,9 @@ impl AskedUse {
         [true, false].map(|is_read| all().filter(|one| one.is_read == is_read).min_by_key(|one| one.bridges))
     }
 
-    /// The share of a disk that is in use, where an array replaces one.
-    pub fn live(&self) -> Option<&str> {
-        self.given.iter().find(|(key, _)| *key == "live").map(|(_, value)| value.as_str())
+    /// The value that was given for a key.
+    pub fn given(&self, key: &str) -> Option<&str> {
+        self.given.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
 
     /// What is done, in words.
@@ -218,21 +226,21 @@ impl AskedUse {
         format::list(self.all().map(|asked| asked.info.what.to_string()).collect())
     }
 
-    fn values(&self, haste: f64) -> Values<'_> {
-        Values { asked: self, haste, lasts: None }
+    fn values(&self, load_factor: f64) -> Values<'_> {
+        Values { asked: self, load_factor, lasts: None }
     }
 
     /// The workload, and how many times as much has to be done; `None` for what an array does by itself.
     pub fn workload(&self, disk: &Disk) -> Result<Option<(String, f64)>, Error> {
-        self.hastened(disk, 1.0)
+        self.workload_at(disk, 1.0)
     }
 
-    /// The same with `haste` times the load at times of its own. What does not depend on how much there is to do stays: commits every
-    /// 5 s, and the areas of the disk.
-    pub fn hastened(&self, disk: &Disk, haste: f64) -> Result<Option<(String, f64)>, Error> {
+    /// Like `workload`, with paced requests at `load_factor` times their rate. Whatever does not scale with the load stays as it is: a commit
+    /// every 5 s, the areas of the disk. Returns the workload's text, and how many times as much has to be done.
+    pub fn workload_at(&self, disk: &Disk, load_factor: f64) -> Result<Option<(String, f64)>, Error> {
         let mut made = Vec::new();
         for asked in self.all() {
-            let values = Values { lasts: self.spread_over, ..asked.values(haste) };
+            let values = Values { lasts: self.spread_over, ..asked.values(load_factor) };
             asked.check_room(disk)?;
             let (text, times) = match asked.info.work {
                 Work::Workload(work) => (work(&values), 1.0),
@@ -245,7 +253,7 @@ impl AskedUse {
             }
             let is_amount = matches!(asked.info.pace, Pace::AtOnce(_));
             made.push(match self.spread_over.filter(|_| is_amount) {
-                Some(time) => (spread(&text, time, disk, haste)?, times),
+                Some(time) => (spread(&text, time, disk, load_factor)?, times),
                 None => (text, times),
             });
         }
@@ -277,7 +285,7 @@ impl AskedUse {
 }
 
 /// A workload whose requests come over a time, or in a part of that.
-fn spread(text: &str, time: Nanos, disk: &Disk, haste: f64) -> Result<String, Error> {
+fn spread(text: &str, time: Nanos, disk: &Disk, load_factor: f64) -> Result<String, Error> {
     let mut source = Workload::parse(text)?.source((disk.bytes / SECTOR_BYTES).max(1), 1)?;
     let (mut last, mut batch) = (Nanos::ZERO, Vec::new());
     loop {
@@ -286,12 +294,12 @@ fn spread(text: &str, time: Nanos, disk: &Disk, haste: f64) -> Result<String, Er
         let Some(request) = batch.last() else { break };
         last = last.max(request.time);
     }
-    let factor = time.as_secs() / haste / last.as_secs().max(1e-9);
+    let factor = time.as_secs() / load_factor / last.as_secs().max(1e-9);
     let mut pieces = Vec::new();
     for piece in text.split('+') {
         // The clock of a file system knows nothing of what has to be done by when.
         if piece.starts_with(COMMITS) {
-            pieces.push(format!("{COMMITS},duration={}", seconds(time.as_secs() / haste)));
+            pieces.push(format!("{COMMITS},duration={}", seconds(time.as_secs() / load_factor)));
             continue;
         }
         let mut parts = piece.split("interval=");
@@ -326,8 +334,10 @@ impl FromStr for AskedUse {
                 return Err(Error::Usage(format!("{name} has no key `{key}`: {keys}")));
             };
             // The default tells what kind of value it is.
-            let read = match default {
+            let read = match *default {
                 text if text.bytes().all(|byte| byte.is_ascii_digit()) => parse_count(value).map(|count| count > 0),
+                "full" if ["full", "empty"].contains(&value) => Ok(true),
+                "full" => Err(Error::Usage("write full or empty".into())),
                 text if text.ends_with('%') => parse_share(value).map(|share| share > 0.0),
                 text if text.ends_with('s') && !text.ends_with("/s") => {
                     parse_duration(value).map(|time| time > Nanos::ZERO)
@@ -901,7 +911,10 @@ pub static USES: &[Use] = &[
     Use {
         name: "replace",
         what: "the replacement of a disk",
-        keys: &[("live", "100%", "share of the pool that is in use (ZFS: CAP of zpool list)")],
+        keys: &[
+            ("live", "100%", "share of the pool that is in use (ZFS: CAP of zpool list)"),
+            ("new", "full", "the new disk was written before (full), or never written or trimmed (empty)"),
+        ],
         pace: Pace::AtOnce(1),
         work: Work::Replace,
         assumed: "The disk is a member of an array. If the array has a name of ZFS's (mirror, raidz1, …) it is \
@@ -1025,15 +1038,17 @@ mod tests {
     #[test]
     fn more_of_a_load_leaves_commits_where_they_are() {
         let disk = Disk { bytes: 8_000_000_000_000, zone_bytes: None };
-        let hastened = |text: &str, haste| text.parse::<AskedUse>().unwrap().hastened(&disk, haste).unwrap().unwrap().0;
+        let workload_at = |text: &str, load_factor| {
+            text.parse::<AskedUse>().unwrap().workload_at(&disk, load_factor).unwrap().unwrap().0
+        };
         for (slow, fast) in [
             ("torrent:rate=8Mbit", "torrent:rate=160Mbit"),
             ("surveillance:rate=1Mbit", "surveillance:rate=20Mbit"),
             ("postgres:tps=2", "postgres:tps=40"),
             ("storj:uploads=1", "storj:uploads=20"),
         ] {
-            assert_eq!(hastened(slow, 20.0), hastened(fast, 1.0));
-            assert_eq!(hastened(slow, 3.0).contains(COMMITS), hastened(slow, 1.0).contains(COMMITS), "{slow}");
+            assert_eq!(workload_at(slow, 20.0), workload_at(fast, 1.0));
+            assert_eq!(workload_at(slow, 3.0).contains(COMMITS), workload_at(slow, 1.0).contains(COMMITS), "{slow}");
         }
     }
 
@@ -1063,7 +1078,7 @@ mod tests {
         let both = together(&["restic:bytes=6G", "borg:bytes=6G"], None).unwrap().unwrap();
         assert!(!both.is_paced() && both.workload(&disk).unwrap().unwrap().0.contains("+local-in-time"));
         let rebuilt = together(&["replace:live=40%", "plex"], None).unwrap().unwrap();
-        assert!(rebuilt.has_load() && rebuilt.live() == Some("40%") && rebuilt.info.work.is_of_array());
+        assert!(rebuilt.has_load() && rebuilt.given("live") == Some("40%") && rebuilt.info.work.is_of_array());
         assert!(together(&["format", "restic"], None).unwrap().unwrap().workload(&disk).is_err());
     }
 

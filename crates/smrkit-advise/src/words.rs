@@ -1,5 +1,6 @@
 //! Every sentence of the answer, and what an owner can do, with its price and its command. Nothing is said that no run showed.
 
+use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
@@ -10,9 +11,9 @@ use smrkit_report::format::{self, rate};
 
 use crate::LoadKind;
 use crate::advice::{Action, Advice, Answer, KnownFigures, Measure, NotRun, Present, Range, Remedy, Verdict};
-use crate::budget::Budget;
+use crate::budget::{Budget, Recovery};
 use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{ALIKE, Effect, FULL, Multiples, SHORT_NS, Trajectory};
+use crate::comparison::{ALIKE, Effect, FACTOR, FULL, Multiples, SHORT_NS, Trajectory};
 use crate::measured::Known;
 use crate::uses;
 
@@ -41,7 +42,7 @@ const LONGEST_TIMEOUT_S: u64 = 300;
 pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
-    let mut lines = vec![headline(advice) + &once_full(advice)];
+    let mut lines = vec![headline(advice) + &once_full(advice) + &recovered(advice) + &spread(advice)];
     match advice.verdict {
         Verdict::Refused => {}
         // What was seen of a load without an end.
@@ -93,7 +94,19 @@ pub fn system(advice: &Advice) -> String {
 fn what(advice: &Advice) -> String {
     match advice.rebuild {
         Some(_) => format!("the {}", work(advice)),
-        None => advice.what.clone().unwrap_or_else(|| "this load".into()),
+        None => advice.what.clone().unwrap_or_else(|| given_load(advice)),
+    }
+}
+
+/// What is done, if that is no use: the workload's name if it is short, or where the load comes from.
+fn given_load(advice: &Advice) -> String {
+    let replayed = &advice.demand.replayed;
+    match (&replayed.workload, &replayed.trace) {
+        // The workload that was made of a report lists all of its intervals.
+        _ if advice.note.is_some() => "what was recorded".into(),
+        (Some(workload), _) if !workload.contains([':', ';', '+']) => format!("the workload {workload}"),
+        (None, Some(_)) => "this trace".into(),
+        _ => "this load".into(),
     }
 }
 
@@ -141,7 +154,10 @@ fn headline(advice: &Advice) -> String {
             format::nanos(own.elapsed_ns.max(conventional.elapsed_ns))
         ),
         Verdict::Overloaded if advice.system.is_conventional => {
-            format!("No, but that has nothing to do with shingling: {who} is conventional (CMR), and can't keep up.")
+            format!(
+                "No, but that has nothing to do with shingling: {who} is conventional (CMR), and can't keep up with {}.",
+                what(advice)
+            )
         }
         Verdict::Overloaded => format!("No, but not because of the shingling: {disks} can't keep up with this either."),
         Verdict::FallsBehind if conventional.falls_behind => {
@@ -234,9 +250,17 @@ fn headline(advice: &Advice) -> String {
             ),
             None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
         },
-        Verdict::Conventional => format!("Yes: {who} is conventional (CMR), so that shingling is no question."),
+        Verdict::Conventional if advice.is_open() => {
+            format!("Yes: {who} keeps up with {}, and is conventional (CMR), so it has nothing to clean.", what(advice))
+        }
+        Verdict::Conventional => {
+            format!(
+                "Yes, as far as shingling goes: {who} is conventional (CMR), so it has nothing to clean after {}.",
+                what(advice)
+            )
+        }
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
-        Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
+        Verdict::Fine => format!("Yes: {who} does as well as {disks} for {}.", what(advice)),
     }
 }
 
@@ -247,14 +271,14 @@ fn contradicted(advice: &Advice) -> Option<&'static Known> {
 
 /// The pace of a rebuild while nobody uses the array, if use alone is the problem.
 fn quiet_pace(advice: &Advice) -> Option<String> {
-    let calm = advice.calm();
-    let is_good = !calm.own.falls_behind && !advice.problems_of(&calm.own, &calm.against).any();
-    (advice.tries_calm() && is_good).then(|| pace(advice, &calm.own))
+    let base = advice.base();
+    let is_good = !base.own.falls_behind && !advice.problems_of(&base.own, &base.against).any();
+    (advice.tries_unused() && is_good).then(|| pace(advice, &base.own))
 }
 
 /// What it is where the disk that is written to was trimmed before, and where it was not.
 fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
-    let runs = [&trimmed.own, &advice.calm().own];
+    let runs = [&trimmed.own, &advice.base().own];
     let is_alike = runs[1].mean_ns as f64 <= ALIKE * runs[0].mean_ns as f64 && !runs[1].falls_behind;
     let [trimmed, written] = runs.map(|run| match advice.measure() {
         // On average there may be no difference, where some requests wait for long.
@@ -288,11 +312,31 @@ fn once_full(advice: &Advice) -> String {
     }
 }
 
+/// Whether the drive has recovered when requests at times of their own come again.
+fn recovered(advice: &Advice) -> String {
+    let Some(every) = advice.need.every.filter(|_| advice.is_open() && advice.judged().own.cleans) else {
+        return String::new();
+    };
+    let every = format::nanos(every.0);
+    match (advice.returns_too_soon(), advice.recovery) {
+        (Some(true), _) if advice.verdict == Verdict::Misses => String::new(),
+        (Some(true), _) => format!(" Nor has the drive recovered when it comes again after {every}."),
+        (_, Recovery::After(rest_s)) => format!(
+            " After {} of rest the drive has recovered, before it comes again after {every}.",
+            format::seconds(rest_s)
+        ),
+        _ if !advice.is_rest_known => format!(" Whether the drive has recovered after {every} is tried now."),
+        _ => format!(" Whether the drive has recovered when it comes again after {every} is not known."),
+    }
+}
+
 /// By how much it is slower than conventional disks.
 fn slower(advice: &Advice) -> String {
     let (present, who, disks) = (advice.judged(), system(advice), disks(advice));
     let times_as_long = multiple(advice, present);
-    if times_as_long > ALIKE {
+    // Some requests may be far slower though the mean is not.
+    let is_by_p99 = advice.is_open() && times_as_long <= FACTOR && present.against.whole.p99 > FACTOR;
+    if times_as_long > ALIKE && !is_by_p99 {
         let what = if advice.measure() == Measure::MeanNs { "a request".into() } else { what(advice) };
         return format!("{what} takes {} as long on {who} as on {disks}", times(times_as_long));
     }
@@ -312,7 +356,7 @@ fn multiple(advice: &Advice, present: &Present) -> f64 {
     let against = &present.against;
     let whole = || against.whole.elapsed.unwrap_or(against.whole.mean);
     match advice.measure() {
-        Measure::Seconds => advice.figure(&present.own) / advice.figure(&present.conventional).max(1e-9),
+        Measure::Seconds => advice.metric(&present.own) / advice.metric(&present.conventional).max(1e-9),
         Measure::MeanNs => against.whole.mean,
         Measure::BytesPerS if advice.is_even => {
             present.conventional.lasting_bytes_per_s() / present.own.lasting_bytes_per_s().max(1e-9)
@@ -335,6 +379,14 @@ fn need(advice: &Advice) -> String {
     let limit = |time: Nanos| format::nanos(time.0);
     let seconds = advice.seconds(&present.own).unwrap_or(0.0);
     let need = advice.need;
+    if let Some(every) = need.every.filter(|_| advice.returns_too_soon() == Some(true) && !advice.problems.slow) {
+        return format!(
+            "No: {} keeps up with {}, but is still cleaning when it comes again after {}.{too}",
+            system(advice),
+            what(advice),
+            limit(every)
+        );
+    }
     let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
     if let Some(buffer) = need.scarcest_buffer(&present.own) {
         let longest = format::nanos(buffer.longest_ns(&present.own));
@@ -375,7 +427,7 @@ fn need(advice: &Advice) -> String {
             // Where work comes again before that, the drive keeps up without it.
             let rest = match advice.rest_s().filter(|rest_s| seconds + rest_s <= every.as_secs()) {
                 Some(rest_s) => format!(", and the drive has cleaned up after {} more", format::seconds(rest_s)),
-                None if advice.system.cleans && !advice.is_tried => {
+                None if advice.system.cleans && !advice.is_rest_known => {
                     ", if the drive has cleaned up by then, which is tried now".into()
                 }
                 None => later(advice, seconds),
@@ -402,6 +454,22 @@ fn later(advice: &Advice, seconds: f64) -> String {
     })
 }
 
+/// Whether an amount that is spread over a time beside other requests is done in that time.
+fn spread(advice: &Advice) -> String {
+    let Some((amount, time)) = &advice.spread else { return String::new() };
+    let own = &advice.judged().own;
+    let time = format::nanos(time.0);
+    match own.falls_behind {
+        // What comes in an hour takes so many hours.
+        true => {
+            let s = advice.spread.as_ref().map_or(0.0, |(_, time)| time.as_secs());
+            let takes = format::seconds(s * own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64);
+            format!(" {} is not done in the {time} that you have: it takes about {takes}.", format::capital(amount))
+        }
+        false => format!(" {} is done in the {time} that you have.", format::capital(amount)),
+    }
+}
+
 /// What was measured of the disk under this load.
 fn seen(advice: &Advice) -> Option<String> {
     let seen = advice.seen?;
@@ -417,7 +485,7 @@ fn doubt(advice: &Advice) -> String {
     let end = |worse| advice.ends.iter().find(|end| end.worse == worse);
     let at = |worse| end(worse).map_or(String::new(), |end| beside_usual(advice, &end.trajectory));
     let drops = advice.ends.iter().any(|end| end.problems.dropped_30s) && !advice.problems.dropped_30s;
-    match (advice.need.is_some(), advice.problems.slow) {
+    match (advice.has_limit(), advice.problems.slow) {
         (true, true) => "only at their best it does what you need".into(),
         (true, false) if end(true).is_some_and(|end| end.problems.slow) => {
             "at their worst it does not do what you need".into()
@@ -433,7 +501,7 @@ fn doubt(advice: &Advice) -> String {
 
 /// What decides of a run, beside conventional disks: of requests at times of their own the mean, or one in a hundred.
 fn beside_usual(advice: &Advice, run: &Trajectory) -> String {
-    let (usual, disks) = (&advice.calm().conventional, disks(advice));
+    let (usual, disks) = (&advice.base().conventional, disks(advice));
     let latency = |what: &str, of: fn(&Trajectory) -> u64| {
         format!("{what} {}, on {disks} {}", format::nanos(of(run)), format::nanos(of(usual)))
     };
@@ -451,7 +519,8 @@ fn beside_usual(advice: &Advice, run: &Trajectory) -> String {
 /// The range, in parentheses. Where ever more requests wait, how long they do says nothing but how long that went on.
 fn range(advice: &Advice) -> String {
     let grows = advice.ends.iter().any(|end| end.trajectory.falls_behind) && advice.measure() == Measure::MeanNs;
-    match (advice.drive_range.as_ref().map(between), grows) {
+    let likely = advice.metric(&advice.base().own);
+    match (advice.drive_range.as_ref().map(|range| between(range, likely)), grows) {
         (None, false) => String::new(),
         (Some(range), false) => format!(" ({range})"),
         (None, true) => " (but at the drive's worst the backlog grows)".into(),
@@ -459,13 +528,10 @@ fn range(advice: &Advice) -> String {
     }
 }
 
-/// From the one end to the other.
-pub fn between(range: &Range) -> String {
-    match range.of {
-        Measure::Seconds => format::seconds_between(range.low, range.high),
-        Measure::MeanNs => format::seconds_between(range.low / 1e9, range.high / 1e9),
-        Measure::BytesPerS => format!("{} to {}", rate(range.low), rate(range.high)),
-    }
+/// From the one end to the other, in the unit of the figure beside it.
+pub fn between(range: &Range, figure: f64) -> String {
+    let [(low, low_unit), (high, unit)] = [range.low, range.high].map(|value| range.of.beside(value, figure));
+    if low_unit == unit { format!("{low} to {high} {unit}") } else { format!("{low} {low_unit} to {high} {unit}") }
 }
 
 /// The answer in a word.
@@ -486,7 +552,7 @@ fn figures(advice: &Advice) -> String {
     let Present { own, conventional, .. } = advice.judged();
     let (range, disks) = (range(advice), disks(advice));
     let trimmed =
-        advice.trimmed_calm().map_or(String::new(), |trimmed| format!("; trimmed {}", pace(advice, &trimmed.own)));
+        advice.trimmed_base().map_or(String::new(), |trimmed| format!("; trimmed {}", pace(advice, &trimmed.own)));
     let beside =
         |text: String| if advice.system.is_conventional { String::new() } else { format!("{trimmed}; {text}") };
     let slowest = if own.longest_command_ns > SHORT_NS {
@@ -495,7 +561,8 @@ fn figures(advice: &Advice) -> String {
         String::new()
     };
     // A cache that is full now was found empty by the simulated load.
-    let is_as_if_full = !advice.system.is_conventional && (own.falls_behind || advice.is_held_up_elsewhere());
+    let is_as_if_full =
+        !advice.system.is_conventional && advice.is_seen_full() && (own.falls_behind || advice.is_held_up_elsewhere());
     let as_if_full = if is_as_if_full { ", as on a drive whose cache is full" } else { "" };
     let told = seen(advice).filter(|_| advice.verdict != Verdict::Elsewhere);
     let measured = told.map_or(String::new(), |seen| format!(" Your {seen}{as_if_full}."));
@@ -518,17 +585,18 @@ fn figures(advice: &Advice) -> String {
                 format::nanos(conventional.longest_stall_ns)
             ));
             format!(
-                "How fast: a request takes {} on average{range}, one in a hundred {} or more, the longest {}{usual}.{}",
+                "How fast: a request takes {} on average{range}, one in a hundred {} or more, the longest {}{}{usual}.{measured}",
                 format::nanos(own.mean_ns),
                 format::nanos(own.p99_ns),
                 format::nanos(own.longest_stall_ns),
-                measured
+                // The longest read and the longest write are told elsewhere.
+                if own.longest_stall_ns > own.longest_read_ns.max(own.longest_write_ns) { " (a flush)" } else { "" },
             )
         }
         Measure::Seconds => {
             let bytes = advice.whole_bytes.unwrap_or(0.0);
-            let seconds = advice.figure(own);
-            let usual = beside(format!("{disks} {}", format::seconds(advice.figure(conventional))));
+            let seconds = advice.metric(own);
+            let usual = beside(format!("{disks} {}", format::seconds(advice.metric(conventional))));
             format!(
                 "How long: {}{range} for {}, which is {}{usual}.{slowest}",
                 format::seconds(seconds),
@@ -575,9 +643,13 @@ fn rebuild(advice: &Advice) -> String {
                 format!(" under your load, which goes on at {}", rate(present.own.bytes as f64 / s.max(1e-9)))
             }
         };
-        let time = advice.seconds(&present.own).map_or("it does not end".into(), format::seconds);
         // The ends of the range were run under one of the loads.
-        format!("{time}{}{when}", if std::ptr::eq(present, advice.calm()) { range.as_str() } else { "" })
+        let has_range = std::ptr::eq(present, advice.base());
+        let time = match advice.seconds(&present.own) {
+            Some(seconds) => format::seconds(seconds),
+            None => "it does not end".into(),
+        };
+        format!("{time}{}{when}", if has_range { range.as_str() } else { "" })
     });
     let times = times.collect::<Vec<_>>().join(", ");
     let beside = |who: &str, all: &[Present], of: fn(&Present) -> &Trajectory| {
@@ -705,8 +777,18 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
 
 /// The first thing to do.
 fn what_to_do(advice: &Advice) -> Option<String> {
-    if matches!(advice.answer, Answer::Yes | Answer::Unknown) {
+    if advice.answer == Answer::Yes {
         return None;
+    }
+    if advice.answer == Answer::Unknown {
+        let is_recorded = advice.note.is_some() || advice.demand.replayed.trace.is_some();
+        let lasts = || format::nanos(advice.judged().own.elapsed_ns);
+        return (is_recorded && advice.is_unsettled()).then(|| {
+            format!(
+                "What to do: record for longer than these {}, best a whole day or week, so that times of rest are in it too.",
+                lasts()
+            )
+        });
     }
     if advice.verdict == Verdict::Elsewhere {
         let rest = if advice.system.is_conventional {
@@ -820,7 +902,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
     let present = advice.judged();
     if let (Some(rebuilt), Some(_)) = (present.own.rebuild, advice.whole_disk_bytes) {
         let part = format::bytes(rebuilt.disk_bytes as f64);
-        grounds.push(format!("simulated on {part} of each disk"));
+        grounds.push(format!("simulated on {part} of each disk, and extrapolated to all of it"));
     } else if let Some(whole) = advice.whole_bytes.filter(|&whole| whole > present.own.bytes as f64 * 1.01) {
         let (part, whole) = (format::bytes(present.own.bytes as f64), format::bytes(whole));
         grounds.push(format!("simulated for {part} of {whole}"));
@@ -878,6 +960,10 @@ pub fn budget(advice: &Advice) -> Option<String> {
     if let Some(lasting) = budget.for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let own = &advice.judged().own;
         let asked = own.asked_bytes_per_s();
+        // Near its limit one run may find that the drive keeps up, and another that it does not.
+        if own.falls_behind == (asked <= lasting) {
+            return None;
+        }
         // No more than that was tried.
         let much = match lasting > MANY * asked {
             true => format!("more than {MANY} times as much"),
@@ -979,19 +1065,24 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     }
     let trims = advice.decided_by_trim().is_some();
     if advice.verdict == Verdict::Depends && !trims {
-        let usual = brought(advice, &advice.calm().conventional);
-        let (yours, price, command) = match advice.need.scarcest_buffer(&advice.judged().own) {
-            Some(buffer) if advice.misses_an_assumption() => {
-                let yours = format!("Look up how long {} lasts, and ask again with buffer=TIME", buffer.name);
-                (yours, "time, or other disks", None)
-            }
-            _ => (
-                "Measure yours".into(),
+        let usual = brought(advice, &advice.base().conventional);
+        match advice.need.scarcest_buffer(&advice.judged().own) {
+            Some(buffer) if advice.misses_an_assumption() => add(
+                format!(
+                    "Look up how long {} lasts, and ask again with buffer=TIME, or use CMR disks to be sure: {usual}",
+                    buffer.name
+                ),
+                "time, or other disks",
+                None,
+            ),
+            _ => add(
+                format!(
+                    "To be sure use CMR disks: {usual}. If you have the shingled disk already and it is empty, measure it"
+                ),
                 "other disks, or an hour and all that is on the measured disk",
                 Some("smrkit drives measure /dev/sdX".into()),
             ),
-        };
-        add(format!("{yours}, or use CMR disks to be sure: {usual}"), price, command);
+        }
     }
     if !advice.problems.any() {
         return actions;
@@ -1027,6 +1118,13 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                 let used = pace(advice, &advice.judged().conventional);
                 add(format!("Use CMR disks: {used} in light use"), "other disks", None)
             }
+            ChangeKind::Conventional if advice.is_replacement() => add(
+                format!(
+                    "Take a CMR disk as the new one: {shown}. One is enough, because only the new disk is written to"
+                ),
+                "another disk",
+                None,
+            ),
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::Program => {
                 let Some(instead) = uses::instead(&remedy.change) else { continue };
@@ -1044,7 +1142,11 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                 let is_zfs = advice.array.is_some_and(|array| array.software == Software::Zfs);
                 add(
                     format!("Write {} at a time: {shown}", remedy.change.trim_start_matches("writes of ")),
-                    "a small change within a large record rewrites all of it",
+                    if is_zfs {
+                        "a small change within a large record rewrites all of it"
+                    } else {
+                        "the program needs an option for it, called block, chunk or buffer size"
+                    },
                     is_zfs.then(|| "zfs set recordsize=1M POOL/DATASET".into()),
                 );
             }
@@ -1097,27 +1199,43 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     actions
 }
 
-/// The commands that replace a disk, which is kept in use until the new one is whole; nothing where that is not what is asked.
-pub fn replaces(advice: &Advice) -> &'static [&'static str] {
-    match (advice.rebuild, advice.array.map(|array| array.software)) {
-        _ if advice.problems.refused => &[],
-        // What to do has told it.
-        _ if advice
-            .actions
-            .iter()
-            .any(|action| action.command.as_deref().is_some_and(|it| it.starts_with("zpool replace"))) =>
-        {
-            &[]
-        }
-        (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Zfs)) => {
-            &["zpool replace POOL OLD-DISK NEW-DISK"]
-        }
-        (Some(RebuildSpec { task: Task::Rebuild { .. }, .. }), Some(Software::Md)) => &[
-            "mdadm --manage /dev/mdX --add /dev/NEW-DISK",
-            "mdadm --manage /dev/mdX --replace /dev/OLD-DISK --with /dev/NEW-DISK",
-        ],
-        _ => &[],
+/// How to replace a disk that still works, and one that has failed: a sentence and its commands. Nothing if no disk is replaced.
+pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
+    let is_replaced =
+        |action: &Action| action.command.as_deref().is_some_and(|command| command.starts_with("zpool replace"));
+    let Some(array) = advice.array.filter(|_| advice.is_replacement() && !advice.problems.refused) else {
+        return Vec::new();
+    };
+    if advice.actions.iter().any(is_replaced) {
+        return Vec::new();
     }
+    let (works, failed): (&[&str], &[&str]) = match array.software {
+        Software::Zfs => (&["zpool replace POOL OLD-DISK NEW-DISK"], &["zpool replace POOL OLD-DISK NEW-DISK"]),
+        Software::Md => (
+            &[
+                "mdadm --manage /dev/mdX --add /dev/NEW-DISK",
+                "mdadm --manage /dev/mdX --replace /dev/OLD-DISK --with /dev/NEW-DISK",
+            ],
+            &["mdadm --manage /dev/mdX --add /dev/NEW-DISK"],
+        ),
+    };
+    let how = match array.software {
+        Software::Zfs => "OLD-DISK is its name or number in zpool status",
+        Software::Md => "md begins to rebuild at once",
+    };
+    let copies = match array.level {
+        Level::Raid1 => advice.judged().own.disks.saturating_sub(1),
+        Level::Raid10 { copies } => u64::from(copies) - 1,
+        level => level.parities() as u64,
+    };
+    let meanwhile = match copies {
+        0 | 1 => "Until it is done there is no redundancy, so first copy what you can't lose".to_string(),
+        more => format!("Until it is done, {} more may fail", format::counted(more - 1, "disk")),
+    };
+    vec![
+        ("To replace a disk that still works, which stays in use until the new one is whole:".into(), works),
+        (format!("{meanwhile}. To replace a disk that has failed ({how}):"), failed),
+    ]
 }
 
 /// A step with its price, unless that goes without saying.
@@ -1130,7 +1248,7 @@ pub fn told(action: &Action) -> String {
 
 /// False of a step whose price goes without saying.
 pub fn has_price(action: &Action) -> bool {
-    !action.cost.ends_with("other disks") && action.cost != FEWER
+    !["other disks", "another disk"].contains(&action.cost.as_str()) && action.cost != FEWER
 }
 
 /// To trim what is written to: what is done, what it costs, and the command.
@@ -1167,8 +1285,9 @@ const FEWER: &str = "fewer requests in the same time";
 /// How much less would be bearable.
 fn less(advice: &Advice) -> Option<Action> {
     let lasting = advice.budget?.for_ever_bytes_per_s?;
-    let asked = advice.judged().own.asked_bytes_per_s();
-    (lasting < asked).then(|| Action {
+    let own = &advice.judged().own;
+    let asked = own.asked_bytes_per_s();
+    (own.falls_behind && lasting < asked).then(|| Action {
         what: format!(
             "Ask less of it: {} of this load, {}, for as long as you like",
             share(lasting, asked),
@@ -1282,7 +1401,7 @@ fn pace(advice: &Advice, run: &Trajectory) -> String {
     match advice.measure() {
         Measure::MeanNs if run.falls_behind => "a backlog that grows".into(),
         Measure::MeanNs => format!("{} on average", format::nanos(run.mean_ns)),
-        Measure::Seconds => format::seconds(advice.figure(run)),
+        Measure::Seconds => format::seconds(advice.metric(run)),
         Measure::BytesPerS => rate(run.lasting_bytes_per_s()),
     }
 }

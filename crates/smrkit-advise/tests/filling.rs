@@ -8,7 +8,7 @@ use smrkit::experiment::system::System;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::workload::Workload;
 use smrkit_advise::advice::{Advice, Answer};
-use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
+use smrkit_advise::{Load, LoadKind, Question, Silent, advise};
 
 fn advised(layer: &str, text: &str) -> Advice {
     advised_on("tiny", layer, text)
@@ -19,7 +19,7 @@ fn advised_on(drive: &str, layer: &str, text: &str) -> Advice {
     let run = System::drive(drive).layer(layer).run(settings).unwrap();
     let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
     let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
-    advise(&Question::of(run, vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap()
+    advise(&Question::of(run, vec![load]), &Unwatched, &mut Silent).unwrap().unwrap()
 }
 
 #[test]

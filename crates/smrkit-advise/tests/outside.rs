@@ -11,7 +11,7 @@ use smrkit::layer::{self, LayerSpec};
 use smrkit::settings::Settings;
 use smrkit::workload::Workload;
 use smrkit_advise::screen::{self, Screen};
-use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
+use smrkit_advise::{Load, LoadKind, Question, Silent, advise};
 
 /// Read-modify-write under another name: what is compared with the original must be equal.
 fn registered() -> &'static LayerSpec {
@@ -45,7 +45,7 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     let demand = Arc::new(workload());
     let loads = vec![Load { kind: LoadKind::Asked, demand, settings: settings[0], is_even: false }];
     let question = Question::of(run, loads);
-    let advice = advise(&question, &Unwatched, &mut Deaf).unwrap().unwrap();
+    let advice = advise(&question, &Unwatched, &mut Silent).unwrap().unwrap();
     assert_eq!(advice.system.layer, "outside");
     assert!(screen::text(&advice, Screen { details: true, ..Screen::default() }).contains("under outside"));
 }

@@ -20,7 +20,7 @@ use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 use smrkit_advise::advice::Verdict;
 use smrkit_advise::comparison::UNNOTICED_NS;
-use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
+use smrkit_advise::{Load, LoadKind, Question, Silent, advise};
 
 use count::count_from;
 
@@ -109,7 +109,7 @@ fn slow_and_no_problem_are_said_only_where_the_rows_show_it() {
             let worst = worst_multiple(&own, &usual, first, is_timed);
             let load = Load { kind: LoadKind::Asked, demand: demand.clone(), settings: settings[0], is_even: false };
             let question = Question::of(run, vec![load]);
-            let advice = advise(&question, &Unwatched, &mut Deaf).unwrap().unwrap();
+            let advice = advise(&question, &Unwatched, &mut Silent).unwrap().unwrap();
             if advice.judged().own.full_after_s.is_some() {
                 // The answer is about a cache that is full, and these rows are of one that was filling.
                 continue;

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 use smrkit_advise::options::AdviseOptions;
-use smrkit_advise::{Deaf, advice, page, screen};
+use smrkit_advise::{Silent, advice, page, screen};
 use smrkit_options::pairs;
 
 use crate::error::{Raised, exception};
@@ -56,7 +56,7 @@ pub fn advise(
             return Err(Error::Usage("one drive is looked at: name one, and call it for each".into()));
         };
         let demand = table.map_or_else(|| question.demand(), Ok)?;
-        question.answer(demand, monitor, &mut Deaf)
+        question.answer(demand, monitor, &mut Silent)
     };
     let advice = match in_python {
         true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,

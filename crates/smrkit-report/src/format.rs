@@ -50,13 +50,6 @@ pub fn seconds(value: f64) -> String {
     format!("{} {unit}", short(value / unit_s))
 }
 
-/// A range of times in seconds, in the unit of the longer one unless that is too coarse.
-pub fn seconds_between(low: f64, high: f64) -> String {
-    let (unit_s, _) = unit_of(high);
-    let first = if low < unit_s { seconds(low) } else { short(low / unit_s) };
-    format!("{first} to {}", seconds(high))
-}
-
 /// The unit that keeps a time readable: seconds in it, and its name.
 fn unit_of(value: f64) -> (f64, &'static str) {
     match value.abs() {

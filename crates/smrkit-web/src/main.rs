@@ -22,7 +22,7 @@ use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::screen::{self, Screen};
 use smrkit_advise::uses::{Pace, USES, Use};
-use smrkit_advise::{Deaf, Listener, page};
+use smrkit_advise::{Listener, Silent, page};
 use smrkit_options::COMMIT;
 use smrkit_options::run::RunOptions;
 use smrkit_report::report;
@@ -122,7 +122,7 @@ fn advise(options: &AdviseOptions) -> Result<(), Error> {
     for one in asked {
         let demand = one.demand()?;
         // With several drives, an answer is shown when it is whole, beside those before; only the first is shown as it comes.
-        let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Deaf };
+        let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Silent };
         let Some(advice) = one.answer(demand, &Watch, listener)? else { continue };
         let notes = smrkit_report::trace_info::warnings(advice.demand.replayed.trace_notes);
         notes.iter().for_each(|note| send(&Message::Note(note)));
@@ -163,7 +163,11 @@ fn pretty(results: &(impl Serialize + ?Sized)) -> String {
 struct Teller;
 
 impl Listener for Teller {
-    fn first(&mut self, advice: &Advice) {
+    fn preview(&mut self, advice: &Advice) {
+        self.answered(advice);
+    }
+
+    fn answered(&mut self, advice: &Advice) {
         let html = page::page(std::slice::from_ref(advice), Some(&command()));
         send(&Message::Page { html, is_whole: false });
     }

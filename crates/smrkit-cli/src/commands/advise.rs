@@ -8,7 +8,7 @@ use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
-use smrkit_advise::{Brief, Deaf, Listener};
+use smrkit_advise::{Brief, Listener, Silent};
 
 use super::trace::{warn, warn_of};
 use crate::exit::Done;
@@ -61,9 +61,13 @@ struct Printer {
 }
 
 impl Listener for Printer {
-    fn first(&mut self, advice: &Advice) {
-        self.printed.clone_from(&advice.text);
+    fn preview(&mut self, advice: &Advice) {
         // An error of a closed pipe is reported when the rest is printed.
+        let _ = print(screen::preview(advice, self.screen));
+    }
+
+    fn answered(&mut self, advice: &Advice) {
+        self.printed.clone_from(&advice.text);
         let _ = print(screen::first(advice, self.screen));
         self.interrupt.answered();
     }
@@ -88,15 +92,15 @@ impl Advise {
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
         let is_printed = !matches!(json, Some(JsonTarget::Stdout));
         let mut printer = Printer { screen, printed: String::new(), interrupt: interrupt.clone() };
-        let wants_more = self.details || self.asked.has_turns() || json.is_some() || report.is_some();
+        let wants_changes = self.details || json.is_some() || report.is_some();
         let several = questions.len() > 1;
         let mut answers = Vec::new();
         for question in questions {
             let demand = question.demand()?;
             let listener: &mut dyn Listener = match (is_printed, several) {
                 (true, false) => &mut printer,
-                (true, true) if !wants_more => &mut Brief,
-                _ => &mut Deaf,
+                (true, true) if !wants_changes => &mut Brief,
+                _ => &mut Silent,
             };
             let Some(advice) = question.answer(Arc::clone(&demand), &interrupt, listener)? else {
                 eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
