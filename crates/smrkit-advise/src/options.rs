@@ -197,7 +197,7 @@ impl AdviseOptions {
             && self.every.is_some()
         {
             return Err(Error::Usage(format!(
-                "{} goes on all the time, so that nothing comes again: leave {{every}} out. Amounts beside it are spread over {{within}}, and \
+                "{} goes on all the time, so that nothing comes again: leave `every` out. Amounts beside it are spread over {{within}}, and \
                  taken to come again at once",
                 paced.info.what
             )));
@@ -593,7 +593,7 @@ mod tests {
         let both = [("use", "restic:bytes=60G"), ("use", "torrent")];
         let within = [&both[..], &[("within", "8h")]].concat();
         for words in [[&both[..], &[("every", "1d")]].concat(), [&within[..], &[("every", "1d")]].concat()] {
-            assert!(asked(&words).contains("leave {every} out"), "{}", asked(&words));
+            assert!(asked(&words).contains("leave `every` out"), "{}", asked(&words));
         }
         assert_eq!(asked(&within), "");
     }
