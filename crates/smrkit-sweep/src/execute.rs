@@ -163,6 +163,7 @@ mod tests {
             (done.computed, done.found)
         };
         assert_eq!(["2/3", "1/3", "1/3", "3/3"].map(computed), [(4, 0), (4, 0), (0, 4), (2, 0)]);
+        assert_eq!(store.missing(None).unwrap(), (0, 5));
         assert_eq!(computed("1/1"), (0, 10));
         for wrong in ["0/2", "3/2", "1", "1/x", "/"] {
             assert!(wrong.parse::<Part>().unwrap_err().to_string().contains("1/8"), "{wrong}");
@@ -230,6 +231,25 @@ mod tests {
     impl Monitor for Impatient {
         fn goes_on(&self) -> bool {
             self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        }
+    }
+
+    #[test]
+    fn each_value_of_a_list_has_a_line_of_its_own() {
+        let lists = [
+            "workload = 'zipf:count=300'\nedit = ['first=100', 'first=200']",
+            "workload = 'zipf:count=300'\nspan = ['1MiB', '2MiB']",
+            "workload = 'zipf:count=300'\ndepth = [1, 2]\nqueue = 'fifo'",
+            "workload = [['mix:count=300', 'zipf:count=9'], ['mix:count=300', 'runs:count=9']]\ninterleave = 'time'",
+        ];
+        for list in lists {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::create(folder.path()).unwrap();
+            let text = format!("drive = 'tiny'\nlayer = 'vguard'\n{list}\nrepeat = 2");
+            execute(&Sweep::parse("test", &text).unwrap(), &store, &Unwatched).unwrap();
+            let rows = crate::frame::rows(&store.of_sweep("test").unwrap());
+            let frame = crate::table::intervals(&rows, &["slowdown".into()]).unwrap();
+            assert_eq!((rows.len(), frame.rows.len()), (4, 2), "{list}: {:?}", frame.columns);
         }
     }
 

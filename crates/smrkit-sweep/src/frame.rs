@@ -14,9 +14,20 @@ use smrkit_trace::parquet::table::TableWriter;
 /// A run as flat keys, dotted, and their values.
 pub type FlatRun = BTreeMap<String, Value>;
 
-/// The runs, one row each; lists and distributions are left out.
+/// The key of merged sources, as one text.
+pub(crate) const SOURCES: &str = "sources";
+
+/// The runs, one row each; other lists and distributions are left out.
 pub fn rows(outcomes: &[Outcome]) -> Vec<FlatRun> {
-    outcomes.iter().map(|outcome| flat(json!(outcome))).collect()
+    let row = |outcome: &Outcome| {
+        let mut row = flat(json!(outcome));
+        if let Some(sources) = &outcome.replayed.sources {
+            let names = sources.iter().map(|source| source.trace.as_deref().or(source.workload.as_deref()));
+            row.insert(SOURCES.into(), names.flatten().collect::<Vec<_>>().join(" & ").into());
+        }
+        row
+    };
+    outcomes.iter().map(row).collect()
 }
 
 /// A record as a row.

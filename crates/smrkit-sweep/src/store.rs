@@ -28,8 +28,9 @@ const RECORD: &str = "outcome";
 const OWN: &str = ".of-";
 /// Ending of the file that a process locks while it computes a comparison. A file that a killed process left is removed like its other files.
 const CLAIM: &str = ".of-0";
-/// Ending of the file that names a sweep's comparisons.
-const NOTE: &str = ".sweep.json";
+/// Beginning and ending of the file that names a sweep's comparisons. Libraries of data frames that read all of a folder pass over files
+/// that begin with an underscore.
+const NOTE: [&str; 2] = ["_", ".sweep.json"];
 
 /// The folder.
 pub struct Store(PathBuf);
@@ -145,12 +146,13 @@ impl Store {
     }
 
     fn sweep(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}{NOTE}"))
+        self.0.join(format!("{}{name}{}", NOTE[0], NOTE[1]))
     }
 
     /// Names of the sweeps in the store, sorted.
     pub fn sweeps(&self) -> Result<Vec<String>, Error> {
-        let name = |path: PathBuf| Some(path.file_name()?.to_str()?.strip_suffix(NOTE)?.to_string());
+        let name =
+            |path: PathBuf| Some(path.file_name()?.to_str()?.strip_prefix(NOTE[0])?.strip_suffix(NOTE[1])?.to_string());
         let mut names: Vec<String> = self.paths()?.filter_map(name).collect();
         names.sort();
         Ok(names)
@@ -184,6 +186,14 @@ impl Store {
             true => Err(Error::input(&self.0, "no outcomes yet: start smrkit sweep")),
             false => Ok(outcomes),
         }
+    }
+
+    /// How many comparisons of the chosen sweep, or of all, the store lacks, and how many these have.
+    pub fn missing(&self, sweep: Option<&str>) -> Result<(usize, usize), Error> {
+        let names = sweep.map_or_else(|| self.sweeps(), |name| Ok(vec![name.to_string()]))?;
+        let keys = names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat();
+        let keys: HashSet<String> = keys.into_iter().collect();
+        Ok((keys.iter().filter(|key| !self.has(key)).count(), keys.len()))
     }
 
     /// The outcomes of a sweep that the store has.

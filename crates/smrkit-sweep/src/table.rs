@@ -12,23 +12,35 @@ use smrkit::units::Nanos;
 use smrkit_report::format::{NONE, count, time_unit};
 use smrkit_report::{Grid, Section, facts};
 
-use crate::frame::{FlatRun, Frame, rows, text, values};
+use crate::frame::{FlatRun, Frame, SOURCES, rows, text, values};
 use crate::spread::Spread;
 use crate::words::{self, unit, with_unit};
 
 /// Keys by which runs are distinguished, besides parameters and settings.
-const IDENTITY: [&str; 10] = [
+const IDENTITY: [&str; 18] = [
     "layer",
     "drive",
     "drive_file",
     RAW_SECTORS,
     "array",
     "trace",
+    TRACE_HASH,
     "trace_reading.volume",
+    "trace_reading.format",
+    "trace_reading.skip_bad_rows",
     "workload",
+    SPAN,
+    SOURCES,
     "interleave",
+    "edit",
     "run.rebuild",
+    "run.used_sectors",
+    "run.from_state",
 ];
+/// The hash of a trace, by which two files of one name are distinguished.
+const TRACE_HASH: &str = "trace_sha256";
+/// The disk size that a workload assumed.
+const SPAN: &str = "workload_sectors";
 /// The requested size of a disk.
 pub(crate) const RAW_SECTORS: &str = "capacity.raw_sectors";
 /// Prefixes of other keys by which runs are distinguished.
@@ -127,11 +139,13 @@ pub(crate) fn varying(rows: &[FlatRun]) -> Vec<String> {
 
 /// True if `key` has several values among these runs. A parameter varies only if it differs between runs of one layer, and its value counts as it
 /// was given (`asked.*`), because `auto` resolves differently on each drive. A drive file or a size varies only if it differs between runs of
-/// one drive or array.
+/// one drive or array, a trace's hash between traces of one path, and the span between runs of one system, whose capacity is the default span.
 pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
     let asked_key = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
     let group_keys: &[&str] = match key {
         "drive_file" | RAW_SECTORS => &["drive", "array"],
+        TRACE_HASH => &["trace"],
+        SPAN => &["run.system"],
         _ if asked_key.is_some() => &["layer"],
         _ => &[],
     };

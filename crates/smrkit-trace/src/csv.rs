@@ -319,7 +319,8 @@ impl Csv {
     pub fn of(map: &str, head: &[u8]) -> Result<Csv, Error> {
         let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
         let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
-        let mut table = HeaderTable::from_head(head, given("separator"), given("header"));
+        let is_by_name = parts.iter().any(|(key, value)| is_named(key.trim(), value));
+        let mut table = HeaderTable::from_head(head, given("separator"), given("header"), is_by_name);
         let numbers = ["time", "think", LATENCY, OFFSET, "size"].map(|key| table.column(key, given(key)));
         table.has_decimal_commas = match given("decimal") {
             Some(given) => given == "comma",
@@ -350,7 +351,7 @@ impl Csv {
 
 /// A message that names the first key without a column, for a table whose first line names its columns; `None` for other tables.
 pub(crate) fn missing(head: &[u8]) -> Option<String> {
-    let table = HeaderTable::from_head(head, None, None);
+    let table = HeaderTable::from_head(head, None, None, false);
     let key = ["op", OFFSET, "size"].into_iter().find(|key| table.found(key).is_none())?;
     let names = (!table.names.is_empty()).then(|| table.names.join(", "))?;
     Some(format!(
@@ -388,8 +389,8 @@ struct HeaderTable {
 
 impl HeaderTable {
     /// Reads names and rows from the first lines of a table. `header` is the number of header lines, if the map gives it; else the first line
-    /// is a header if it looks like one.
-    fn from_head(head: &[u8], separator: Option<&str>, header: Option<&str>) -> HeaderTable {
+    /// is a header if it has no number, and a name that is known or a map that names columns (`is_by_name`).
+    fn from_head(head: &[u8], separator: Option<&str>, header: Option<&str>, is_by_name: bool) -> HeaderTable {
         let lines = lines(head);
         let separator = separator.map_or_else(|| guess_separator(&lines), str::to_string);
         let columns = |at: usize| lines.get(at).map_or_else(Vec::new, |(_, line)| split_columns(line, &separator));
@@ -398,7 +399,7 @@ impl HeaderTable {
         // Of several header lines the last has the names. Without a given header, the first line may have them.
         let through_names = given.map_or(1, |count| lines.iter().take_while(|(number, _)| *number < count).count());
         let names = through_names.checked_sub(1).map_or_else(Vec::new, columns);
-        let names = if given.is_some() || is_header(&names) { names } else { Vec::new() };
+        let names = if given.is_some() || is_header(&names, is_by_name) { names } else { Vec::new() };
         let (first_row, header_lines) =
             if names.is_empty() { (0, 0) } else { (through_names, lines[through_names - 1].0 + 1) };
         let rows = (first_row..lines.len()).map(|at| owned(&columns(at))).collect();
@@ -651,12 +652,12 @@ fn owned(columns: &[&str]) -> Vec<String> {
     columns.iter().map(|column| column.to_string()).collect()
 }
 
-/// True if a line holds names of columns: none of them begins like a number, and at least one is a known name.
-fn is_header(columns: &[&str]) -> bool {
+/// True if a line holds names of columns: none of them begins like a number, and one is known, or a map names columns (`is_by_name`).
+fn is_header(columns: &[&str], is_by_name: bool) -> bool {
     let is_number =
         |column: &&str| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
     let is_known = |column: &&str| is_called(&plain(column).0);
-    !columns.iter().any(is_number) && columns.iter().any(is_known)
+    !columns.iter().any(is_number) && (is_by_name || columns.iter().any(is_known))
 }
 
 #[cfg(test)]
@@ -938,6 +939,8 @@ mod tests {
         let text = "id|when|kind|where|how_long\n1|0|W|8|8\n2|3|R|9|1\n";
         let map = "csv:time=when:ms,op=kind,offset=where:sectors,size=how_long:sectors,header=1";
         assert_eq!(table(text, &forced(map)).0, ["0 W 8+8@0", "3000000 R 9+1@0"]);
+        let unknown = "stamp;kind;place;long\n1;W;4096;512\n";
+        assert_eq!(table(unknown, &forced("csv:time=stamp:ns,op=kind,offset=place,size=long")).0, ["0 W 8+1@0"]);
         let plain = "1;W;4096;512\n2;R;0;512\n";
         assert_eq!(table(plain, &forced("csv:time=0,op=1,offset=2,size=3")).0, ["0 W 8+1@0", "1000000000 R 0+1@0"]);
         let irregular = "1,W,4096,512,a b\n2,R,0,512\n3,R,0,512,c d\n";

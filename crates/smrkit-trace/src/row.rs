@@ -182,7 +182,9 @@ impl Field<'_> {
         let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.request());
         // Beside another operation, sync and flush are attributes of it, as in `write|sync`.
         let op = words.chain(code).chain(letters).min_by_key(|op| *op == Op::Flush);
-        op.ok_or_else(|| self.expected("R, W, D, F, read, write, discard, flush, 0 or 1"))
+        op.ok_or_else(|| {
+            self.expected("R, W, D, F, read, write, discard, flush, 0 or 1 (replace other words by these first)")
+        })
     }
 
     /// `R` or `W`, in either case.

@@ -124,8 +124,9 @@ impl Trace {
 
     /// The trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
     pub fn with_absolute_times(mut self) -> Trace {
-        if let Reader::Stream(feed, _) = &mut self.reader {
-            feed.intake.keep_absolute_times();
+        match &mut self.reader {
+            Reader::Stream(feed, _) => feed.intake.keep_absolute_times(),
+            Reader::Parquet(reader, _) => reader.keep_absolute_times(),
         }
         self
     }

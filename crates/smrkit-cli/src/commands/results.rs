@@ -86,6 +86,10 @@ impl Results {
             return Ok(Done::All);
         }
         let outcomes = filter(store.chosen(self.sweep.as_deref())?, &self.wanted)?;
+        let (missing, all) = store.missing(self.sweep.as_deref())?;
+        if missing > 0 {
+            eprintln!("{missing} of {all} comparisons are missing: smrkit sweep computes them");
+        }
         if let Some(path) = &self.json {
             JsonTarget::open(path)?.write(pretty(&Outcomes::new(outcomes))?)?;
             return Ok(Done::All);

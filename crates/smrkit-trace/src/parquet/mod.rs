@@ -163,7 +163,7 @@ pub struct ParquetReader {
     pub(crate) path: PathBuf,
     batches: ParquetRecordBatchReader,
     columns: TableColumns,
-    /// The first row's time, if times are dates.
+    /// The time that others count from; unknown before the first row of a table that `smrkit` did not write.
     origin: Option<u64>,
     /// The file's metadata.
     pub meta: Meta,
@@ -224,7 +224,7 @@ impl ParquetReader {
             path: path.to_path_buf(),
             batches,
             columns,
-            origin: None,
+            origin: (own.is_some() || is_closed).then_some(0),
             is_foreign: own.is_none(),
             meta: own.unwrap_or_default(),
             rows,
@@ -235,6 +235,11 @@ impl ParquetReader {
             outstanding: Vec::new(),
             has_think_times,
         })
+    }
+
+    /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
+    pub(crate) fn keep_absolute_times(&mut self) {
+        self.origin = Some(0);
     }
 
     /// The remedy, if the table has no times.

@@ -30,8 +30,6 @@ pub struct NoRequest {
 pub struct TableColumns {
     /// The column of times, and the nanoseconds of its unit.
     pub time: Option<(String, u64)>,
-    /// Times are dates, which count from the first row's.
-    is_moment: bool,
     /// The columns of operation, address, size and volume, with the bytes of their units.
     op: String,
     offset: (String, u64),
@@ -67,10 +65,9 @@ impl TableColumns {
         if is_ambiguous && offset_unit != 1 {
             return Err(format!("column {size} may count bytes or sectors: call it size_bytes or sectors"));
         }
-        let (mut time, mut is_moment) = (None, false);
+        let mut time = None;
         if let Some(name) = find("time") {
             let kind = schema.field_with_name(&name).map(|field| field.data_type().clone());
-            is_moment = matches!(kind, Ok(DataType::Timestamp(..)));
             let tick = match kind {
                 Ok(DataType::Timestamp(TimeUnit::Second, _)) => Some(1_000_000_000),
                 Ok(DataType::Timestamp(TimeUnit::Millisecond, _)) => Some(1_000_000),
@@ -83,7 +80,7 @@ impl TableColumns {
             time = Some((name, tick));
         }
         let volume = find("volume");
-        Ok(TableColumns { time, is_moment, op, offset: (offset, offset_unit), size: (size, size_unit), volume })
+        Ok(TableColumns { time, op, offset: (offset, offset_unit), size: (size, size_unit), volume })
     }
 
     /// Their names.
@@ -93,7 +90,7 @@ impl TableColumns {
     }
 
     /// Appends the requests of some rows, and returns how many were not aligned to sectors. Volumes must be below `volumes`. Missing times
-    /// or volumes are 0. `origin` keeps the time of the table's first row.
+    /// or volumes are 0. Times count from `origin`, which becomes that of the first row if it is unknown.
     pub fn append(
         &self,
         rows: &RecordBatch,
@@ -119,7 +116,7 @@ impl TableColumns {
             (column(Some(self.op.as_str()), &operations)?, column(Some(self.offset.0.as_str()), &numbers)?);
         let (sizes, owners) =
             (column(Some(self.size.0.as_str()), &numbers)?, column(self.volume.as_deref(), &numbers)?);
-        let first = if self.is_moment { *origin.get_or_insert(times.first().copied().unwrap_or(0)) } else { 0 };
+        let first = *origin.get_or_insert(times.first().copied().unwrap_or(0));
         let (latest, mut unaligned) = (u64::MAX / tick, 0);
         for (row, ((((time, op_number), offset), size), volume)) in
             times.into_iter().zip(ops).zip(offsets).zip(sizes).zip(owners).enumerate()

@@ -436,6 +436,12 @@ fn columns_of_a_table_have_the_names_and_kinds_that_others_give_them() {
             ("offset", whole([4096, 8192])),
             ("size", whole([512, 1024])),
         ],
+        vec![
+            ("time_ms", whole([1_700_000_000_000, 1_700_000_001_500])),
+            op(),
+            ("lba", whole([8, 16])),
+            ("bytes", whole([512, 1024])),
+        ],
         vec![("time_100ns", whole([0, 15_000_000])), op(), ("lba", whole([8, 16])), ("bytes", whole([512, 1024]))],
     ] {
         assert_eq!(read(columns, snappy).unwrap(), (wanted.clone(), true, 0));
