@@ -39,8 +39,8 @@ pub struct RunOptions {
     /// Begin with the state that --save-state wrote. Without options that name a system, the state's own runs.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prefill", "rebuild"])]
     pub from_state: Option<PathBuf>,
-    /// Simulate the drive that recorded this log, from its state then and with its order of commands; without another
-    /// trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as
+    /// Simulate the drive that recorded this log, with its order of commands and the state that it began with; without
+    /// another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as
     /// large as the recorded one, or larger if the recording needs it.
     #[arg(long, value_name = "LOG", conflicts_with_all = ["rebuild", "from_state"])]
     pub like: Option<PathBuf>,
@@ -223,8 +223,8 @@ pub fn read_state(path: &Path) -> Result<Arc<SavedState>, Error> {
 /// The drive or the array, and its layers.
 #[derive(Args, Clone)]
 pub struct SystemOptions {
-    /// The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are
-    /// left. See smrkit drives [default: st8000dm004].
+    /// The drive's name, a model string, or a drive file; for an array of different disks several, joined by +, of which the last is used for
+    /// all remaining disks. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     pub drive: Option<String>,
     /// Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers
@@ -413,8 +413,8 @@ pub struct Conditions {
     /// Pause between a completion and the next request.
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
-    /// Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a
-    /// served drive closed].
+    /// When requests arrive: as soon as one before completes (flat-out), at the times of the trace (trace), or after the
+    /// think times of the trace (closed) [default: flat-out; for the log of a served drive closed].
     #[arg(long, value_parser = one_of(&Arrival::ALL))]
     pub arrival: Option<Arrival>,
     /// Factor by which the trace's times are multiplied.

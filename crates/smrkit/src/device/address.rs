@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::units::Lba;
 
-/// The most sectors of an array: four times the largest that 4,096 of the largest drives give.
+/// The most sectors of an array: four times as many as 4,096 of the largest drives have.
 const SECTORS_MAX: u64 = 1 << 54;
 
 /// Layout of an array's sectors.
@@ -24,10 +24,10 @@ pub struct ArrayLayout {
     /// Data sectors of a stripe.
     stripe: Divisor,
     disks: Divisor,
-    /// Data units of a stripe; disks where there is no parity.
+    /// Data units of a stripe; without parity, the number of disks.
     units: Divisor,
     copies: Divisor,
-    /// Beginning of each member when they lie end to end, and the end.
+    /// If members lie end to end, the LBA at which each starts, and the end of the last.
     starts: Vec<u64>,
     /// Sectors in use on each member, from its first on.
     used: Vec<u64>,
@@ -103,7 +103,7 @@ impl ArrayLayout {
             SectorSpread::Stripes => used[0] * data,
         };
         let smallest = used.iter().copied().min().unwrap_or(1);
-        // A level without chunks ignores it. Bounded all the same, so that products of it don't overflow.
+        // Bounded, so that products don't overflow even on a level without chunks, which does not use it.
         let chunk = Divisor::new(chunk_sectors.min(smallest));
         let mut starts = vec![0];
         starts.extend(used.iter().scan(0, |end, n| {
@@ -238,14 +238,11 @@ impl ArrayLayout {
     /// The first piece of an extent inside the array.
     #[inline]
     fn piece(&self, lba: Lba, left: u64) -> MemberPiece {
-        let is_parted = self.spread() == SectorSpread::Stripes;
-        if !is_parted && self.spread() != SectorSpread::Chunks {
-            return self.plain_piece(lba, left);
-        }
         let (chunk, offset) = self.chunk.divide(lba.0);
-        let (row, disk) = match is_parted {
-            false => self.disks.divide(chunk * self.copies.value),
-            true => {
+        let (row, disk) = match self.spread() {
+            SectorSpread::EndToEnd | SectorSpread::Whole => return self.plain_piece(lba, left),
+            SectorSpread::Chunks => self.disks.divide(chunk * self.copies.value),
+            SectorSpread::Stripes => {
                 let (stripe, index) = self.units.divide(chunk);
                 (stripe, u64::from(self.member_of(stripe, index as u32)))
             }
@@ -291,7 +288,7 @@ impl ArrayLayout {
         (if member >= disks { member - disks } else { member }) as u32
     }
 
-    /// The member that has P; the other parities and then the data follow it, going round.
+    /// The member that has P. The other parities and then the data are on the members after it, continuing at member 0.
     #[inline]
     fn parity_disk(&self, stripe: u64) -> u64 {
         let last = self.disks.value - 1;

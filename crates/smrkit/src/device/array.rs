@@ -1,8 +1,8 @@
 //! Arrays of drives: spanning, striped, mirrored, with parity, or a drive for each source; mixed, and degraded.
 //!
-//! Members work at the same time, each with a queue of its own. A command becomes commands of members, and is completed with
-//! the slowest. Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays", is what it was built for. Left out: the
-//! time of the bus and of the host's processor.
+//! Members work at the same time, each with a queue of its own. A command becomes commands to members, and completes with the slowest of
+//! them. The model was built to repeat Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays". Left out: the time of the bus
+//! and of the host's processor.
 //!
 //! A command that goes to one member as it came is passed on. All others, and the array's own work, take steps: they are planned, sent
 //! to members in one part or two, and completed.
@@ -45,7 +45,7 @@ pub struct Array {
     write: WritePolicy,
     /// True in check mode: commands carry a stamp for each sector.
     checks: bool,
-    /// In check mode: parts of the members that anything was written to.
+    /// In check mode: the parts (of `PART_SECTORS`) that were written on any member.
     written: BTreeSet<u64>,
     /// True if commands for the same sectors keep their order without locks, because each becomes one command of a member, or the same
     /// command of several, and members serve theirs in order.
@@ -292,22 +292,23 @@ impl Array {
         self.members.replace(disk, member);
     }
 
-    /// Counts a new member as rebuilt: nobody needs the sectors that were left out.
+    /// Counts a new member as rebuilt completely, because nobody needs the sectors that were left out.
     pub fn make_whole(&mut self, disk: u32) {
         self.health[disk as usize] = Health::Good;
     }
 
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.begin_own(Owner::Rebuild { disk }, (at, sectors), self.lock_on(disk, at, sectors, true), now)
+        self.begin_background(Owner::Rebuild { disk }, (at, sectors), self.lock_on(disk, at, sectors, true), now)
     }
 
     /// Begins to read some sectors of all members; in check mode copies and parity are compared.
     pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.begin_own(Owner::Scrub, (at, sectors), self.lock_on(0, at, sectors, false), now)
+        self.begin_background(Owner::Scrub, (at, sectors), self.lock_on(0, at, sectors, false), now)
     }
 
-    fn begin_own(&mut self, owner: Owner, (at, sectors): (Lba, u64), lock: RangeLock, now: Nanos) -> DiskResult {
+    fn begin_background(&mut self, owner: Owner, (at, sectors): (Lba, u64), lock: RangeLock, now: Nanos) -> DiskResult {
+        // Only the sectors matter: what is done with them is planned by `owner`.
         let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
         let id = self.works.add(owner, command);
@@ -322,7 +323,7 @@ impl Array {
                 let start = self.layout.member_start(disk).0;
                 (start + at.0, start + last)
             }
-            // The array's sectors in the rows of chunks that the member's sectors lie in.
+            // All of the array's sectors in the rows of chunks that hold the member's sectors.
             (SectorSpread::Chunks, copies) => {
                 let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
                 let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
@@ -372,8 +373,8 @@ impl Array {
         let count = work.subs().len();
         work.left = count as u32;
         if let Owner::Rebuild { disk } = work.owner {
-            // Set again for the second part: only a replacement after the write was sent makes it worthless (see
-            // `finish_work`).
+            // Set again for the second part, because only a replacement after the write was sent makes the write worthless
+            // (see `finish_work`).
             work.replaced = self.replaced[disk as usize];
         }
         if count == 0 {
@@ -442,7 +443,7 @@ impl Array {
                     true => Buf::Stamps(redundancy::assemble(&self.layout, &work.known, at, sectors)),
                     false => Buf::NoData,
                 };
-                // Work without commands to members took no time.
+                // Without commands to members, `start` is still `Nanos::MAX`: then the work took no time.
                 let start = work.start.min(now);
                 self.ready.push_back(Completion { tag, start, end: now, data });
             }

@@ -171,19 +171,20 @@ impl Shadow {
                 self.disown(request.lba, u64::from(request.sectors));
                 continue;
             }
-            let (there, all) = in_flight.unwrap_or_default();
+            let (written, all) = in_flight.unwrap_or_default();
             let found = self.take_over(&request, number, device);
-            in_flight = Some((there + found, all + u64::from(request.sectors)));
+            in_flight = Some((written + found, all + u64::from(request.sectors)));
         }
-        let (mut gone, mut destroyed): (Vec<Lba>, u64) = (Vec::new(), 0);
+        let (mut gone, mut destroyed_sectors): (Vec<Lba>, u64) = (Vec::new(), 0);
         let extents = self.pages.extents(device.host_sectors);
         let mut look = device.look();
         for range in extents {
             for (lba, expected) in (range.start..).map(Lba).zip(self.pages.words(range.start, range.end - range.start))
             {
+                // 0 stands for a sector that the host does not own, whatever is on the platters.
                 let found = if expected == 0 { Stamp(0) } else { look(lba) };
                 if found.0 != expected {
-                    destroyed += u64::from(found.is_damaged());
+                    destroyed_sectors += u64::from(found.is_damaged());
                     gone.push(lba);
                 }
             }
@@ -195,23 +196,22 @@ impl Shadow {
         self.unflushed = LbaSet::default();
         // Damage of the cut is counted above: the next read must not report it again.
         device.take_damages();
-        let (lost_sectors, destroyed_sectors) = (gone.len() as u64, destroyed);
-        let lost = lost_extents(&gone);
+        let (lost_sectors, lost) = (gone.len() as u64, lost_extents(&gone));
         let in_flight = fate(in_flight);
         (PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }, durable)
     }
 
     /// Adopts the sectors of a write in flight that are on the disk (or a later write in their place) as the host's; returns how many.
     fn take_over(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
-        let (mut there, mut look) = (0, device.look());
+        let (mut adopted, mut look) = (0, device.look());
         for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
             let found = look(lba);
             if (number..=self.writes).any(|number| found == Stamp::new(lba, number)) {
                 self.pages.put(lba.0, &[found.0]);
-                there += 1;
+                adopted += 1;
             }
         }
-        there
+        adopted
     }
 
     /// Reads back everything that the host owns at the end of a run, and checks the layer's internal state in full. On a large disk that
@@ -337,12 +337,12 @@ impl DriveCheck {
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
-/// What became of the write in flight, of whose sectors so many reached the platters, of all that it has.
+/// What became of the write in flight: how many of its sectors reached the platters, and how many it has.
 fn fate(in_flight: Option<(u64, u64)>) -> InFlight {
     match in_flight {
         None => InFlight::None,
         Some((0, _)) => InFlight::Absent,
-        Some((there, all)) if there == all => InFlight::Whole,
+        Some((written, all)) if written == all => InFlight::Whole,
         Some(_) => InFlight::Part,
     }
 }

@@ -423,7 +423,8 @@ impl MemberDrive {
         Ok(turn)
     }
 
-    /// Updates the counts after a request was served that was dispatched at `sent`, and whose turn came at `turn`.
+    /// Updates the counts after a request was served that was dispatched at `sent`, and whose turn came at `turn`. `on_platters` if it used
+    /// the platters, or had to wait for them.
     #[inline(always)]
     fn note_served(
         &mut self,
@@ -543,9 +544,9 @@ impl MemberDrive {
     /// Serves queued writes together; they complete together.
     fn begin_together(&mut self, first: (Command, Nanos), mut more: Vec<(Command, Nanos)>) -> DiskResult {
         more.insert(0, first);
-        let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
-        let free = self.turn(first)?;
-        let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last))?;
+        let last_arrival = more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default();
+        let free = self.turn(more[0].0.arrival)?;
+        let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last_arrival))?;
         let end = self.device.now();
         for (Command { tag, request, arrival, host, data }, sent) in more {
             self.note_served(&request, (sent, arrival.max(free)), host, &Times { arrival, start, end }, true);
@@ -554,9 +555,9 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Runs due cleaning, then serves writes of which the last was sent at `last`; returns when their service began.
-    fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
-        let start = self.device.begin_service(last)?;
+    /// Runs due cleaning, then serves writes together; returns when their service began.
+    fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last_arrival: Nanos) -> DiskResult<Nanos> {
+        let start = self.device.begin_service(last_arrival)?;
         match &mut self.check {
             Some(check) => check.serve_together(&mut self.device, commands)?,
             None => {

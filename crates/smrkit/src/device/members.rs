@@ -11,7 +11,6 @@ use crate::state::state;
 use crate::stats::counts::Times;
 use crate::units::Nanos;
 
-/// The members and their next events.
 pub(super) struct Members {
     /// Members in order, then those that were replaced.
     all: Vec<MemberDrive>,
@@ -54,7 +53,6 @@ impl Members {
         !self.pending.is_empty()
     }
 
-    /// The power was cut.
     pub fn power_cut(&mut self) {
         self.all.truncate(self.count);
         self.pending.clear();
@@ -91,6 +89,7 @@ impl Members {
         let number = self.events.take()?;
         let completion = self.all[number].advance();
         self.touch(number);
+        // Those beyond the count have been replaced.
         if number >= self.count && self.all[number].outstanding() == 0 {
             self.let_go(number);
         }
@@ -118,6 +117,7 @@ impl Members {
         self.events = events(&self.all);
     }
 
+    /// Forgets a replaced member that has completed its commands. Those after it move down by one.
     fn let_go(&mut self, number: usize) {
         self.all.remove(number);
         self.pending.iter_mut().filter(|pending| **pending > number).for_each(|pending| *pending -= 1);
@@ -149,7 +149,6 @@ struct EventQueue {
 }
 
 impl EventQueue {
-    /// Events at these times, by member.
     pub fn new(times: Vec<Nanos>) -> EventQueue {
         let all = times.iter().zip(0..).map(|(&time, member)| (time, member));
         let mut coming: Vec<(Nanos, u32)> = all.filter(|&(time, _)| time < Nanos::MAX).collect();
@@ -171,17 +170,13 @@ impl EventQueue {
         Some(member as usize)
     }
 
-    /// Sets the time of a member's next event.
     #[inline]
     pub fn set(&mut self, member: usize, time: Nanos) {
         let before = std::mem::replace(&mut self.times[member], time);
-        if time != before {
-            self.note(member as u32, before, time);
+        if time == before {
+            return;
         }
-    }
-
-    #[inline]
-    fn note(&mut self, member: u32, before: Nanos, time: Nanos) {
+        let member = member as u32;
         if before < Nanos::MAX {
             self.coming.retain(|&(_, other)| other != member);
         }

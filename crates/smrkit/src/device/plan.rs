@@ -52,7 +52,7 @@ impl MemberPlan {
     }
 }
 
-/// Data of one stripe: which units of it, and which sectors of each.
+/// A part of one stripe's data: some units, and the same sectors of each.
 struct StripePiece {
     stripe: u64,
     units: Range<u32>,
@@ -72,7 +72,7 @@ impl Planner<'_> {
         self.health[disk as usize].has(at, sectors)
     }
 
-    /// True if a member takes writes. A replacement does everywhere: where it is not rebuilt yet, the rebuild overwrites them.
+    /// True if a member takes writes. A new member takes all of them, because the rebuild overwrites those to parts not yet rebuilt.
     fn works(&self, disk: u32) -> bool {
         self.health[disk as usize].works()
     }
@@ -168,7 +168,8 @@ impl Planner<'_> {
         if first == last {
             add(first..last + 1, head..tail);
         } else {
-            // Between head and tail either all units have the sectors, or only those inside.
+            // The first unit has the sectors from `head` on, the last one those before `tail`, and units in between have all. So which units
+            // have a sector changes at `head` and at `tail`; between these two offsets it is all units or only those in between.
             let (low, high) = (head.min(tail), head.max(tail));
             add(first + 1..last + 1, 0..low);
             if head < tail {
@@ -225,7 +226,7 @@ impl Planner<'_> {
         self.row(*stripe, offsets, &mut plan.second)
     }
 
-    /// Reads as many units of a stripe as it has data units, from which all others follow: data first, then parity.
+    /// Reads as many units of a stripe as it has data units, data before parity. All other units can be computed from these.
     pub fn row(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
         let data = self.layout.data_disks();
         let before = subs.len();
@@ -315,7 +316,7 @@ impl Planner<'_> {
         plan.join();
     }
 
-    /// Adds reads of the first copies of sectors of which a member has further copies, if they lie in the row before.
+    /// Adds reads of the first copies to which a member's further copies are compared, if these are in the row before `at`.
     fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         for (chunk, from, sectors) in self.layout.by_chunk(at, sectors) {
             let own = Lba(chunk * self.layout.chunk_sectors() + from);

@@ -73,7 +73,6 @@ struct QueueEntry {
     position: Position,
 }
 
-/// The waiting commands.
 pub(super) struct Waiting {
     order: QueueOrder,
     depth: usize,
@@ -93,12 +92,10 @@ impl Waiting {
         self.commands.len() == self.depth
     }
 
-    /// Number of commands that wait.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// Takes out all of them.
     pub fn clear(&mut self) {
         self.commands.clear();
         (self.cylinder, self.descending) = (0, false);
@@ -114,7 +111,6 @@ impl Waiting {
         (self.cylinder, self.descending) = heading;
     }
 
-    /// Adds a command that was dispatched at `sent`.
     pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
         let pba = device.layer.locate(command.request.lba);
         self.commands.push(QueueEntry { command, sent, pba, position: device.position(pba) });
@@ -221,7 +217,6 @@ impl Dispatch {
         sent
     }
 
-    /// Notes the completion of a command.
     #[inline]
     pub fn completed(&mut self, end: Nanos) {
         self.ends[self.next_end] = end;

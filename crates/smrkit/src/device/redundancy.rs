@@ -1,5 +1,5 @@
-//! Copies and parity in check mode: the stamps that a command reads and writes on each member, worked out sector by sector from what
-//! it has read.
+//! Copies and parity in check mode: computes, sector by sector, the stamps that a command returns or writes on each member, from the stamps
+//! that it has read.
 //!
 //! P is the XOR of the data; Q is Σ 2ⁱ·Dᵢ in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1, byte by byte, as in Anvin, "The mathematics
 //! of RAID-6" (2004); R is Σ 4ⁱ·Dᵢ, the factors of ZFS's third parity. Up to three lost units are the solution of as many equations, whose
@@ -79,7 +79,8 @@ pub(super) fn written(layout: &ArrayLayout, known: &KnownSectors, own: &WrittenS
     (0..sub.sectors).map(|i| stamp(sub.at + i)).collect()
 }
 
-/// The new parity `number` of a row, computed from all of its data, or from the old parity and the changes, or from restored data.
+/// Computes the new parity `number` of a row: from all of its data if known, else from the old parity and the changes, else from restored
+/// data.
 fn new_parity(
     layout: &ArrayLayout,
     known: &KnownSectors,

@@ -170,8 +170,7 @@ const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
 keys! {
     /// The values of an array.
     struct ArrayKeys {
-        /// Number of members. If one member is listed, all are like it; by default there are as many members as are
-        /// listed.
+        /// Number of disks; by default the number of `member` keys. With a single `member`, all disks are like it.
         disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
         /// Length of a chunk: so much is stored on one member before the next member follows.
         chunk: u64 = CHUNK, "512Ki";

@@ -44,7 +44,6 @@ pub(super) struct ArrayCommand {
     /// True if the second part of the plan is under way.
     pub second: bool,
     pub start: Nanos,
-    /// Range that it locks, if any.
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
     pub replaced: u32,
@@ -75,7 +74,6 @@ impl ArrayCommand {
         if self.second { &self.plan.second } else { &self.plan.first }
     }
 
-    /// A member has completed a command.
     #[inline]
     pub fn completed(&mut self, completion: &Completion) {
         self.left -= 1;
@@ -162,7 +160,6 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// True if nothing is locked.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.only.is_none() && self.ranges.is_empty()

@@ -78,7 +78,7 @@ impl HeldRun {
     }
 
     /// When it may be destaged. A stream that still grows waits until it reaches the end of its band: if it ended earlier, the layer would
-    /// have to save the tracks behind it, which the rest of the stream will overwrite.
+    /// have to save the tracks downstream, which the rest of the stream will overwrite.
     fn ready_at(&self) -> Nanos {
         let waits = self.is_stream() && self.band_end < Lba(u64::MAX) && self.end() < self.band_end;
         if waits { (self.last + QUIET).min(self.since + AGE_MAX) } else { Nanos::ZERO }
@@ -94,7 +94,6 @@ struct Batch {
     sectors: u64,
 }
 
-/// The cache.
 pub(super) struct WriteCache {
     /// Sectors that it has room for.
     limit: u64,
@@ -209,8 +208,8 @@ impl WriteCache {
     /// Places of the runs that `n` sectors from `lba` on overlap or touch.
     #[inline]
     fn touched(&self, lba: Lba, n: u64) -> impl Iterator<Item = usize> + '_ {
-        let begun = &self.by_lba.0[..self.by_lba.below(lba.0 + n + 1)];
-        begun.iter().rev().map(|own| own.1).take_while(move |&at| lba <= self.runs[at].end())
+        let candidates = &self.by_lba.0[..self.by_lba.below(lba.0 + n + 1)];
+        candidates.iter().rev().map(|own| own.1).take_while(move |&at| lba <= self.runs[at].end())
     }
 
     /// True if it holds all of `n` sectors from `lba` on.
@@ -439,7 +438,6 @@ impl WriteCache {
         self.batch = Batch { start, end, runs: batch.len(), sectors };
     }
 
-    /// When the last batch began.
     pub fn batch_start(&self) -> Nanos {
         self.batch.start
     }
@@ -459,11 +457,11 @@ impl WriteCache {
         let mut outward = inward;
         let mut best = (Nanos::MAX, usize::MAX);
         while outward > 0 || inward < runs.len() {
-            let (before, behind) = (distance(runs[..outward].last()), distance(runs.get(inward)));
-            if Nanos(clock.curve().ns(before.min(behind))) > best.0 {
+            let (to_outer, to_inner) = (distance(runs[..outward].last()), distance(runs.get(inward)));
+            if Nanos(clock.curve().ns(to_outer.min(to_inner))) > best.0 {
                 break;
             }
-            let at = if before <= behind {
+            let at = if to_outer <= to_inner {
                 outward -= 1;
                 runs[outward].1
             } else {

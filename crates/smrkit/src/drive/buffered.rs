@@ -1,8 +1,8 @@
-//! A drive's buffer before the mechanical clock: a write cache and read-ahead, each off by default.
+//! A drive's buffer in front of the mechanical clock: a write cache and read-ahead, each off by default.
 //!
 //! While there is room, a write completes after the bus transfer; the media writes the queue in order, joining contiguous writes. A read's
-//! bus transfer overlaps the media's. After a read the media reads ahead until the next access that it must serve; a window behind the head
-//! is kept, and so are stretches that were read before. The overhead of a command overlaps the service of the command before, if it was
+//! bus transfer overlaps the media's. After a read, the media reads ahead until the next access that it must serve. The buffer keeps the last
+//! sectors that passed under the head, and earlier stretches. The overhead of a command overlaps the service of the previous one, if it was
 //! sent by then. Left out: reordering inside the cache, interrupting an access once begun.
 
 use std::collections::VecDeque;
@@ -390,7 +390,7 @@ impl Buffered {
         self.go_on(g, start, write, pba, sectors)
     }
 
-    /// Continues an access without repositioning the head.
+    /// Continues an access, without ending reading ahead.
     #[inline(always)]
     fn go_on(&mut self, g: &Geometry, start: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.busy_until = self.media.access_without_overhead(g, start, write, pba, sectors);

@@ -26,21 +26,22 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     let physical = [t.inner_tracks.is_some(), t.outer_tracks.is_some()];
     let angles = t.cw_degrees.is_some() || t.ccw_degrees.is_some();
     let distances = [t.did_sectors.is_some(), t.dpid_sectors.is_some()];
-    let forms = [t.blocks.is_some(), t.tracks.is_some(), distances.contains(&true), physical.contains(&true)];
-    let usage = |m: &str| Err(Error::Impossible(format!("interference: {m}")));
+    let (has_distances, is_physical) = (distances.contains(&true), physical.contains(&true));
+    let forms = [t.blocks.is_some(), t.tracks.is_some(), has_distances, is_physical];
+    let refuse = |m: &str| Err(Error::Impossible(format!("interference: {m}")));
     if forms.iter().filter(|f| **f).count() > 1 {
-        return usage(
+        return refuse(
             "more than one form: give blocks, or tracks, or did_sectors and dpid_sectors, or inner_tracks and outer_tracks",
         );
     }
     if t.band_tracks.is_some() && t.tracks.is_none() {
-        return usage("band_tracks goes with tracks: add tracks or leave it out");
+        return refuse("band_tracks goes with tracks: add tracks or leave it out");
     }
-    if t.writes.is_some() && !forms[2] {
-        return usage("writes goes with did_sectors and dpid_sectors: add them or leave it out");
+    if t.writes.is_some() && !has_distances {
+        return refuse("writes goes with did_sectors and dpid_sectors: add them or leave it out");
     }
-    if angles && !forms[3] {
-        return usage(
+    if angles && !is_physical {
+        return refuse(
             "cw_degrees and ccw_degrees go with inner_tracks and outer_tracks: add them or leave the angles out",
         );
     }
@@ -59,8 +60,8 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
             Ok(Interference::Physical(Profile::new(inner.value, outer.value, cw, ccw)?))
         }
         (_, [false, false], [false, false]) => Ok(Interference::None),
-        (_, _, [false, false]) => usage("did_sectors and dpid_sectors go together: give both"),
-        _ => usage("inner_tracks and outer_tracks go together: give both, 1 for the side that is not affected"),
+        (_, _, [false, false]) => refuse("did_sectors and dpid_sectors go together: give both"),
+        _ => refuse("inner_tracks and outer_tracks go together: give both, 1 for the side that is not affected"),
     }
 }
 
@@ -307,6 +308,7 @@ fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));
     let mut spares = left;
+    // Slips among the spares make them begin earlier, where there may be further slips.
     loop {
         let among = length(&slips[slips.partition_point(|slip| slip.start < end - spares)..]);
         if left + among == spares {

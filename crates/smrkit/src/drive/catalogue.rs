@@ -45,6 +45,7 @@ pub fn models() -> impl Iterator<Item = Model> {
         let [name, terabytes, recording, preset, family, basis, source] = columns[..] else {
             unreachable!("seven columns: {line}")
         };
+        // A preset behind `~` is that of another model.
         let own = preset.trim_start_matches('~');
         Model {
             name,
@@ -140,8 +141,8 @@ pub fn unlisted(name: &str) -> Identified {
     }
 }
 
-/// The disk that a tool's line names, known by its context. The line is in capitals; `column` is the column of models in `lsblk`, from its
-/// header.
+/// The disk that a tool's line names, known by its context. The line is in capitals; `column` is where the column of models in `lsblk`
+/// begins and where the next one does, from its header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
     let of = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
@@ -232,7 +233,7 @@ fn matches(pattern: &str, word: &str) -> bool {
 
 /// True if a word in capitals is built as vendors build model strings.
 fn looks_like_a_model(word: &str) -> bool {
-    /// What model strings begin with, and whether a digit follows.
+    /// What model strings begin with, before a digit.
     const BEGINNINGS: [&str; 18] = [
         "ST", "WD", "WUH7", "WUS7", "WSH7", "HUH7", "HUS7", "HSH7", "HMS5", "HDS7", "HDN7", "HDT7", "HUA7", "HTS",
         "HTE", "MQ0", "MG", "DT0",

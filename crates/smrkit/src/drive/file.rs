@@ -601,12 +601,11 @@ impl<T: FileValue> DriveFileKey for Sourced<T> {
     }
 }
 
-/// Shows each key of a file with its unit.
+/// Called with the name, unit and value of each key of a file.
 type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn DriveFileKey);
 
 /// A key of a table, which files need or may have.
 pub(super) trait FileEntry: Sized {
-    /// Type of its value.
     type Value;
 
     /// Its value, if the file has it.

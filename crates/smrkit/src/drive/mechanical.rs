@@ -1,6 +1,6 @@
 //! The mechanical clock: seek, settle, head switch, rotational latency, transfer, and command overhead.
 //!
-//! The platter's angle depends on time alone, a sector's angle on its place alone; rotational latency is their difference. Nothing is
+//! The platter's angle depends only on the time, a sector's angle only on its place; rotational latency is their difference. Nothing is
 //! rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
 
 use super::Position;
@@ -36,7 +36,7 @@ pub struct Mechanical {
     switch: u64,
     write_settle: u64,
     skew: Turn,
-    /// Whole rotations lost at each track of a transfer, because the skew does not cover the switch.
+    /// Whole rotations lost at each step to the next track of a transfer, if the skew is too short for the switch.
     lost: u128,
     cylinder: u32,
     surface: u32,
@@ -249,13 +249,14 @@ impl Mechanical {
             }
             time = self.move_to(time, write, zone, k, sector);
             let step = u128::from(zone.sector_turn());
-            // From the first sector's beginning to the last one's end; the tracks between count whole turns.
-            let (ahead, behind) = (u128::from(last + 1) * step, u128::from(sector) * step);
+            // Whole turns for the steps from track to track, then the angle from the first sector's start to the last one's end, which is
+            // negative if the transfer ends at an earlier angle than it begins.
+            let (start, end_angle) = (u128::from(sector) * step, u128::from(last + 1) * step);
             let tracks = last_k - k;
-            time += if ahead >= behind {
-                self.turns(tracks, ahead - behind)
+            time += if end_angle >= start {
+                self.turns(tracks, end_angle - start)
             } else {
-                self.turns(tracks, 0) - high((behind - ahead) as u64, self.rotation.value) - 1
+                self.turns(tracks, 0) - high((start - end_angle) as u64, self.rotation.value) - 1
             };
             self.cylinder = zone.cylinder(last_k) as u32;
             at = stop;
@@ -271,15 +272,15 @@ impl Mechanical {
         mut time: u64,
         write: bool,
         zone: &RecordingZone,
-        from: (u64, u64),
-        to: (u64, u64),
+        (first_k, first_sector): (u64, u64),
+        (last_k, last_sector): (u64, u64),
     ) -> u64 {
-        for k in from.0..=to.0 {
+        for k in first_k..=last_k {
             if g.slipped() > 0 && g.track_sectors(zone.first_track + k) == 0 {
                 continue;
             }
-            let first = if k == from.0 { from.1 } else { 0 };
-            let end = if k == to.0 { to.1 + 1 } else { zone.track_sectors };
+            let first = if k == first_k { first_sector } else { 0 };
+            let end = if k == last_k { last_sector + 1 } else { zone.track_sectors };
             time = self.move_to(time, write, zone, k, first);
             time += match end - first == zone.track_sectors {
                 true => self.rotation.value,

@@ -282,7 +282,7 @@ impl Drive {
         Ok(Drive { text: self.text.clone(), ..drive })
     }
 
-    /// The drive with `times` its platters, with the same tracks and seeks.
+    /// The drive with `times` its platters, with the same tracks and seeks. Its defects are on the first of its platters, as before.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
         let slipped = self.geometry.slipped();
         let raw = self.geometry.sectors + slipped;

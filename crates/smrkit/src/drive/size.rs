@@ -66,8 +66,8 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
 /// Tracks of zone `at` of `zones` in a drive scaled to `share`, at least one. Zones round up at different shares, so that drives of many
 /// sizes can be made.
 fn tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
-    let turn = WHOLE * at as u128 / zones as u128;
-    ((u128::from(zone.tracks) * share + turn) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
+    let rounding = WHOLE * at as u128 / zones as u128;
+    ((u128::from(zone.tracks) * share + rounding) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
 }
 
 /// Sectors on the platters of a drive scaled to `share`, defective ones included.

@@ -14,18 +14,18 @@ use crate::units::{Lba, Nanos};
 pub enum Arrivals {
     /// A closed loop: a command arrives when another completes.
     Closed {
-        /// For each free place in the queue, when it became free.
+        /// When each free place in the queue became free.
         free: VecDeque<Nanos>,
         /// The pause after a completion.
         think: Nanos,
     },
-    /// A closed loop with the trace's pauses: the difference of the times of two requests.
+    /// A closed loop with the trace's pauses: the differences between the times of consecutive requests.
     Thinking {
         /// As above.
         free: VecDeque<Nanos>,
-        /// The time of the request before.
+        /// The trace's time of the previous request.
         last: Nanos,
-        /// For requests of traces that record how many others were outstanding.
+        /// For traces that record how many requests were outstanding.
         sent: SentBefore,
     },
     /// The trace's times from `origin` on, stretched by `scale`.
@@ -37,7 +37,7 @@ pub enum Arrivals {
     },
 }
 
-/// Requests and completions so far, for requests that wait until at most some number of others are outstanding.
+/// Requests and completions so far. They tell when a request may be sent that waits until at most some number of others are outstanding.
 #[derive(Default)]
 pub struct SentBefore {
     count: u64,
@@ -49,8 +49,8 @@ pub struct SentBefore {
 }
 
 impl SentBefore {
-    /// The first time from which on at most `outstanding` requests were outstanding, and all earlier ones had arrived; [`Nanos::MAX`] if
-    /// that is still to come.
+    /// The first time at which all earlier requests had arrived, and at most `outstanding` of them had not completed; [`Nanos::MAX`] if that
+    /// is still to come.
     fn moment(&self, outstanding: u16) -> Nanos {
         let Some(last) = self.count.saturating_sub(outstanding.into()).checked_sub(1) else { return self.arrival };
         // A forgotten completion is long past, and does not delay the request.
@@ -82,8 +82,8 @@ impl Arrivals {
         }
     }
 
-    /// The arrival of the next request, whose time in the trace is `time`, and before which `outstanding` were outstanding, if that is
-    /// known.
+    /// Takes the next request and returns its arrival. Its time in the trace is `time`; the trace may also say how many other requests were
+    /// `outstanding` when it was sent.
     #[inline]
     pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
@@ -180,7 +180,6 @@ impl Input {
         self.batch.is_empty()
     }
 
-    /// Takes the next batch.
     pub fn fill(&mut self, source: &mut dyn Source) -> Result<(), Error> {
         source.fill(&mut self.batch)?;
         self.outstanding = source.outstanding().to_vec();
@@ -215,7 +214,7 @@ impl Input {
     }
 }
 
-/// Account of the requests so far.
+/// Checks requests, and counts those taken so far.
 pub(super) struct Intake {
     arrival: Arrival,
     fold: bool,
@@ -287,7 +286,8 @@ impl Intake {
         if moment > LATEST { Err(Error::Usage(TASK_TOO_LATE.into())) } else { Ok(()) }
     }
 
-    /// Moves a request that ends beyond `capacity` back, modulo that. Errors: requests are not folded, or this one is too long.
+    /// Takes the address of a request that ends beyond `capacity` modulo the capacity. Errors: requests are not folded, or this one is too
+    /// long.
     #[cold]
     fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
         let sectors = u64::from(request.sectors);

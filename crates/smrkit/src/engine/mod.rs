@@ -1,8 +1,8 @@
 //! The loop: requests arrive, wait, are served, and are counted.
 //!
 //! The engine knows drives and arrays, not layers. Time advances from event to event: an arrival, a completion, an array's own work. A
-//! request that completes before anything else can happen is served at once, without events: on a drive that serves them in order and, in a
-//! closed loop of one, on an idle array if it concerns one drive.
+//! request that completes before anything else can happen is served at once, without events. This is so on a drive that serves requests in
+//! order, and on an idle array in a closed loop of one if the request goes to one drive.
 
 mod intake;
 mod observer;
@@ -33,7 +33,7 @@ use warm_up::WarmUp;
 /// Events between two calls of the observer while no requests arrive.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// A drive or an array, the requests' way to it, and what is counted on the way.
+/// Sends requests to a drive or an array, and counts them.
 pub struct Engine<'a> {
     /// Device that serves the requests.
     pub device: Device,
@@ -59,7 +59,7 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// An engine for `device`, which has been built for check mode if the settings ask for that. Only arrays have a `task`.
+    /// An engine for `device`, which was built with stamps if the settings ask for check mode. Only arrays have a `task`.
     pub fn new(
         mut device: Device,
         settings: Settings,
@@ -102,22 +102,22 @@ impl<'a> Engine<'a> {
         self.now
     }
 
-    /// Serves all requests of `source`, and does the array's own work, if it has any: then the run ends with that work, and the requests
-    /// that are left are not served. Returns `false` if the observer ended the run early.
+    /// Serves all requests of `source`. If the array has work of its own, does that too; then the run ends with this work, and any requests
+    /// left are not served. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
-        let mut go_on = self.prefill()?;
+        let mut is_wanted = self.prefill()?;
         if self.warm_up.begin(&self.device, self.now) {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
         self.has_work = !self.task.is_over() && matches!(self.device, Device::Array(_));
-        // Where nothing can come between a request and its completion, it is served at once, without events.
-        let is_short = !self.has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
+        // If nothing can happen between a request and its completion, it needs no events.
+        let skips_events = !self.has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
         let (mut input, mut events) = (Input::default(), 0u64);
-        while go_on {
+        while is_wanted {
             if input.wants_more() {
-                if !input.is_new() && !self.look(source) {
-                    go_on = false;
+                if !input.is_new() && !self.show_progress(source) {
+                    is_wanted = false;
                     break;
                 }
                 input.fill(source)?;
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
             if self.has_work && self.task.is_over() {
                 input.end();
             }
-            if is_short {
+            if skips_events {
                 self.serve_in_turn(&mut input, source)?;
             }
             if !input.wants_more() && !self.process_next(&mut input, source)? {
@@ -133,24 +133,24 @@ impl<'a> Engine<'a> {
             }
             events += 1;
             if self.has_work && events.is_multiple_of(LOOK_EVERY) {
-                go_on = self.look(source);
+                is_wanted = self.show_progress(source);
             }
         }
         if !self.warm_up.is_over {
             self.begin_counting()?;
         }
-        Ok(go_on)
+        Ok(is_wanted)
     }
 
     /// Shows the observer the progress of the run; returns `false` if it ends the run.
-    fn look(&mut self, source: &dyn Source) -> bool {
+    fn show_progress(&mut self, source: &dyn Source) -> bool {
         let is_at_work = self.has_work && !self.task.is_over();
         let progress = if is_at_work { self.task.progress() } else { source.progress() };
         self.observer.go_on(progress, self.completed)
     }
 
     fn begin_counting(&mut self) -> DiskResult {
-        self.warm_up.end();
+        self.warm_up.is_over = true;
         self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
         self.task.counting(self.now);
@@ -211,7 +211,11 @@ impl<'a> Engine<'a> {
             device = self.device.next();
         }
         if input.is_over && device == Nanos::MAX && !self.device.has_pending() {
-            self.host_done()?;
+            // If the warm-up is longer than the load, counting begins now, so that work of the array that waited for the host is counted.
+            if !self.warm_up.is_over {
+                self.begin_counting()?;
+            }
+            self.task.host_done(self.now);
             task = self.next_work();
             if task == Nanos::MAX {
                 return Ok(false);
@@ -239,15 +243,6 @@ impl<'a> Engine<'a> {
         Ok(true)
     }
 
-    /// Ends the host's requests, of which none is left and none is in flight.
-    fn host_done(&mut self) -> DiskResult {
-        if !self.warm_up.is_over {
-            self.begin_counting()?;
-        }
-        self.task.host_done(self.now);
-        Ok(())
-    }
-
     /// Moves a request to its source's sectors, and returns when it arrives; `None` if that is after the end of the run.
     #[inline(always)]
     fn admit(
@@ -271,7 +266,7 @@ impl<'a> Engine<'a> {
         Ok(Some(arrival))
     }
 
-    /// Sends a request whose stamps have been noted to the device. Its completion will be an event.
+    /// Sends a request to the device, after `check` has noted its stamps. Its completion will be an event.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let (expected, data) = self.check.take();
@@ -385,11 +380,11 @@ impl<'a> Engine<'a> {
         self.send(*request, self.now)?;
         let mut completions = Vec::new();
         while completions.is_empty() && self.step(&mut completions)? {}
-        self.settle(&completions)
+        self.verify_uncounted(&completions)
     }
 
     /// Verifies completed requests without counting them.
-    fn settle(&mut self, completions: &[Completion]) -> Result<(), Error> {
+    fn verify_uncounted(&mut self, completions: &[Completion]) -> Result<(), Error> {
         for completion in completions {
             self.take_sent(completion)?;
         }

@@ -119,7 +119,7 @@ impl SavedState {
         }
         let refused = |fault: Box<Fault>| Error::input(&self.path, fault.to_string());
         device.restore(&self.contents.state).map_err(refused)?;
-        // What this process has taken of a device is as that was, and to check all of a full disk takes longer than many a run.
+        // Only a state from a file may be damaged, and to check all of a full disk takes longer than many a run.
         if self.is_read {
             device.check().map_err(refused)?;
         }

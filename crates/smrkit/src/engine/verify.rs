@@ -51,7 +51,7 @@ impl ArrayCheck {
     #[inline(always)]
     pub fn verify_served(&mut self, request: &Request) -> DiskResult {
         self.verify(request, &self.expected, &self.data)?;
-        // Also a single drive, which verifies itself, has filled in the stamps that it read.
+        // A single drive verifies itself, but has filled in the stamps that it read all the same.
         if !matches!(self.data, Buf::NoData) {
             self.data = Buf::NoData;
         }
@@ -64,7 +64,7 @@ impl ArrayCheck {
         if self.shadow.is_some() { Shadow::verify_sent(request, expected, data) } else { Ok(()) }
     }
 
-    /// Reads of all that the host owns.
+    /// Requests that read everything that the host owns.
     fn reads(&self, host_sectors: u64) -> Vec<Request> {
         self.shadow.iter().flat_map(|shadow| shadow.owned(host_sectors)).collect()
     }
@@ -79,7 +79,7 @@ impl Engine<'_> {
         }
         let mut completions = Vec::new();
         while self.step(&mut completions)? {}
-        self.settle(&completions)?;
+        self.verify_uncounted(&completions)?;
         let owned = self.check.reads(self.device.host_sectors());
         owned.iter().try_for_each(|request| self.serve_uncounted(request))?;
         self.scrub_all()?;
@@ -106,7 +106,7 @@ impl Engine<'_> {
 /// A request that has not been completed.
 pub(super) struct Sent {
     pub request: Request,
-    /// Its row in its source, where rows are asked for.
+    /// Its row in its source, if rows are wanted.
     pub row: u64,
     pub arrival: Nanos,
     /// Stamps that a read must find, in check mode.

@@ -1,10 +1,10 @@
 //! Before counting begins: the state that the disk is brought into, and the warm-up.
 //!
-//! A warm-up may last until cleaning has settled, that is, until the second half of it looks steady. Requests are divided into 8 to 16
-//! windows of equal size, which doubles as a run grows. The rate of cleaning is the number of sectors that the drives read and wrote for
-//! causes other than the host, for each sector that the host wrote. It has settled when its value in each window of the second half is
-//! within a tenth of their mean, and the persistent cache is as full at the end of that half as at its beginning. Without such a cache, the
-//! host must also have written as much as there are spare sectors. Assumption: no paper defines it.
+//! A warm-up may last until cleaning has settled. No paper defines this state; here (assumption) the second half of the warm-up must be
+//! steady. Requests are divided into 8 to 16 windows of equal size, which doubles as a run grows. The rate of cleaning in a window is the
+//! number of sectors that the drives read and wrote for causes other than the host, per sector that the host wrote. Cleaning has settled when
+//! the rates of the second half are within a tenth of their mean, and the persistent cache is as full at its end as at its beginning. Without
+//! such a cache, the host must have written as much as there are spare sectors instead.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const SMALL_SECTORS: u64 = 8;
 const LOOK_EVERY: u64 = 4096;
 
 impl Engine<'_> {
-    /// Brings the disk into the state asked for. Returns `false` if the observer ended it early.
+    /// Brings the disk into the state that the settings ask for. Returns `false` if the observer ended the run early.
     pub(super) fn prefill(&mut self) -> Result<bool, Error> {
         match self.settings.prefill {
             Prefill::None | Prefill::Saved => Ok(true),
@@ -62,8 +62,8 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// Writes 4 KiB at random until the share of the persistent cache is in use, or as many sectors as the share have been written. Without
-    /// such a cache, writes large requests at random, as many as make up the share of the disk.
+    /// Writes 4 KiB at random until this share of the persistent cache is in use, or as many sectors were written. Without such a cache,
+    /// writes large requests at random, until they add up to this share of the disk.
     fn fill_randomly(&mut self, share: f64) -> Result<bool, Error> {
         let (cache, host) = (self.device.cache_sectors(), self.device.host_sectors());
         let (size, whole) = if cache > 0 { (SMALL_SECTORS, cache) } else { (self.large_sectors().min(host), host) };
@@ -91,18 +91,17 @@ impl Engine<'_> {
     }
 }
 
-/// The most windows; then each two become one.
+/// The most windows; then pairs of them are joined.
 const WINDOWS_MAX: usize = 16;
 /// Requests of a window at first.
 const WINDOW_REQUESTS: u64 = 256;
-/// Largest difference of a window's rate from the mean, as a share of the mean.
+/// How far a window's rate may differ from the mean, as a share of the mean.
 const RATE_TOLERANCE: f64 = 0.1;
-/// A rate of cleaning that is too low to matter.
+/// A difference of rates that is too small to matter.
 const RATE_LEAST: f64 = 0.01;
-/// Amount by which the cache may fill over the second half, as a share of its fill.
+/// How much the fill of the cache may change over the second half, as a share of the fill.
 const FILL_TOLERANCE: f64 = 0.05;
 
-/// Work in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct SteadyWindow {
     /// Sectors that the host wrote.
@@ -156,15 +155,9 @@ impl WarmUp {
         self.steady = watch.completed(written, device, now);
         self.steady.is_some()
     }
-
-    /// Ends the warm-up.
-    pub fn end(&mut self) {
-        self.is_over = true;
-    }
 }
 
 impl SteadyWatch {
-    /// Begins to watch `device` at `now`.
     pub fn new(device: &Device, now: Nanos) -> SteadyWatch {
         SteadyWatch {
             begin: now,
@@ -203,7 +196,7 @@ impl SteadyWatch {
     }
 }
 
-/// True if the second half of `windows` is steady. `spare`: how much the host must have written if no cache shows its fill.
+/// True if the second half of `windows` is steady. `spare` is the number of sectors that the host must have written if there is no cache.
 fn has_settled(windows: &[SteadyWindow], spare: u64) -> bool {
     let (first, second) = windows.split_at(windows.len() / 2);
     let rates: Vec<f64> = second.iter().map(|one| one.moved as f64 / one.written.max(1) as f64).collect();

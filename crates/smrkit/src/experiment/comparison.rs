@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
 use crate::stats::verdict::judge;
 
-/// Recorders of a run's detail; they go to the one run that was asked for.
+/// Recorders of the details of the first run.
 #[derive(Default)]
 pub struct RunRecorders {
     /// Takes completed requests.
@@ -38,11 +38,11 @@ pub struct Compared {
     pub complete: bool,
 }
 
-/// Runs of one demand on the same drives under the same settings: they see the same requests and have one baseline.
+/// Runs of one demand on the same drives under the same settings. They get the same requests, and have one baseline.
 pub(super) struct Group {
-    /// Their numbers.
+    /// Numbers of the runs.
     pub runs: Vec<usize>,
-    /// Number of their demand.
+    /// Number of the demand.
     demand: usize,
     /// Size of the disk for workloads: the smallest that a run offers.
     pub host_sectors: u64,
@@ -102,7 +102,7 @@ pub fn compare_each(
     let (mut all, mut served) = (runs.to_vec(), served.to_vec());
     let mut baseline_of: Vec<usize> = Vec::new();
     for group in &groups {
-        // All see the same requests, so the workload stays within the smallest of them.
+        // The workload must fit the smallest of them, because all get the same requests.
         group.runs.iter().for_each(|&run| all[run].host_sectors = Some(group.host_sectors));
         let listed = group.runs.iter().copied().find(|&run| runs[run].is_conventional());
         // Conventional runs that nobody listed are appended to the listed ones.
@@ -142,7 +142,7 @@ fn is_complete(outcome: &Outcome) -> bool {
     !outcome.interrupted
 }
 
-/// Measures each run on its demand, and has the traces hashed where `demand_of` says so.
+/// Measures each run on its demand. `demand_of` also says whether the run has to hash its traces.
 fn measure_all<'a>(
     runs: &[PlannedRun],
     demand_of: impl Fn(usize) -> (&'a dyn Demand, bool) + Sync,

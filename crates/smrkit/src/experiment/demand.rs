@@ -12,7 +12,7 @@ use crate::request::{InMemory, Request, Source};
 use crate::stats::outcome::{MergedSource, Replayed};
 use crate::workload::Workload;
 
-/// Remedy for a workload where addresses lie past the device.
+/// Remedy for a workload with addresses past the device.
 pub(super) const GIVE_ROOM: &str =
     "add {fold} to take addresses modulo the capacity, or give a smaller {span} or a larger {capacity}";
 
@@ -47,7 +47,7 @@ pub trait Demand: Send + Sync {
         Ok(None)
     }
 
-    /// Its size among merged demands, in sectors; `None` if it takes a share of the space that the others leave.
+    /// Its size if it is merged with others, in sectors; `None` if it takes a share of the space that the others leave.
     fn merged_sectors(&self) -> Result<Option<u64>, Error> {
         self.least_sectors()
     }
@@ -70,7 +70,7 @@ pub trait Demand: Send + Sync {
         Vec::new()
     }
 
-    /// Rewords an error of a run, with the name that the demand was given, and a remedy that fits it.
+    /// Rewords an error of a run: names the demand as the user did, and gives a remedy that fits this kind of demand.
     fn named(&self, error: Error) -> Error {
         error
     }
@@ -93,8 +93,8 @@ pub trait Opened: Source {
         self.of().map_or_else(Replayed::default, |opened| opened.describe())
     }
 
-    /// Refuses a trace that is replayed by its times, but has none, or had rows before its first one: they count as simultaneous
-    /// with it, which hides the disorder from the engine.
+    /// Refuses to replay a trace by its times if it has none, or if rows have a time before the first row's. Such rows count as simultaneous
+    /// with the first, so that the engine can't notice the disorder.
     fn refuse_disorder(&self) -> Result<(), Error> {
         self.of().map_or(Ok(()), |opened| opened.refuse_disorder())
     }
@@ -218,7 +218,7 @@ impl Demand for EditedDemand {
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        // Described before: a trace that is not read to its end has no hash.
+        // The hash is computed separately, because the edited run may not read the trace to its end.
         let hashed = if opening.hash { Some(self.demand.describe(opening)?) } else { None };
         let source = self.edit.apply(self.demand.open(opening)?, opening.host_sectors);
         Ok(Box::new(EditedRequests { source, edit: self.edit.to_string(), hashed }))

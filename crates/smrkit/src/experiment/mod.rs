@@ -1,7 +1,8 @@
 //! An experiment as a value: a system, a demand on it, and the settings of the replay.
 //!
-//! [`Experiment::plan`] turns lists of values and automatic sizes into runs that need nothing but themselves; [`Experiment::compare`]
-//! executes them next to conventional disks and judges them. The command line, `advise` and the studies are front ends of it.
+//! [`Experiment::plan`] expands lists of values and automatic sizes into runs, each of which can be executed by itself.
+//! [`Experiment::compare`] executes them next to conventional disks and judges them. The command line, `advise` and the studies are front
+//! ends of it.
 
 pub mod comparison;
 pub mod demand;

@@ -34,11 +34,6 @@ pub struct PlannedRun {
 }
 
 impl PlannedRun {
-    /// A run of `array`, if it is one, that is known to offer `host_sectors` to every source.
-    pub(super) fn offering(run: Run, array: Option<String>, host_sectors: u64) -> PlannedRun {
-        PlannedRun { run, array, scaled: None, host_sectors: Some(host_sectors), demand: None }
-    }
-
     /// The run of `demand`, whose workloads assume a disk of `host_sectors`.
     pub fn serving(self, demand: &dyn Demand, host_sectors: u64) -> Result<PlannedRun, Error> {
         let described = demand.describe(&Opening::new(host_sectors, self.settings().seed))?;
@@ -103,7 +98,7 @@ impl PlannedRun {
         self.run.system.drives().iter().any(|drive| drive.layer.name == HOST_MANAGED_DISK)
     }
 
-    /// The run on conventional disks, without check mode: that would catch `in-place` on a shingled disk.
+    /// The run on conventional disks, without check mode, in which `in-place` would fail on the shingled drive.
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
         // A saved state is of the shingled layer; the conventional disk begins full instead.
         let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
@@ -176,8 +171,8 @@ impl PlannedRun {
         Ok(measured)
     }
 
-    /// Runs on the requests of `open` instead of the demand's own, so the outcome has no content hash. If a second volume turns up,
-    /// `demand` scans for volumes.
+    /// Runs on the requests of `open` instead of the demand's own, so that the outcome has no content hash. If the requests turn out to have
+    /// a second volume, `demand` scans for volumes.
     pub fn serve(
         &self,
         demand: &dyn Demand,
@@ -218,14 +213,14 @@ impl PlannedRun {
         Ok(Outcome { array, scaled: self.scaled, replayed, ..measured })
     }
 
-    /// Names the layer that broke the shingling law, or the run that is impossible, if the error does not.
+    /// Adds the layer (or the array) to the message of an error: to a fault always, to an impossible configuration unless it names one.
     pub fn named(&self, error: Error) -> Error {
         let drives = self.run.system.drives();
         let layer = drives.first().map_or("", |drive| drive.layer.name);
         let name = self.array.clone().unwrap_or_else(|| layer.to_string());
-        let copes = drives.iter().all(|drive| drive.layer.name != BASELINE);
+        let uses_baseline = drives.iter().any(|drive| drive.layer.name == BASELINE);
         match error {
-            Error::Fault(_) if !copes => error.about(format!(
+            Error::Fault(_) if uses_baseline => error.about(format!(
                 "{BASELINE} copes with no shingling, and {{check}} has caught it (check other layers with {{layer}})"
             )),
             Error::Fault(_) => error.about(name),

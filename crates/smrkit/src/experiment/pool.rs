@@ -80,7 +80,8 @@ struct Unseen;
 
 impl Stage for Unseen {}
 
-/// Makes all of `jobs` by `make`, which also gets a job's number. Jobs that were not begun are `None`, and come last.
+/// Calls `make` for each of `jobs`, with the job's number. After an interrupt or a failure no further job begins; jobs that were not begun
+/// are `None`, and come last.
 pub fn make_all<Job: Sync, Made: Send>(
     jobs: &[Job],
     monitor: &dyn Monitor,
@@ -114,7 +115,7 @@ pub fn make_all<Job: Sync, Made: Send>(
     results.into_iter().map(|result| take(result).transpose()).collect()
 }
 
-/// Makes one thing, watched.
+/// Like [`make_all`], for a single job on the calling thread.
 pub fn make_one<Made>(
     monitor: &dyn Monitor,
     what: &str,

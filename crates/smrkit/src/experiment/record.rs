@@ -170,7 +170,7 @@ fn reading(format: &Option<String>, reading: &Option<TraceReading>) -> Option<im
     Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
 }
 
-/// Properties that identify the requests, without the path of a trace and the notes on its rows.
+/// Properties that identify the requests, without the path of a trace and the notes on its rows. `None` if some source has no hash.
 fn requests(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;

@@ -155,7 +155,7 @@ impl System {
             if !self.layers.is_empty() {
                 layers.iter().zip(drives).try_for_each(|(layer, drive)| layer.check_on(drive))?;
             }
-            // A conventional disk is sold with the baseline itself: it is named once.
+            // A conventional disk is sold with the baseline itself, so the same layer would be listed twice.
             let name = |spec: &&'static LayerSpec| spec.name;
             let is_same = |other: &ChosenLayer| {
                 on_drives(other).is_ok_and(|own| own.iter().map(name).eq(layers.iter().map(name)))
@@ -195,7 +195,7 @@ pub struct Systems {
 /// A layer's name, and a key of it with one value.
 type SetValue = (&'static str, (String, String));
 
-/// Choice that the drives of one run share.
+/// The values of one run, among those that were asked for.
 struct Choice {
     /// The drive for members that name none.
     drive: String,
@@ -301,7 +301,7 @@ impl Systems {
         asked.refuse_unused(all)?;
         let default = [DEFAULT_DRIVE.to_string()];
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
-        // Members without a drive of their own have the requested one. Each drive is loaded once, if the caller does not give it.
+        // Members without a drive of their own have the requested one. Each drive is loaded once, unless the caller gives it.
         let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
         let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
         let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
@@ -355,6 +355,7 @@ impl Systems {
         let own = DriveSize::for_capacity(self.asked.capacity);
         let is_sized = !matches!(self.asked.capacity, Some(AskedCapacity::Sectors(_)));
         let Some(needed) = needed.filter(|_| is_sized) else { return all(own) };
+        // The runs with drives of `times` their own size; `None` if that is too small.
         let sized = |times: u64| match all(own.times(times)) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
@@ -399,7 +400,7 @@ impl Systems {
         }
         let System { rebuild: background, window, ref from_state, .. } = self.asked;
         let run = Run { background, window, from_state: from_state.clone(), ..Run::new(system, Settings::default()) };
-        Ok(PlannedRun::offering(run, self.array.clone(), sectors))
+        Ok(PlannedRun { run, array: self.array.clone(), scaled: None, host_sectors: Some(sectors), demand: None })
     }
 }
 
@@ -427,10 +428,14 @@ fn choices(
     let fixed = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
     let fixed: Vec<&LayerSpec> =
         fixed.map(|(spec, layer)| ChosenLayer::find(layer)?.on(of(spec))).collect::<Result<_, _>>()?;
-    let open: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(of).collect();
-    let chosen = if open.is_empty() { vec![None] } else { asked.chosen(&open)?.into_iter().map(Some).collect() };
+    let undecided: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(of).collect();
+    let chosen = match undecided.is_empty() {
+        true => vec![None],
+        false => asked.chosen(&undecided)?.into_iter().map(Some).collect(),
+    };
+    // The layers of all drives if those without get `layer`.
     let used = |layer: Option<ChosenLayer>| -> Result<Vec<&LayerSpec>, Error> {
-        let own = layer.iter().flat_map(|layer| open.iter().map(|drive| layer.on(drive)));
+        let own = layer.iter().flat_map(|layer| undecided.iter().map(|drive| layer.on(drive)));
         fixed.iter().copied().map(Ok).chain(own).collect()
     };
     let all: Vec<&LayerSpec> = chosen.iter().map(|&layer| used(layer)).collect::<Result<Vec<_>, _>>()?.concat();
@@ -443,8 +448,8 @@ fn choices(
     Ok(choices)
 }
 
-/// The drives with distinct paths for distinct texts, because a record keeps texts by path. Of two texts at one path, the second is put in
-/// a folder with the name of its drive here.
+/// Gives drives with distinct texts distinct paths, because a record keeps texts by path. If two texts have one path, the second gets a
+/// folder with the name of its drive before its path.
 fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
     let own = |(name, drive): (String, Drive)| {
@@ -587,7 +592,7 @@ impl DriveSize {
         }
     }
 
-    /// The size that is tried after `times - 1` smaller ones.
+    /// The `times`-th size to try, from this one on.
     fn times(self, times: u64) -> DriveSize {
         match self {
             DriveSize::Platters(platters) => DriveSize::Platters(platters * times),
@@ -611,8 +616,8 @@ const STEP_SECTORS: u64 = 2048;
 /// The largest multiple of platters that is tried: from the smallest drive to the largest possible.
 const PLATTERS_MAX: u64 = 1 << 40;
 
-/// Finds the smallest multiple of a drive's platters, from `least` on, for which `made` returns a drive that is large enough; `None` if no
-/// multiple is. More platters never hold less.
+/// Finds the smallest number, from `least` on, for which `made` returns a value (a drive that is large enough); `None` if there is none. Relies
+/// on larger numbers succeeding too, because more platters never hold less.
 pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
     let (mut too_few, mut enough, mut step) = (least.max(1) - 1, least.max(1), 1);
     let mut fitting = made(enough)?;

@@ -1,8 +1,8 @@
 //! Arithmetic that every access needs: exact division by a number that is known in advance, and a search for the stretch that contains a
 //! number.
 //!
-//! Division is Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it. Written by hand, so
-//! that quotient and remainder come from one multiplication, without a branch. Stretches are contiguous and may have very different
+//! Division is Barrett's method: a truncated reciprocal gives the quotient or one less, and one comparison corrects it. It is written by hand
+//! so that quotient and remainder come from one multiplication, without a branch. Stretches are contiguous and may have very different
 //! lengths.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Divisor {
     }
 }
 
-/// The pieces of `first .. first + count` at multiples of `size`: (index, offset in it, length).
+/// Divides `first .. first + count` at the multiples of `size` into pieces: (index of the multiple, first offset from it, length).
 pub(crate) fn pieces_by_divisor(first: u64, count: u64, size: Divisor) -> impl Iterator<Item = (u64, u64, u64)> {
     let (mut index, mut offset) = size.divide(first);
     let mut left = count.min(u64::MAX - first);

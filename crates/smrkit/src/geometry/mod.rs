@@ -1,7 +1,7 @@
 //! Geometry: recording zones, tracks and angles of sectors, as pure arithmetic on integers.
 //!
-//! PBAs run in the direction of shingling: inside a recording zone each track is followed by the one that a write to
-//! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/reference/model.md`.
+//! PBAs run in the direction of shingling: inside a recording zone, a write to a track may damage the tracks that follow it. Left out: spiral
+//! tracks, and defects that are remapped instead of slipped. Angles follow `docs/reference/model.md`.
 
 mod divisor;
 mod regions;
@@ -155,7 +155,7 @@ impl Geometry {
         let zone = &self.zones[self.zone_index(raw)];
         let (k, sector) = Geometry::in_zone(zone, raw);
         let first = zone.first_track + k;
-        // The usual case, one track. With defects the extent might be longer.
+        // The usual case, one track. With defects, the extent may span more raw sectors than `sectors`.
         if self.slips.is_empty() && sector + sectors <= zone.track_sectors {
             return (first, first);
         }
@@ -170,7 +170,7 @@ impl Geometry {
         self.slips.usable(self.raw_track_start(track))
     }
 
-    /// `track_start` of a track that is mostly in the recording zone of `pba`, a sector before it.
+    /// Like `track_start`, but faster for a track in the recording zone of `pba`, which is a sector before it.
     #[inline]
     pub(crate) fn track_start_near(&self, pba: Pba, track: Track) -> Pba {
         let zone = self.zone_of(pba);

@@ -21,8 +21,9 @@ pub enum Guard {
 struct ZoneRegions {
     first_region: u64,
     regions: u64,
-    /// The first sector: a raw one with guards of tracks, a usable one with guards of sectors.
+    /// The first sector: a raw one if guards are of tracks, a PBA if they are of sectors.
     origin: u64,
+    /// Sectors from one region to the next.
     stride: Divisor,
 }
 
@@ -55,8 +56,8 @@ impl Regions {
 
     /// Lays regions over the sectors from `from` up to `to`.
     ///
-    /// Guards of sectors: a region every `region + guard`, the last without its guard. Guards of tracks: regions begin
-    /// on a track of their own and lie within a recording zone with their guard, save the very last.
+    /// With a guard of sectors, regions follow each other with the guard between them. With a guard of tracks, a region begins on a track of
+    /// its own, and it and its guard are within one recording zone. The last region needs no guard.
     pub fn within(
         geometry: &Geometry,
         guard: Guard,

@@ -8,7 +8,7 @@ use crate::units::Pba;
 /// Raw sectors that hold no PBA.
 #[derive(Clone, Debug, Default)]
 pub struct Slips {
-    /// Each run in ascending order: the first PBA after it, and the sectors slipped up to its end.
+    /// For each run, ascending: the first PBA after it, and the number of sectors slipped up to its end.
     runs: Arc<[(u64, u64)]>,
 }
 

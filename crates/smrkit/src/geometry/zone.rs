@@ -1,5 +1,5 @@
-//! Recording zones: the order of their tracks (on one surface, cylinder by cylinder, or in runs over all surfaces) and the angles of their
-//! sectors; and how shapes are laid end to end, and impossible ones refused.
+//! Recording zones: the order of their tracks (on one surface, cylinder by cylinder, or in runs over all surfaces), and the angles of their
+//! sectors. Zones are laid end to end from their shapes; impossible shapes are refused.
 
 use crate::error::Error;
 use crate::geometry::Turn;
@@ -8,7 +8,7 @@ use crate::units::{Pba, Track};
 
 /// Sectors a track may have at most.
 pub const TRACK_SECTORS_MAX: u64 = 1 << 24;
-/// Recording zones a drive may have at most (surfaces counted apart).
+/// Recording zones a drive may have at most, counted on each surface.
 pub const ZONES_MAX: usize = 32_768;
 /// Sectors a drive may have at most: 562 TB, as far as the extent map counts.
 pub(crate) const SECTORS_MAX: u64 = 1 << 40;
@@ -51,7 +51,7 @@ pub struct RecordingZone {
     pub track_sectors: u64,
     /// The direction of shingling, which is the direction of PBAs.
     pub toward: Edge,
-    /// The cylinder of its first track: the outermost where it shingles inward, else the innermost.
+    /// The cylinder of its first track: the outermost one if it shingles inward, else the innermost.
     pub first_cylinder: u64,
     /// True if the next recording zone continues in the same direction on the same surface, perhaps after guard tracks.
     pub continues: bool,
@@ -60,11 +60,12 @@ pub struct RecordingZone {
     pub(super) raw_end: u64,
     /// Angle at which its first sector begins.
     pub(super) origin: Turn,
-    /// The angle from a track's first sector to the next track's; `head_skew` if that is on another surface.
+    /// The angle from a track's first sector to that of the next track on the same surface, and of one on another surface.
     pub(super) skew: Turn,
     pub(super) head_skew: Turn,
-    /// The mean angle from a track's first sector to the next track's.
+    /// The mean of these angles over the zone's tracks.
     pub mean_skew: Turn,
+    /// The angle of one sector.
     pub(super) step: Turn,
     pub(super) divisor: Divisor,
 }
@@ -110,10 +111,10 @@ impl RecordingZone {
         (self.skew, self.head_skew, self.mean_skew) = (skew, head_skew, mean as Turn);
     }
 
-    /// The one function of angles: where sector `sector` (defective ones counted) of the zone's track `k` begins.
+    /// The angle at which sector `sector` (defective ones counted) of the zone's track `k` begins. All angles come from here.
     ///
-    /// Skews of the tracks before and `sector / track_sectors`, modulo the turn. The end of a sector is the beginning of the
-    /// next, and the error is below 2⁻⁴⁰ of a turn, so that differences never drift.
+    /// It is the sum of the skews of the tracks before and of `sector / track_sectors`, modulo the turn. A sector ends where the next begins, and
+    /// the error is below 2⁻⁴⁰ of a turn, so that differences never drift.
     #[inline]
     pub fn angle(&self, k: u64, sector: u64) -> Turn {
         let mut angle =
@@ -125,7 +126,7 @@ impl RecordingZone {
         angle
     }
 
-    /// True if a track is in the zone. It is not before the zone's first.
+    /// True if a track is in the zone. It must not be before the zone's first.
     #[inline]
     pub(crate) fn holds(&self, track: Track) -> bool {
         track - self.first_track < self.tracks
@@ -188,11 +189,11 @@ pub enum Alternation {
 /// Angles of an interleaved recording zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skews {
-    /// Place at which its first sector begins.
+    /// Angle at which the zone's first sector begins.
     pub offset: Turn,
-    /// From a track's first sector to that of the next on another surface.
+    /// From a track's first sector to that of the next track, if this is on another surface.
     pub head: Turn,
-    /// From a track's first sector to that of the next on another cylinder.
+    /// From a track's first sector to that of the next track, if this is on another cylinder.
     pub cylinder: Turn,
 }
 
@@ -203,7 +204,8 @@ pub(super) enum TrackOrder {
     Surface(u32),
     /// The surfaces of a cylinder, then the next cylinder.
     Cylinders(Divisor),
-    /// The surfaces of a cylinder, then the next cylinder, backward on every second one: on the first if the number is 1.
+    /// The surfaces of a cylinder, then the next cylinder, backward on every second one: from the first on if the number is 1, else from the
+    /// second on.
     Alternating(Divisor, u64),
     /// Runs of tracks over the surfaces.
     Runs(SurfaceRuns),
@@ -215,9 +217,8 @@ pub(super) struct SurfaceRuns {
     surfaces: Divisor,
     run: Divisor,
     last_run: Divisor,
-    /// Tracks before the short last round.
+    /// Tracks, and runs, before the short last round.
     whole_tracks: u64,
-    /// Runs before it.
     whole_runs: u64,
 }
 
@@ -238,7 +239,7 @@ impl TrackOrder {
         TrackOrder::Runs(SurfaceRuns {
             surfaces: Divisor::new(surfaces),
             run: Divisor::new(run),
-            // 0 if all rounds are whole: then it is never used.
+            // 0 if all rounds are whole, and then not used.
             last_run: Divisor::new(cylinders % run),
             whole_tracks: rounds * run * surfaces,
             whole_runs: rounds * surfaces,
@@ -294,7 +295,7 @@ impl TrackOrder {
 }
 
 impl SurfaceRuns {
-    /// The run of a track, the track's index in the run, and the length of the run.
+    /// Returns the run of a track, the track's index in the run, and the length of the run.
     fn run_of(&self, k: u64) -> (u64, u64, u64) {
         if k < self.whole_tracks {
             let (run, at) = self.run.divide(k);
@@ -307,6 +308,7 @@ impl SurfaceRuns {
     fn spot(&self, k: u64) -> (u64, u32) {
         let (run, at, length) = self.run_of(k);
         let (round, surface) = self.surfaces.divide(run);
+        // Serpentine: runs on odd surfaces go outward.
         let inward = if surface % 2 == 0 { at } else { length - 1 - at };
         (round * self.run.value + inward, surface as u32)
     }
@@ -399,6 +401,7 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
     Ok(zones)
 }
 
+/// True if zone `b` continues `a`: on the same surface, in the same direction.
 fn continues(a: &RecordingZone, b: &RecordingZone) -> bool {
     let downstream = match a.toward {
         Edge::Inner => b.first_cylinder > a.first_cylinder,

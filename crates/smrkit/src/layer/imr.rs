@@ -2,9 +2,8 @@
 //! Magnetic Recording Technology", 2022), which puts the usual scheme of the field into a device mapper target.
 //!
 //! Every other track is a bottom track, overlapped by a top track on either side. Writing a top track does no harm. A write to a bottom
-//! track destroys the sectors beside it on both top tracks: those in use are read before, and written back afterwards, by blocks rather
-//! than whole tracks. Tracks are given to LBAs in two or three phases, bottom tracks first, so that nothing has to be rewritten until half
-//! of the space is used.
+//! track destroys the sectors beside it on both top tracks, so those in use are read before it and written back afterwards. LBAs fill the
+//! tracks in two or three phases, bottom tracks first, so that nothing has to be rewritten until half of the space is used.
 //!
 //! Assumptions: LBAs have fixed places, while IMRSim gives places in the order of first writes; top and bottom tracks are equally long, and
 //! sectors of the same number lie beside each other; the drive's tracks are interlaced, whatever law of shingling its file has; sectors
@@ -25,7 +24,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ImrKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct ImrKeys {
         /// Order in which tracks fill. 1: in the order of tracks; 2: all bottom tracks, then all top tracks; 3: all
@@ -43,7 +41,8 @@ words! {
 }
 
 impl Phases {
-    /// In the notation of `track-map`: odd tracks lie on top. IMRSim allocates so in each zone of 256 MiB; here it is the whole disk.
+    /// The order in the notation of `track-map`, in which odd tracks are top tracks. IMRSim fills each zone of 256 MiB in this order; here it
+    /// is the whole disk.
     fn scheme(self) -> &'static str {
         match self {
             Phases::One => "12",
@@ -90,7 +89,7 @@ counts! {
     ImrCounts {
         top_writes,
         bottom_writes,
-        /// Runs of top tracks.
+        /// Runs of sectors on top tracks that were rewritten.
         tops_rewritten
     }
 }

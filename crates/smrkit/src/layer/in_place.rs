@@ -15,7 +15,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<InPlaceKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct InPlaceKeys {
     }

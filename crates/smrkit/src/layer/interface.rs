@@ -567,7 +567,7 @@ keys! {
     /// When idle time is used.
     #[derive(Clone)]
     pub(in crate::layer) struct DelayKeys {
-        /// Time without a command before idle_clean begins.
+        /// Time without a command before `idle_clean` begins.
         idle_delay: Nanos = Time(0), "1.1s";
     }
 }

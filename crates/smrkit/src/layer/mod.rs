@@ -1,8 +1,8 @@
 //! Translation layers: where an LBA lies, and what it takes to write it there.
 //!
 //! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or time: it reads and
-//! writes through [`Disk`](crate::disk::Disk), and keeps its own state. To add one, write a file, which begins with `use super::prelude::*`,
-//! and add a line to [`LAYERS`], from which commands, tests and benchmark take it.
+//! writes through [`Disk`](crate::disk::Disk), and keeps its own state. To add one, write a file, which begins with
+//! `use crate::layer::prelude::*`, and add a line to [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod bands;
 mod dm_zoned;

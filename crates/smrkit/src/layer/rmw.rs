@@ -1,10 +1,11 @@
 //! Pure read-modify-write: Cassuto et al., MSST 2010, section II.B.
 //!
-//! LBAs lie in order in guarded regions. A write that would destroy valid data reads a portion of the region, merges, and
-//! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region.
+//! LBAs fill guarded regions in order. A write that would destroy valid data reads a portion of the region, merges, and writes the portion
+//! back: the smallest one that protects valid data, the region's tail, or the whole region.
 //!
-//! Under the law of distances a rewrite includes the valid data within the DPID upstream, and the data before that, as if a second write
-//! always wore it out (U = 1), because the layer does not record the order of writes.
+//! Under the law of distances, rewriting a sector may damage valid data up to the DPID upstream. A rewrite therefore includes this data, and
+//! then the data upstream of that, and so on. The layer does not record the order of writes, so it assumes that a single rewrite does the
+//! damage (U = 1).
 //!
 //! With `hold`, that many regions stay open in memory, and are rewritten when another takes their place (the array study's "band held
 //! open"). A power cut loses what they hold.
@@ -27,7 +28,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<RmwKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct RmwKeys {
         /// Number of sectors in a region, without its guard.
@@ -67,7 +67,7 @@ struct Rmw {
     capacity: Capacity,
     /// LBAs that hold data of the host.
     valid: LbaSet,
-    /// LBAs ever written: a second write to one wears the tracks upstream.
+    /// LBAs ever written. Only writing one again may damage sectors upstream.
     written: LbaSet,
     hold: usize,
     /// Regions open in memory, the least recently used first.
@@ -94,7 +94,7 @@ state! {
     }
 }
 
-/// The regions, all of them the host's.
+/// Lays out the regions, all of which are offered to the host.
 fn layout(drive: &Drive, keys: &RmwKeys) -> Result<(Regions, Capacity), Error> {
     let guard = drive.interference.guard(&drive.geometry);
     let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
@@ -123,10 +123,6 @@ impl Rmw {
         })
     }
 
-    fn place(&self, lba: Lba) -> Pba {
-        place(&self.regions, lba)
-    }
-
     /// Divides `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
     fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
         let size = self.region;
@@ -134,7 +130,8 @@ impl Rmw {
             .map(move |(region, first, count)| (region, first, count, region * size.value + first - lba.0))
     }
 
-    /// The sectors of the region at `base`, on the platters at `start`, that must be rewritten together with `first..end`.
+    /// The sectors that must be rewritten together with `first..end`. All are counted from the region's start, which is LBA `base` at PBA
+    /// `start`.
     fn portion(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, end: u64) -> (u64, u64) {
         if self.portion == Portion::Region {
             return (0, self.region.value);
@@ -151,10 +148,10 @@ impl Rmw {
         }
     }
 
-    /// First sector of a rewrite that wears out no valid sector upstream.
+    /// The sector from which to rewrite, so that no valid sector upstream is damaged.
     fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
         let reach = disk.interference().upstream();
-        // Only a second write wears the sectors upstream, and none of these sectors was written before.
+        // A first write damages nothing upstream.
         if reach == 0 || self.written.runs(base + first, end - first).next().is_none() {
             return first;
         }
@@ -183,7 +180,7 @@ impl Rmw {
             if self.portion == Portion::Tail {
                 return self.region.value;
             }
-            // The added sectors destroy those behind them in turn.
+            // The added sectors destroy sectors downstream in turn.
             end = self.run_end(base, lba) - base;
         }
     }
@@ -200,13 +197,13 @@ impl Rmw {
         end
     }
 
-    /// Writes the sectors `dirty` of a region, of which the first is sector `at` of `data`.
+    /// Writes the runs `dirty` (first sector, end) of a region, the first of which begins at sector `at` of `data`.
     fn rewrite(&mut self, disk: &mut Disk, region: u64, dirty: &[(u64, u64)], data: &Buf, at: u64) -> DiskResult {
         let (Some(&(first, _)), Some(&(_, end))) = (dirty.first(), dirty.last()) else { return Ok(()) };
         let base = Lba(region * self.region.value);
         let pba = self.regions.start(region);
         let (from, to) = self.portion(disk, (base, pba), first, end);
-        // Nothing valid is destroyed, nor overwritten between the dirty runs, so nothing has to be read.
+        // If nothing valid is destroyed, or overwritten between the dirty runs, nothing has to be read.
         if (from, to) == (first, end) && self.holes_are_empty(base, dirty) {
             disk.write(pba + first, end - first, Cause::Host, data, at)?;
         } else {
@@ -269,7 +266,7 @@ impl Rmw {
     }
 }
 
-/// Place of an LBA, always.
+/// Place of an LBA, which never changes.
 fn place(regions: &Regions, lba: Lba) -> Pba {
     let (region, offset) = regions.of_logical(lba);
     regions.start(region) + offset
@@ -337,7 +334,7 @@ impl Layer for Rmw {
         true
     }
 
-    /// Loses the writes of held regions, and data that a torn rewrite destroyed. Forgets which sectors are in use: all count as used.
+    /// Loses the writes held in memory, and data that a torn rewrite destroyed. All sectors count as valid and written from then on.
     fn power_cut(&mut self) {
         self.held.clear();
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
@@ -346,7 +343,7 @@ impl Layer for Rmw {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.place(lba)
+        place(&self.regions, lba)
     }
 
     fn check(&self) -> DiskResult {

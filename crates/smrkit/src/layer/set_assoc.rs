@@ -21,7 +21,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct SetAssocKeys {
         /// Share of the regions that form the persistent cache.
@@ -121,7 +120,7 @@ impl SetAssoc {
         n.min(self.region_sectors - self.regions.of_logical(lba).1)
     }
 
-    /// Algorithm IV.1: appends to the cache region, after collecting it if it is full. Returns how many sectors were written.
+    /// Appends to the cache region, after collecting it if it is full (algorithm IV.1). Returns how many sectors were written.
     fn append(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<u64> {
         let cache = self.cache_of(lba);
         if self.fill[cache] == self.region_sectors {
@@ -137,7 +136,7 @@ impl SetAssoc {
         Ok(count)
     }
 
-    /// Algorithm IV.2: read-modify-write of every native region that has sectors in the cache region.
+    /// Merges the sectors of a cache region into their native regions, one after another (algorithm IV.2).
     fn collect(&mut self, disk: &mut Disk, cache: usize) -> DiskResult {
         self.counts.collections += 1;
         self.counts.first_cleaning_request.get_or_insert(disk.requests());
@@ -153,12 +152,12 @@ impl SetAssoc {
         Ok(())
     }
 
-    /// Empties a cache region.
     fn empty(&mut self, cache: usize) {
         self.filled_sectors -= std::mem::take(&mut self.fill[cache]);
     }
 
-    /// Merges one native region of the fullest cache region, and empties that after the last.
+    /// Merges one native region of the fullest cache region, or empties the cache region if all are merged. Returns `false` if nothing is
+    /// cached.
     fn collect_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let fullest = (0..self.fill.len()).max_by_key(|&cache| self.fill[cache]);
         let Some(cache) = fullest.filter(|&cache| self.fill[cache] > 0) else { return Ok(false) };
@@ -168,7 +167,7 @@ impl SetAssoc {
             self.empty(cache);
             return Ok(true);
         };
-        // One read from the first to the last extent, with the gaps, instead of one for each.
+        // Reads all extents in one access, including the gaps between them.
         let ends = self.cached(native).map(|(_, n, pba)| (pba, pba + n));
         let (start, end) = ends.fold((Pba(u64::MAX), Pba(0)), |all, one| (all.0.min(one.0), all.1.max(one.1)));
         let (mut cached, mut region) = (disk.buf(end - start), disk.buf(self.region_sectors));
@@ -182,7 +181,7 @@ impl SetAssoc {
         self.map.mapped(Lba(native * self.region_sectors), self.region_sectors)
     }
 
-    /// Merges cached sectors into a native region. `cached` is a copy of the cache from `start` on.
+    /// Merges cached sectors into a native region. `cached` was read from PBA `start` on; `region` is a buffer of a region's size.
     fn merge(&mut self, disk: &mut Disk, native: u64, start: Pba, cached: &Buf, region: &mut Buf) -> DiskResult {
         let first = Lba(native * self.region_sectors);
         let mut extents = self.cached(native).peekable();
@@ -195,7 +194,7 @@ impl SetAssoc {
             region.put(lba - first, cached, pba - start, n);
         }
         disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
-        // After the write: until it is complete, the cache has the newest data.
+        // Only now, because until the write is complete only the cache has the newest data.
         self.map.remove(first, self.region_sectors);
         self.counts.bands_cleaned += 1;
         Ok(())
@@ -213,7 +212,7 @@ impl Layer for SetAssoc {
         self.capacity
     }
 
-    /// Algorithm IV.3, for runs of sectors.
+    /// Reads what is mapped from the cache, and the rest from the native regions (algorithm IV.3, by runs instead of sectors).
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         joined(self.map.pieces(lba, n), |mut piece| {
             if let Some(pba) = piece.pba {
@@ -278,7 +277,6 @@ impl Layer for SetAssoc {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))
     }
 
-    /// Checks map and fills against each other.
     fn check(&self) -> DiskResult {
         let mut seen = Vec::with_capacity(self.map.len());
         for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {

@@ -2,16 +2,16 @@
 //! rules below are in the abstracts.
 //!
 //! A map assigns logical tracks to physical tracks of their recording zone. A track followed by free tracks is updated in place. Any other
-//! moves: its remaining data is read, and all of it is written to the next track of the pool, a run of free tracks. The old track is free
-//! at once, and can be written again as soon as the tracks after it are free too. While fewer than 1 in W tracks are in use, W − 1 tracks
-//! after each stay free, so that every update is in place.
+//! moves: its remaining data is read, and the whole track is written to the next track of the pool, a run of free tracks. The old track is
+//! free at once, and can be written again as soon as the tracks after it are free too. While fewer than 1 in W tracks are in use, W − 1
+//! tracks after each stay free, so that every update is in place.
 //!
-//! Free tracks in short runs can't be written. When the pool runs out, and in idle time, they are gathered: the tracks between two runs (an
-//! element) move to the left end of the first run, which joins the two, or to the pool if the first run is too short. Cold data moves left
-//! that way, and hot data stays among free tracks.
+//! Free tracks in short runs can't be written. When the pool runs out, and in idle time, they are gathered: the tracks between two runs of
+//! free tracks (an element) move to the start of the first run, which joins the runs, or to the pool if the first run is too short. So cold
+//! data moves to lower tracks, and hot data stays among free tracks.
 //!
-//! Assumptions, where the abstracts are silent: the map survives a power cut, each recording zone has its own table and pool, and which
-//! element is moved (see [`Area::best`]).
+//! The abstracts do not say which element is moved (see [`Area::best`]), that the map survives a power cut, and that each recording zone has
+//! its own table and pool: all three are assumptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +36,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
 .putting_rewriting_off();
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct SmartKeys {
         /// Share of the tracks that is not offered to the host.
@@ -58,7 +57,6 @@ impl LayerKeys for SmartKeys {
     }
 }
 
-/// No track.
 const NONE: u32 = u32::MAX;
 /// The most tracks that are moved together, limited by a drive's memory (assumption).
 const TRACKS_AT_ONCE: u32 = 16;
@@ -88,14 +86,14 @@ state! {
 
 /// Tracks of one recording zone.
 struct AreaShape {
-    /// The raw sector at which its first track begins; `track` is the number of raw sectors of a track.
+    /// The raw sector at which the first track begins, and the raw sectors of a track.
     origin: u64,
     stride: u64,
-    /// Sectors of a track that are used: as many as its shortest track has.
+    /// Sectors of each track that are used: as many as the shortest track has.
     used: Divisor,
+    /// Physical and logical tracks.
     tracks: u32,
     logical: u32,
-    /// LBAs before it and in it.
     first_lba: u64,
     end_lba: u64,
 }
@@ -104,7 +102,7 @@ struct AreaShape {
 struct Layout {
     geometry: Geometry,
     shapes: Vec<AreaShape>,
-    /// Tracks after a written one that the write reaches.
+    /// How many tracks downstream a write damages.
     reach: u32,
     capacity: Capacity,
 }
@@ -114,9 +112,10 @@ struct Layout {
 struct Piece {
     area: usize,
     logical: u32,
+    /// The first sector, counted from the track's start.
     first: u64,
     sectors: u64,
-    /// Sectors of the request before it.
+    /// The first sector, counted from the request's start.
     at: u64,
 }
 
@@ -212,22 +211,23 @@ struct Area {
     logical: u32,
     /// Sectors of a track.
     sectors: u32,
-    /// True if it began full. The first write to it builds its tables, so that filling takes no longer on a large drive.
+    /// True if it began full. The tables are built only with the first write, so that filling takes no longer on a large drive.
     began_full: bool,
-    /// Tracks that the host leaves in the pool, so that an element of as many, less twice the reach, can still be moved there.
+    /// Tracks that the host leaves in the pool, so that an element of `keep − 2 · reach` tracks can still be moved there.
     keep: u32,
-    /// By logical track: its physical track; `written` is the end of its written part.
+    /// By logical track: its physical track, and the end of its written part.
     place: Vec<u32>,
     written: Vec<u32>,
     /// By physical track: its logical track, or `NONE`.
     owner: Vec<u32>,
-    /// Runs of free tracks, by their first; `pools` are those that are long enough for a pool.
+    /// Runs of free tracks: the first track, and how many. `pools` has the first track of those that are long enough for a pool.
     runs: BTreeMap<u32, u32>,
     pools: BTreeSet<u32>,
     /// The next track to be written.
     pool: u32,
-    /// Where the search for the next element to move begins.
+    /// Track at which the search for the next element to move begins.
     hand: u32,
+    /// Number of physical tracks that hold a logical track.
     in_use: u32,
 }
 
@@ -243,7 +243,7 @@ struct Move {
 }
 
 impl Move {
-    /// Compares the gain for each moved track.
+    /// True if the gain for each moved track is larger.
     fn gains_more_than(&self, other: &Move) -> bool {
         u64::from(self.gain) * u64::from(other.tracks) > u64::from(other.gain) * u64::from(self.tracks)
     }
@@ -294,7 +294,7 @@ impl Area {
         !self.place.is_empty()
     }
 
-    /// Fills every logical track.
+    /// Makes every logical track full; `open` builds the tables later.
     fn fill(&mut self) {
         (self.began_full, self.in_use) = (true, self.logical);
         self.pool = self.logical * self.step_of_full() as u32;
@@ -314,7 +314,7 @@ impl Area {
         self.tracks - self.in_use
     }
 
-    /// The distance between used tracks when a disk is filled: W if that leaves a pool.
+    /// From one used track to the next when a disk is filled: W tracks if that leaves a pool, else one.
     fn step_of_full(&self) -> usize {
         let (logical, width) = (u64::from(self.logical), u64::from(1 + self.reach));
         if logical * width + u64::from(2 * self.reach) < u64::from(self.tracks) { width as usize } else { 1 }
@@ -355,7 +355,7 @@ impl Area {
         (track < first + tracks).then_some((first, first + tracks))
     }
 
-    /// Assigns a logical track to a free one.
+    /// Assigns a free physical track to a logical track.
     fn take(&mut self, track: u32, logical: u32) {
         let (first, end) = self.run_of(track).expect("only free tracks are taken");
         self.remove_run(first);
@@ -387,7 +387,7 @@ impl Area {
         self.owner[(track + 1) as usize..end as usize].iter().all(|&owner| owner == NONE)
     }
 
-    /// Tracks of the pool.
+    /// Tracks left in the pool.
     fn available(&self) -> u32 {
         let end = if self.is_open() { self.run_of(self.pool).map(|(_, end)| end) } else { Some(self.tracks) };
         end.map_or(0, |end| end - self.pool)
@@ -395,6 +395,7 @@ impl Area {
 
     /// The next track of the pool; `None` if free tracks have to be gathered first.
     fn allocate(&mut self) -> Option<u32> {
+        // A pool that is used up is followed by the next run of free tracks that is long enough, or else by the first.
         if self.available() <= self.keep {
             let later = self.pools.range(self.pool..).next();
             self.pool = *later.or(self.pools.first())?;
@@ -417,8 +418,9 @@ impl Area {
         if first + tracks == self.tracks { tracks } else { tracks.saturating_sub(self.reach) }
     }
 
-    /// The move of the element between two free runs that gains usable tracks: to the start of the first run if that is long enough, so
-    /// that the rest joins the second one; else a short element (up to `spared` tracks) to the pool, so that all three become one run.
+    /// How to move the element between two free runs (first track, tracks), if that gains usable tracks. If the first run is long enough, the
+    /// element moves to its start, and the rest of it joins the second run. Otherwise an element of up to `spared` tracks moves to the pool,
+    /// so that both runs and its old tracks become one run.
     fn gathering(&self, (first, tracks): (u32, u32), (next, more): (u32, u32), spared: u32) -> Option<Move> {
         let (from, element) = (first + tracks, next - first - tracks);
         let before = self.usable(first, tracks) + self.usable(next, more);
@@ -435,8 +437,8 @@ impl Area {
         Some(Move { from, tracks: element, to: self.pool, is_to_pool: true, gain })
     }
 
-    /// The move with the largest gain for each moved track, among the next [`WINDOW`] elements (or more, if none of these gains). Elements
-    /// of up to `spared` tracks may move to the pool.
+    /// The move with the largest gain for each moved track, among the next [`WINDOW`] elements, or more if none of these gains. Elements of up
+    /// to `spared` tracks may move to the pool.
     fn best(&mut self, spared: u32) -> Option<Move> {
         let first_at_hand = self.runs.range(self.hand..).next().map_or(NONE, |(&first, _)| first);
         let (mut best, mut seen) = (None::<Move>, 0);
@@ -457,7 +459,8 @@ impl Area {
         best
     }
 
-    /// A move for when none gains: enough of the tracks after the first run go to the pool to make that run longer than the reach.
+    /// If no move gains, one that prepares a gain: some tracks after the first short run move to the pool, to make this run longer than the
+    /// reach.
     fn enlarging(&self) -> Option<Move> {
         let own = self.run_of(self.pool).map(|(first, _)| first);
         let (&first, &tracks) = self
@@ -476,7 +479,6 @@ impl Area {
         })
     }
 
-    /// Checks that map and runs agree.
     fn check(&self) -> DiskResult {
         if !self.is_open() {
             return Ok(());
@@ -559,7 +561,7 @@ impl Smart {
         self.areas[piece.area].track_of(piece.logical)
     }
 
-    /// The written and the unwritten parts of a piece.
+    /// The written part of a piece, then the unwritten part.
     fn mapped(&self, lba: Lba, piece: Piece) -> impl Iterator<Item = MappedPiece> + use<> {
         let (written, start) = match self.track_of(&piece) {
             Some((track, written)) => (written, self.layout.start(piece.area, track) + piece.first),
@@ -574,7 +576,7 @@ impl Smart {
         parts.into_iter().filter(|part| part.sectors > 0)
     }
 
-    /// Moves adjacent tracks. Their target is free, and so are the tracks that the write damages.
+    /// Moves adjacent tracks to free ones. Tracks that the write damages must be free, too.
     fn relocate(&mut self, disk: &mut Disk, at: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         let area = &mut self.areas[at];
@@ -604,15 +606,15 @@ impl Smart {
         Ok(())
     }
 
-    /// Moves one element, so that the free tracks on both sides of it join. If it moves to the pool, at least `kept` tracks stay there.
-    /// Returns `false` if no move would gain anything.
+    /// Moves one element, which joins the free tracks on both sides of it. If it moves to the pool, at least `kept` tracks stay there.
+    /// Returns `false` if no move is possible.
     fn gather(&mut self, disk: &mut Disk, at: usize, kept: u32) -> DiskResult<bool> {
         let area = &mut self.areas[at];
         let spared = area.available().saturating_sub(kept);
         let Some(Move { from, tracks, to, is_to_pool, .. }) = area.best(spared).or_else(|| area.enlarging()) else {
             return Ok(false);
         };
-        // To the pool in one go. To the left in steps that leave `reach` free tracks before those not yet moved.
+        // To the pool in one step. Otherwise in steps that leave `reach` free tracks before those not yet moved, which a write would damage.
         let at_once = if is_to_pool { tracks } else { (from - to - area.reach).min(TRACKS_AT_ONCE) };
         let mut done = 0;
         while done < tracks {
@@ -646,8 +648,8 @@ impl Smart {
         }
     }
 
-    /// Writes a part of a logical track: in place if that destroys nothing (then it may wait in `run` to be joined with its neighbours), else
-    /// with the whole track to a new place.
+    /// Writes a part of a logical track in place if that destroys nothing, else moves the whole track. A write in place may be held back in
+    /// `run`, to be joined with others that touch it.
     fn write_piece(&mut self, disk: &mut Disk, piece: &Piece, data: &Buf, run: &mut Joined) -> DiskResult {
         let end = piece.first + piece.sectors;
         let logical = piece.logical as usize;
@@ -664,11 +666,11 @@ impl Smart {
             }
             None => {
                 if self.areas[piece.area].available() <= self.areas[piece.area].keep {
-                    // `allocate` may gather, and so move a track of which a write waits in `run`.
+                    // `allocate` may gather, and so move a track of which a write is held back in `run`.
                     run.end_write(disk, data)?;
                 }
                 let track = self.allocate(disk, piece.area)?;
-                // Mapped before it is written: the logical track has no older data that a torn write could lose.
+                // Mapped before it is written, because the logical track has no older data that a torn write could lose.
                 self.areas[piece.area].take(track, piece.logical);
                 track
             }
@@ -725,7 +727,7 @@ impl Layer for Smart {
         run.end_write(disk, data)
     }
 
-    /// Frees tracks of which nothing is left.
+    /// Shortens the written part of a track if its end is discarded, and frees tracks that have no data left.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         for piece in layout.pieces(lba, n) {

@@ -3,7 +3,7 @@
 //! `host` names the file system whose rules apply. Those of `xfs`, `btrfs` and `f2fs` are Linux's as of 2026; [`Host::rules`] gives each
 //! with its source. `mixed` is older: XFS's cleaning, with the separate log for moved data of f2fs (Lee et al., FAST 2015). The log itself
 //! is that of `log`. Left out: files (stretches of LBAs stand in for them), writes of metadata, the time of a reset, XFS's packing of
-//! closed files, and cleaning in parallel with requests: due cleaning is done before the next one.
+//! closed files, and cleaning in parallel with requests (due cleaning is done before the next request).
 
 use super::interface::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
@@ -23,7 +23,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZoneLogKeys>(
 .putting_rewriting_off();
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct ZoneLogKeys {
         /// File system whose rules set the parameters that are auto.
@@ -34,7 +33,7 @@ keys! {
         /// cold data. auto is 4; for xfs 127 or a quarter of all zones, for btrfs 1, for f2fs 3.
         open_zones: Option<u64> = Or("auto", Count(1, 127)), "auto";
         /// Number of free zones, not counting the reserve, below which cleaning is due; if it is as large as
-        /// open_zones, few writes wait for a zone. auto is 4; for xfs open_zones, for btrfs a quarter of all zones, for
+        /// `open_zones`, few writes wait for a zone. auto is 4; for xfs `open_zones`, for btrfs a quarter of all zones, for
         /// f2fs what its mkfs reserves.
         clean_below_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
         /// Share of the zones that is not offered to the host, in addition to zones that are open, reserved or kept
@@ -52,7 +51,7 @@ keys! {
         policy: Option<VictimPolicy> = Or("auto", POLICY), "auto";
         /// Share of a zone that must be garbage before the zone is cleaned. auto is 0; for btrfs 75.
         reclaim_percent: Option<f64> = Or("auto", percent(0.0, 100.0)), "auto";
-        /// Share of the unused space that cleaning keeps ready to be written (zonegc_low_space of XFS).
+        /// Share of the unused space that cleaning keeps ready to be written (`zonegc_low_space` of XFS).
         low_space_percent: f64 = percent(0.0, 100.0), "0";
         /// Whether a source's number is the lifetime hint of its data, as in fcntl(2): 2 short, 3 medium, 4 long, 5
         /// extreme.
@@ -92,8 +91,8 @@ struct HostRules {
     reclaim_percent: f64,
 }
 
-/// Logs of data that f2fs has (hot, warm, cold), and of nodes, which hold metadata: NR_CURSEG_DATA_TYPE and NR_CURSEG_NODE_TYPE of
-/// include/linux/f2fs_fs.h, the six logs of `active_logs` (Documentation/filesystems/f2fs.rst).
+/// f2fs has logs for data (hot, warm, cold) and for nodes, which hold metadata: NR_CURSEG_DATA_TYPE and NR_CURSEG_NODE_TYPE of
+/// include/linux/f2fs_fs.h. Together they are the six logs of `active_logs` (Documentation/filesystems/f2fs.rst).
 const F2FS_DATA_LOGS: u64 = 3;
 const F2FS_NODE_LOGS: u64 = 3;
 
@@ -176,7 +175,8 @@ impl ZoneLogKeys {
         }
         let sequential = zones.count() - zones.conventional;
         let rules = self.rules(sequential);
-        // XFS and btrfs let the host fill the zones that cleaning would like to keep free; a gain of one zone in a round is enough.
+        // XFS and btrfs let the host fill the zones that cleaning would like to keep free, so only the zone that a round of cleaning gains
+        // is kept from it.
         let wanted = match self.host {
             Host::Mixed => rules.clean_below_zones,
             Host::F2fs => rules.clean_below_zones + F2FS_NODE_LOGS,
@@ -249,7 +249,7 @@ impl LayerKeys for ZoneLogKeys {
             sector_ps: 0,
             idle: self.idle.delay(),
             whole_sectors: share.whole_sectors,
-            wears: drive.interference.upstream(),
+            dpid_sectors: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::of_zones(zones);
         Ok(Box::new(Log::by_rules(layout, places, capacity, rules)))

@@ -1,9 +1,9 @@
 //! A host-managed disk: zones that the host has to write in order. Its rules are checked, and nothing is translated.
 //!
 //! The rules are those of ZBC (INCITS 536) and, with `max_active`, of NVMe's zoned namespaces: a sequential zone is written at
-//! its write pointer, no write crosses into another zone, and a discard that covers a whole zone resets it. What breaks them is
-//! counted and carried out in place, or refused. A zone is opened, closed and finished by command ([`HostZones`]) only where a host is
-//! served: no request of a run carries that. Such a command takes no time, nor does a reset (assumption).
+//! its write pointer, no write crosses into another zone, and a discard that covers a whole zone resets it. A request that breaks a rule is
+//! counted and carried out in place, or refused. Commands that open, close and finish zones ([`HostZones`]) come only from a host that is
+//! served, because the requests of a run do not include them. They take no time, nor does a reset (assumption).
 
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct ZonedKeys {
         /// The zones.
@@ -32,7 +31,7 @@ keys! {
         /// sequential or before required) at or before their write pointer. Neither counts towards the limits of open
         /// and active zones.
         conventional_type: ConventionalType = ConventionalType::WORDS, "conventional";
-        /// Most zones that the drive holds open; one more closes the zone that was written longest ago. 0 means no
+        /// Most zones that are open at once; opening one more closes the zone that was written longest ago. 0 means no
         /// limit.
         max_open: u64 = Count(0, 1 << 20), "128";
         /// Most zones that may be partly written; one more is a violation. 0 means no limit.
@@ -77,13 +76,13 @@ impl LayerKeys for ZonedKeys {
     }
 }
 
-/// Broken rules that a result describes; all are counted.
+/// How many broken rules a result describes. All are counted.
 const DESCRIBED: usize = 8;
 
 /// A rule that a request can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// A sequential zone is written at its write pointer; one that is sequential or before, up to it.
+    /// A sequential zone is written at its write pointer; one that is sequential or before required, at or before it.
     AtPointer,
     /// A full zone is reset before it is written again.
     Full,
@@ -93,7 +92,7 @@ enum Rule {
     Active,
     /// Nothing is read past a write pointer.
     ReadPast,
-    /// A zone can be opened only while some other can be closed for it.
+    /// A zone can be opened only if the drive may close another one for it.
     Open,
     /// A conventional zone has no state that a command could change.
     Conventional,
@@ -104,7 +103,7 @@ enum Rule {
 struct BrokenRule {
     rule: Rule,
     zone: u64,
-    /// The write pointer as an LBA, the other zone, or the number of active or of open zones.
+    /// What the message of the rule names: the write pointer as an LBA, the other zone, or the number of active or open zones.
     limit: u64,
 }
 
@@ -136,7 +135,7 @@ impl BrokenRule {
 /// Counts since counting began.
 #[derive(Default, Serialize, Deserialize)]
 struct ZonedCounts {
-    /// Of each rule that requests of a run can break, in their order.
+    /// By rule, for the first five, which are those that requests of a run can break.
     violations: [u64; 5],
     described: Vec<String>,
     resets: u64,
@@ -176,14 +175,15 @@ struct Zoned {
     pointers: Vec<u64>,
     /// True if the zones that are not shingled have pointers too, and take writes up to them.
     has_before: bool,
-    /// The zones that writes have opened, the one written last at the end.
-    open: Vec<u64>,
-    /// The zones that commands have opened: the drive does not close them by itself.
-    opened: Vec<u64>,
-    /// Zones begun and not full, and empty ones that a command has opened.
+    /// The zone written last is at the end.
+    opened_by_write: Vec<u64>,
+    /// The drive does not close them by itself.
+    opened_by_command: Vec<u64>,
+    /// Number of zones that are partly written, or empty and opened by a command.
     active: u64,
-    /// The zone written last, and its first sector.
-    latest: (u64, Pba),
+    /// The zone written last, and its first sector, which is not computed anew for each write.
+    last_zone: u64,
+    last_start: Pba,
     max_open: usize,
     max_active: u64,
     refuses: bool,
@@ -193,13 +193,12 @@ struct Zoned {
 state! {
     Zoned {
         sized: pointers;
-        values: open, opened, active, latest, counts;
+        values: opened_by_write, opened_by_command, active, last_zone, last_start, counts;
         built: layout, capacity, has_before, max_open, max_active, refuses;
     }
 }
 
 impl Zoned {
-    /// An empty disk.
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
         let layout = keys.layout(drive)?;
         let mut pointers = vec![0; layout.count() as usize];
@@ -211,10 +210,11 @@ impl Zoned {
             capacity: layout.capacity(drive),
             pointers,
             has_before,
-            open: Vec::new(),
-            opened: Vec::new(),
+            opened_by_write: Vec::new(),
+            opened_by_command: Vec::new(),
             active: 0,
-            latest: (0, layout.start(0)),
+            last_zone: 0,
+            last_start: layout.start(0),
             max_open: keys.max_open as usize,
             max_active: keys.max_active,
             refuses: keys.violations == OnViolation::Refuse,
@@ -245,13 +245,13 @@ impl Zoned {
             return self.has_pointer(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
         }
         let pointer = self.pointers[zone as usize];
-        let is_before = !is_sequential && at <= pointer;
-        if is_before {
+        let may_overwrite = !is_sequential && at <= pointer;
+        if may_overwrite {
             None
         } else if at != pointer {
             let rule = if pointer == self.layout.size() { Rule::Full } else { Rule::AtPointer };
             Some(BrokenRule { rule, zone, limit: zone * self.layout.size() + pointer })
-        } else if at == 0 && !self.opened.contains(&zone) {
+        } else if at == 0 && !self.opened_by_command.contains(&zone) {
             self.broken_by_begin(zone)
         } else {
             None
@@ -264,9 +264,11 @@ impl Zoned {
         is_limit.then_some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
     }
 
-    /// The rule that opening a zone breaks, if it does: all that are open are so by command.
+    /// The rule that opening a zone breaks, if it does: the limit is reached by zones that commands keep open.
     fn broken_by_open(&self, zone: u64) -> Option<BrokenRule> {
-        let is_limit = self.max_open > 0 && self.opened.len() >= self.max_open && !self.opened.contains(&zone);
+        let is_limit = self.max_open > 0
+            && self.opened_by_command.len() >= self.max_open
+            && !self.opened_by_command.contains(&zone);
         is_limit.then_some(BrokenRule { rule: Rule::Open, zone, limit: self.max_open as u64 })
     }
 
@@ -292,14 +294,14 @@ impl Zoned {
         }
     }
 
-    /// The write pointer of a zone moves to `pointer`, with what that means for open and active zones.
+    /// Moves the write pointer of a zone to `pointer`, and updates which zones are open and active.
     #[inline]
     fn advance(&mut self, zone: u64, pointer: u64) {
         let before = std::mem::replace(&mut self.pointers[zone as usize], pointer);
-        let is_opened = self.opened.contains(&zone);
+        let is_opened = self.opened_by_command.contains(&zone);
         self.active += u64::from(before == 0 && !is_opened);
-        if !is_opened && self.open.last() != Some(&zone) {
-            self.open_again(zone);
+        if !is_opened && self.opened_by_write.last() != Some(&zone) {
+            self.note_open(zone);
         }
         if pointer == self.layout.size() {
             self.active -= 1;
@@ -307,33 +309,36 @@ impl Zoned {
         }
     }
 
-    /// The zone is no longer open.
+    /// Notes that a zone is no longer open.
     fn shut(&mut self, zone: u64) {
-        self.open.retain(|&open| open != zone);
-        self.opened.retain(|&opened| opened != zone);
+        self.opened_by_write.retain(|&open| open != zone);
+        self.opened_by_command.retain(|&opened| opened != zone);
     }
 
-    /// Closes the zone that was written longest ago of those that writes have opened, if there must be room for another open one.
+    /// If as many zones are open as may be, closes the one written longest ago of those that writes have opened.
     fn make_room(&mut self) {
-        if self.max_open > 0 && self.open.len() + self.opened.len() >= self.max_open && !self.open.is_empty() {
-            self.open.remove(0);
+        if self.max_open > 0
+            && self.opened_by_write.len() + self.opened_by_command.len() >= self.max_open
+            && !self.opened_by_write.is_empty()
+        {
+            self.opened_by_write.remove(0);
             self.counts.closed += 1;
         }
     }
 
     fn is_active(&self, zone: u64) -> bool {
         let is_begun = (1..self.layout.size()).contains(&self.pointers[zone as usize]);
-        self.is_sequential(zone) && is_begun || self.opened.contains(&zone)
+        self.is_sequential(zone) && is_begun || self.opened_by_command.contains(&zone)
     }
 
-    /// A zone becomes the one written last of those that are open.
-    fn open_again(&mut self, zone: u64) {
-        if let Some(at) = self.open.iter().position(|&open| open == zone) {
-            self.open.remove(at);
+    /// Opens a zone, if it is not open, and notes that it is the one written last.
+    fn note_open(&mut self, zone: u64) {
+        if let Some(at) = self.opened_by_write.iter().position(|&open| open == zone) {
+            self.opened_by_write.remove(at);
         } else {
             self.make_room();
         }
-        self.open.push(zone);
+        self.opened_by_write.push(zone);
     }
 
     fn reset(&mut self, zone: u64) {
@@ -346,11 +351,11 @@ impl Zoned {
     /// Writes a piece that lies in one zone.
     #[inline]
     fn write_piece(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
-        if zone != self.latest.0 {
-            self.latest = (zone, self.layout.start(zone));
+        if zone != self.last_zone {
+            (self.last_zone, self.last_start) = (zone, self.layout.start(zone));
         }
-        // A write that the power cuts moves no pointer (assumption).
-        disk.write(self.latest.1 + at, n, Cause::Host, data, from)?;
+        // A write torn by a power cut moves no pointer (assumption).
+        disk.write(self.last_start + at, n, Cause::Host, data, from)?;
         if self.pointers[zone as usize] < at + n {
             match self.is_sequential(zone) {
                 true => self.advance(zone, at + n),
@@ -400,7 +405,8 @@ impl Layer for Zoned {
         Ok(())
     }
 
-    /// A zone with a pointer that it covers is reset; of any other it means nothing.
+    /// Resets every zone with a pointer that the discard covers completely. A discard of part of a zone, or of a conventional zone, has no
+    /// effect.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for (zone, _, n) in self.layout.pieces(lba, n) {
             if n == self.layout.size() && self.has_pointer(zone) {
@@ -416,11 +422,11 @@ impl Layer for Zoned {
         Arc::new(self.layout.placement())
     }
 
-    /// Write pointers are the drive's own and stay (assumption); open zones are closed.
+    /// Closes open zones. Write pointers survive, because the drive keeps them itself (assumption).
     fn power_cut(&mut self) {
-        self.open.clear();
+        self.opened_by_write.clear();
         let pointers = &self.pointers;
-        self.active -= self.opened.drain(..).filter(|&zone| pointers[zone as usize] == 0).count() as u64;
+        self.active -= self.opened_by_command.drain(..).filter(|&zone| pointers[zone as usize] == 0).count() as u64;
     }
 
     fn zones(&self) -> Option<&dyn HostZones> {
@@ -444,14 +450,14 @@ impl Layer for Zoned {
         if begun != self.active {
             return inconsistent(format!("{} zones count as active, {begun} are begun and not full", self.active));
         }
-        let open = self.open.len() + self.opened.len();
+        let open = self.opened_by_write.len() + self.opened_by_command.len();
         if self.max_open > 0 && open > self.max_open {
             return inconsistent(format!("{open} zones are open, and {} may be", self.max_open));
         }
-        if let Some(zone) = self.opened.iter().find(|&&zone| self.pointers[zone as usize] == size) {
+        if let Some(zone) = self.opened_by_command.iter().find(|&&zone| self.pointers[zone as usize] == size) {
             return inconsistent(format!("zone {zone} is open, and full"));
         }
-        match self.open.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
+        match self.opened_by_write.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
             Some(zone) => inconsistent(format!("zone {zone} is open, and empty or full")),
             None => Ok(()),
         }
@@ -463,7 +469,7 @@ impl Layer for Zoned {
 
     fn gauges(&self) -> Gauges {
         let others = vec![
-            Gauge::count("open_zones", (self.open.len() + self.opened.len()) as f64),
+            Gauge::count("open_zones", (self.opened_by_write.len() + self.opened_by_command.len()) as f64),
             Gauge::count("active_zones", self.active as f64),
         ];
         Gauges { cache_fill: None, others }
@@ -486,12 +492,12 @@ impl HostZones for Zoned {
     fn report(&self, zone: u64) -> ZoneReport {
         let pointer = self.pointers[zone as usize];
         let condition = match pointer {
-            // One that is sequential or before has no type that Linux would know.
+            // Linux knows no type for zones that are sequential or before required.
             _ if !self.is_sequential(zone) => ZoneCondition::Conventional,
-            _ if self.opened.contains(&zone) => ZoneCondition::OpenedByCommand,
+            _ if self.opened_by_command.contains(&zone) => ZoneCondition::OpenedByCommand,
             0 => ZoneCondition::Empty,
             _ if pointer == self.layout.size() => ZoneCondition::Full,
-            _ if self.open.contains(&zone) => ZoneCondition::OpenedByWrite,
+            _ if self.opened_by_write.contains(&zone) => ZoneCondition::OpenedByWrite,
             _ => ZoneCondition::Closed,
         };
         ZoneReport { condition, pointer }
@@ -504,10 +510,10 @@ impl HostZones for Zoned {
                 let zone = self.layout.of(lba).0;
                 self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
             }),
-            // A disk that reads what was never written gives zeros.
+            // Unless the disk refuses to read past a write pointer, it reads zeros there.
             Op::Read if !self.refuses => None,
             Op::Read => self.broken_by_read(lba, n),
-            // The reset of a zone, of which a conventional one has nothing.
+            // The host resets a zone by a discard, and a conventional zone can't be reset.
             Op::Discard => {
                 let zone = self.layout.of(lba).0;
                 (!self.has_pointer(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
@@ -523,9 +529,9 @@ impl HostZones for Zoned {
         if !self.is_sequential(zone) {
             return refused(BrokenRule { rule: Rule::Conventional, zone, limit: 0 });
         }
-        // ZBC has nothing done, and no error, where the zone is in that condition already.
+        // As in ZBC, a command has no effect, and is no error, if the zone is in that condition already.
         match action {
-            ZoneAction::Open if pointer < size && !self.opened.contains(&zone) => {
+            ZoneAction::Open if pointer < size && !self.opened_by_command.contains(&zone) => {
                 let begin = if self.is_active(zone) { None } else { self.broken_by_begin(zone) };
                 if let Some(broken) = begin.or_else(|| self.broken_by_open(zone)) {
                     return refused(broken);
@@ -533,10 +539,10 @@ impl HostZones for Zoned {
                 self.active += u64::from(!self.is_active(zone));
                 self.shut(zone);
                 self.make_room();
-                self.opened.push(zone);
+                self.opened_by_command.push(zone);
             }
             ZoneAction::Close => {
-                self.active -= u64::from(pointer == 0 && self.opened.contains(&zone));
+                self.active -= u64::from(pointer == 0 && self.opened_by_command.contains(&zone));
                 self.shut(zone);
             }
             ZoneAction::Finish if pointer < size => {
@@ -571,7 +577,7 @@ mod tests {
             let mut zoned = zoned();
             let first = zoned.layout.conventional;
             zoned.pointers[first as usize..][..3].copy_from_slice(&pointers);
-            (zoned.open, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
+            (zoned.opened_by_write, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
             zoned.check().map_err(|fault| fault.to_string())
         };
         assert_eq!(found([1, size - 1, size], &[0, 1], 2), Ok(()));
@@ -594,7 +600,7 @@ mod tests {
         let drive = Drive::load("tiny-constant").unwrap();
         let mut disk = Disk::new(&drive, crate::medium::Medium::NoData);
         zoned.write(&mut disk, Lba(36), 8, &Buf::NoData).unwrap();
-        assert_eq!((zoned.pointers[0], zoned.active, zoned.open.len()), (44, 0, 0));
+        assert_eq!((zoned.pointers[0], zoned.active, zoned.opened_by_write.len()), (44, 0, 0));
         zoned.check().unwrap();
         assert_eq!(zoned.broken_by_read(Lba(40), 8).map(|broken| broken.rule), Some(Rule::ReadPast));
         zoned.discard(&mut disk, Lba(0), size).unwrap();

@@ -1,9 +1,9 @@
 //! The zones of a host-managed disk: equal stretches of LBAs, the first of them conventional, the others to be written in order.
 //!
 //! Conventional zones are recorded without overlap, so that their sectors can be written anywhere, any number of times. A drive's
-//! geometry is that of shingled tracks. Where conventional ones are said to be less dense, each zone has the room that it would
-//! take in wider tracks, and what it would not fill of that is lost behind it. Zones that must be written in order are shingled, each
-//! with the guard that the law asks for behind it.
+//! geometry is that of shingled tracks. If conventional zones are less dense, their tracks are wider, so that each zone takes the room of
+//! more shingled tracks than its sectors fill; the rest of this room is lost. Zones that must be written in order are shingled, and each is
+//! followed by the guard that the law requires.
 
 use super::TABLES_BYTES_MAX;
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
@@ -12,7 +12,7 @@ use crate::quantity::Bytes;
 use crate::schema::Sectors;
 
 keys! {
-    /// Zones that a drive is cut into.
+    /// Zones that a drive is divided into.
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
         /// Size of a zone; auto is 256 MiB, halved until the drive holds at least 64 zones.
@@ -27,7 +27,7 @@ keys! {
 
 /// Sectors of a zone of 256 MiB, as disks are sold.
 const USUAL_SECTORS: u64 = 1 << 19;
-/// Zones that a drive has at least where their size is left open (assumption).
+/// The fewest zones of a drive if their size is `auto` (assumption).
 const ZONES_AT_LEAST: u64 = 64;
 /// The share of conventional zones, in percent, as disks are sold.
 const USUAL_CONVENTIONAL_PERCENT: f64 = 1.0;
@@ -63,13 +63,13 @@ impl ZoneKeys {
     }
 }
 
-/// The zones of a drive.
 #[derive(Clone)]
 pub(in crate::layer) struct ZoneLayout {
     /// The zones as if all were shingled.
     regions: Regions,
-    /// Those of them whose room is that of the conventional zones, which are longer where they are less dense.
+    /// How many of these regions, from the first on, make room for the conventional zones.
     room: u64,
+    /// The conventional zones with their lost sectors, if they are less dense.
     wide: Option<Box<Regions>>,
     size: Divisor,
     /// Number of zones, from the first on, that are conventional.
@@ -77,7 +77,7 @@ pub(in crate::layer) struct ZoneLayout {
 }
 
 impl ZoneLayout {
-    /// Cuts a drive into zones. Errors: no zone fits, or too many for `bytes_a_zone` of tables each.
+    /// Divides a drive into zones. Errors: no zone fits, or too many for `bytes_a_zone` of tables each.
     pub fn new(drive: &Drive, keys: &ZoneKeys, bytes_a_zone: u64) -> Result<ZoneLayout, Error> {
         let sectors = keys.zone_sectors(drive);
         let tables = (drive.geometry.sectors / sectors).saturating_mul(bytes_a_zone);
@@ -96,19 +96,19 @@ impl ZoneLayout {
         Ok(all.with_room(drive, keys, room))
     }
 
-    /// The zones with the first `conventional` of them conventional, or one less where a recording zone ends among them.
+    /// The same drive with `conventional` conventional zones, or one less if a recording zone ends among them.
     pub fn with_conventional(self, drive: &Drive, keys: &ZoneKeys, conventional: u64) -> ZoneLayout {
         let room = (conventional as f64 * 100.0 / keys.conventional_density_percent).ceil() as u64;
         self.with_room(drive, keys, room)
     }
 
-    /// The zones with conventional ones in the room of the first `room` shingled ones; none where not even one fits.
+    /// The same drive with conventional zones in the room of the first `room` shingled ones, or without any if not even one fits.
     fn with_room(self, drive: &Drive, keys: &ZoneKeys, room: u64) -> ZoneLayout {
         let room = room.min(self.regions.count);
         if keys.conventional_density_percent == 100.0 || room == 0 {
             return ZoneLayout { conventional: room, room, wide: None, ..self };
         }
-        // The guard behind the last of these zones stays: a write behind it may wear what lies before it.
+        // The guard after the last of these zones stays, because a rewrite beyond it may damage sectors upstream (DPID).
         let end = self.regions.start(room - 1) + self.size();
         let sectors = (self.size() as f64 * 100.0 / keys.conventional_density_percent).ceil() as u64;
         let guard = drive.interference.guard(&drive.geometry);
@@ -117,18 +117,16 @@ impl ZoneLayout {
         ZoneLayout { conventional, room, wide, ..self }
     }
 
-    /// Number of zones.
     pub fn count(&self) -> u64 {
         self.regions.count - self.room + self.conventional
     }
 
-    /// Sectors of a zone.
     #[inline]
     pub fn size(&self) -> u64 {
         self.size.value
     }
 
-    /// The zone of a logical sector and the sector's place in it, where zones follow each other in order.
+    /// The zone of an LBA, and the LBA's sector in it, if the LBAs of zones follow each other.
     #[inline]
     pub fn of(&self, lba: Lba) -> (u64, u64) {
         self.size.divide(lba.0)
@@ -139,7 +137,6 @@ impl ZoneLayout {
         pieces_by_divisor(lba.0, n, self.size)
     }
 
-    /// The first sector of a zone.
     #[inline]
     pub fn start(&self, zone: u64) -> Pba {
         match &self.wide {
@@ -148,7 +145,7 @@ impl ZoneLayout {
         }
     }
 
-    /// The zone of a sector; the sectors of guards count as part of the zone before them.
+    /// The zone of a sector. A guard belongs to the zone before it.
     #[inline]
     pub fn at(&self, pba: Pba) -> u64 {
         match (self.regions.with_guard_at(pba), &self.wide) {
@@ -162,7 +159,7 @@ impl ZoneLayout {
         self.conventional.checked_sub(1).map_or(Pba(0), |last| self.start(last) + self.size())
     }
 
-    /// Every zone offered to the host; what conventional ones do not fill of their room counts as guards.
+    /// The capacity if every zone is offered to the host. Sectors lost by conventional zones count as guards.
     pub fn capacity(&self, drive: &Drive) -> Capacity {
         let (raw_sectors, host_sectors) = (drive.geometry.sectors, self.count() * self.size());
         Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }

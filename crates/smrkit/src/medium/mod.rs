@@ -1,6 +1,6 @@
 //! Contents of the platters: nothing or, in check mode, a stamp for each sector. The host's bytes never pass through the simulator.
 //!
-//! Layers need not know which, because they move [`Buf`]s and never look inside. The shingling law is applied here, on every write.
+//! Layers need not know whether there are stamps, because they move [`Buf`]s and never look inside. Every write applies the shingling law.
 
 pub mod interference;
 mod stamps;
@@ -15,7 +15,7 @@ use interference::Interference;
 pub use stamps::{Damage, Stamp, Stamps};
 
 /// Contents of sectors.
-#[expect(clippy::large_enum_variant, reason = "there is one a drive, and each access looks into it")]
+#[expect(clippy::large_enum_variant, reason = "a drive has only one, and each access looks into it")]
 pub enum Medium {
     /// Nothing: only time is simulated.
     NoData,

@@ -1,8 +1,7 @@
 //! A medium of stamps: each sector records the write that it came from, and destroyed sectors are noticed.
 //!
-//! A stamp names an LBA and a version, or says that a layer's metadata lies there. A sector that a neighbour's write destroyed keeps
-//! the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept
-//! only under that law.
+//! A stamp names an LBA and a version, or says that a layer's metadata is there. A sector that a neighbour's write destroyed keeps the LBA of
+//! that write, marked as damage. When sectors were last written is kept only under the law of distances, which needs it.
 
 use std::sync::Arc;
 
@@ -116,6 +115,7 @@ impl Stamps {
         self.pages.read(pba.0, out);
     }
 
+    /// Writes `data`. What this destroys is blamed on its first LBA.
     pub(super) fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
         let n = data.len() as u64;
         let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_metadata()).map_or(Lba(0), Stamp::lba);
@@ -131,7 +131,7 @@ impl Stamps {
         }
     }
 
-    /// Marks written stamps as damaged by a write of `by`, and notes each lost one of the host's.
+    /// Marks the sectors that hold anything as damaged by a write of `by`, and notes which of them held the host's data.
     fn destroy(&mut self, first: Pba, sectors: u64, by: Lba) {
         let damaged = Stamp(DAMAGED | by.0);
         for (at, stamps) in self.pages.within(first.0..first.0 + sectors) {
@@ -171,20 +171,20 @@ impl Stamps {
 struct History {
     /// Sectors written so far. Those of a disk that began full count in the order of PBAs.
     order: u64,
-    /// For each sector, the `order` of its last write, then of the write before, and so on; 0 for none.
+    /// `times[0]` has the `order` of each sector's last write, `times[1]` that of the write before, and so on; 0 for none.
     times: Vec<Pages>,
 }
 
 impl History {
-    /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it wore out:
-    /// those x within `dpid` before a written sector k that had already been written `writes` times since x was.
+    /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it destroys: each sector x that is within
+    /// `dpid` before a written sector k, if k had already been written `writes` times since x was.
     fn worn_upstream(&mut self, pba: Pba, n: u64, dpid: u64, writes: u32, hits: &mut Vec<(Pba, u64)>) {
         let words = |level: usize, first: u64, n: u64| match self.times.get(level) {
             Some(times) => times.words(first, n),
             None => vec![0; n as usize],
         };
-        // latest[i]: the latest such write among the first i + 1 sectors, which decides for an x with these in its reach. Sectors of the
-        // command itself are written in ascending order, so they are newer.
+        // latest[i]: when the `writes`-th last write of a sector k was, the latest among the first i + 1 sectors. It decides for an x that has
+        // just these in its reach. Only sectors before `pba` can be destroyed, because those of the command are newer than all of these.
         let mut latest = words(writes as usize - 1, pba.0, n.min(dpid));
         for i in 1..latest.len() {
             latest[i] = latest[i].max(latest[i - 1]);

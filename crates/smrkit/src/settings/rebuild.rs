@@ -108,7 +108,7 @@ keys! {
         rate: Option<u64> = Maybe(Size(1, u64::MAX)), "";
         /// Number of host requests after which the rebuild or scrub begins; 0 by default.
         after: Option<u64> = Maybe(Count(0, u64::MAX)), "";
-        /// Time from the beginning of counting to the beginning of the rebuild or scrub (instead of after).
+        /// Time after the beginning of counting at which the rebuild or scrub begins (instead of `after`).
         at: Option<Nanos> = Maybe(Time(0)), "";
     }
 }
@@ -125,15 +125,15 @@ keys! {
         /// Order of the rebuild: the whole member from its first sector to its last (ascending), or records in the
         /// order in which ZFS finds them (scattered).
         order: bool = Word(&[("ascending", false), ("scattered", true)]), "ascending";
-        /// With order=ascending, length of a piece; 512Ki by default.
+        /// With `order=ascending`, length of a piece; 512Ki by default.
         write: Option<u64> = Maybe(PIECE), "";
-        /// With order=scattered, length of a piece, which is a record; 128Ki by default.
+        /// With `order=scattered`, length of a piece, which is a record; 128Ki by default.
         record: Option<u64> = Maybe(PIECE), "";
-        /// With order=scattered, mean length of a run of neighbouring records; one record by default.
+        /// With `order=scattered`, mean length of a run of neighbouring records; one record by default.
         run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
-        /// With order=scattered, share of the disk that is in use and has to be rebuilt; all of it by default.
+        /// With `order=scattered`, share of the disk that is in use and has to be rebuilt; all of it by default.
         live: Option<f64> = Maybe(share()), "";
-        /// With order=scattered, number of records that are sorted by address at a time; by default records are not
+        /// With `order=scattered`, number of records that are sorted by address at a time; by default records are not
         /// sorted.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// Rate and beginning.

@@ -150,7 +150,7 @@ pub(super) fn system(column: &Joined, of: Of<RunRecord>) -> Result<RunRecord, Er
     Ok(RunRecord { window_ns: first.window_ns.filter(|_| have_one_window), ..bare(&first) })
 }
 
-/// The one with the largest need of space.
+/// The enlargement for the largest need of space.
 pub(super) fn largest(column: &Joined, of: Of<Option<Scaled>>) -> Result<Option<Scaled>, Error> {
     Ok(column.values(of).flatten().copied().max_by_key(|scaled| scaled.needed_bytes))
 }
@@ -231,8 +231,8 @@ pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outco
     (0..count).map(|at| Outcome::of_runs(&column.values(of).map(|members| &members[at]).collect::<Vec<_>>())).collect()
 }
 
-/// Adds timelines, in the shortest windows that each of theirs divides. The cache's fill is the mean over the runs, each of which keeps its
-/// last fill after its end.
+/// Adds timelines, in the shortest windows that are multiples of the windows of each. The cache's fill is the mean over the runs; a run that
+/// has ended counts with its last fill.
 pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Error> {
     let mut window_ns = 1u64;
     for own in column.values(of).map(|timeline| timeline.window_ns.max(1)) {
@@ -271,7 +271,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The weighted mean of series. One that ends early keeps its last value.
+/// The weighted mean of series. One that ends early counts with its last value.
 fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
     let length = all.iter().map(|(_, series)| series.len()).max().unwrap_or(0);
     let weights: f64 = all.iter().map(|(weight, _)| weight).sum();

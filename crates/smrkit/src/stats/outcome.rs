@@ -346,6 +346,7 @@ impl Outcome {
         self.conclude_next_to(is_rebuild)
     }
 
+    /// Next to a rebuild there are no ratios to the host's requests, because its accesses serve none.
     fn conclude_next_to(mut self, is_rebuild: bool) -> Outcome {
         let ratio = |over: f64, under: u64| (under > 0 && !is_rebuild).then(|| over / under as f64);
         let adjusted = &self.adjusted;

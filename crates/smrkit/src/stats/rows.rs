@@ -39,7 +39,7 @@ fn nothing() -> serde_json::Result<Value> {
     serde_json::to_value(Outcome::default())
 }
 
-/// The short record of one of `count` members: columns marked `Changed` only where they differ from `before`, the member before.
+/// The short record of one of `count` members. `before` is the record of the previous member, from which columns marked `Changed` differ.
 fn row(member: &Value, before: &Value, count: usize) -> Value {
     let mut row = Value::Object(Default::default());
     for (path, when) in values() {
@@ -90,7 +90,7 @@ pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
     array.members.iter().map(|member| short(member).expect("an excerpt of a record is a record")).collect()
 }
 
-/// Writes members, shortened ones as rows; for `#[serde(with = …)]`.
+/// Writes members, those that [`shortened`] made, which name no system, as rows; for `#[serde(with = …)]`.
 pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
     if members.iter().all(|member| !member.run.system.is_empty()) {
         return members.serialize(to);

@@ -13,15 +13,17 @@ pub const WINDOWS_MAX: usize = 1024;
 /// The first length of a window.
 pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
 
-/// The most parts into which a run is divided to find its phases, and the fewest for which phases are looked for.
-const PARTS: (usize, usize) = (64, 8);
-/// A part has at least this many requests, and lasts at least `PART_WAITS` times as long as its longest request, so that chance makes no
-/// phases.
+/// The most parts into which a run is divided to find its phases.
+const PARTS_MAX: usize = 64;
+/// With fewer parts, a run has no phases.
+const PARTS_MIN: usize = 8;
+/// A part has at least this many requests, and lasts at least `PART_WAITS` times as long as the longest request, so that no phases come
+/// from chance.
 const PART_REQUESTS: usize = 8;
 const PART_WAITS: u64 = 4;
-/// A fast phase begins where the rate exceeds the mean, and ends where it falls below the mean by this factor. Phases are shown only if
-/// fast ones are `UNSTEADY` times as fast as slow ones.
+/// A fast phase begins where the rate exceeds the mean, and ends where the rate is below the mean by this factor.
 const ENDS: f64 = 1.5;
+/// Phases are shown only if fast ones are this many times as fast as slow ones.
 const UNSTEADY: f64 = 3.0;
 
 /// A part of a run in which its rate is high, or low.
@@ -47,8 +49,8 @@ record! {
         /// Longest latency of these requests.
         pub longest_ns: Vec<u64>,
         /// Share of the persistent cache in use at each window's end, 0 to 1; empty if the layer has none. For an
-        /// array, the mean over the drives with a cache. If one request takes several windows, they show the share
-        /// before it, and the last of them the share after it.
+        /// array, the mean over the drives with a cache. If one request takes several windows, the last of them shows
+        /// the share after the request, and the others the share before it.
         pub cache_fill: Vec<f64>,
         /// The layer's gauges at each window's end, by name. For an array, the sum over its drives, or the mean if the
         /// gauge is a share.
@@ -66,7 +68,7 @@ impl Timeline {
         windows.copied().max().unwrap_or(0)
     }
 
-    /// The phases from a moment on, slow and fast ones alternating; none if the rate is steady, or there is too little data.
+    /// The phases from a moment on, by turns slow and fast; none if the rate is steady, or there is too little data.
     pub fn phases_from(&self, from: Nanos) -> Vec<Phase> {
         let window_ns = self.window_ns.max(1);
         let first = (from.0 / window_ns) as usize + 1;
@@ -74,12 +76,12 @@ impl Timeline {
         let requests: u64 = self.requests.iter().skip(first).sum();
         let longest_ns = self.longest_ns.iter().skip(first).copied().max().unwrap_or(0);
         let wait_windows = PART_WAITS * longest_ns / window_ns + 1;
-        let most = PARTS.0.min(requests as usize / PART_REQUESTS).max(1);
+        let most = PARTS_MAX.min(requests as usize / PART_REQUESTS).max(1);
         let length = bytes.len().div_ceil(most).max(wait_windows as usize);
         // The rest at the end is too short to be a part.
         let parts: Vec<f64> = bytes.chunks_exact(length).map(|part| part.iter().sum::<u64>() as f64).collect();
         let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;
-        if parts.len() < PARTS.1 {
+        if parts.len() < PARTS_MIN {
             return Vec::new();
         }
         let mut is_fast = parts[0] > mean;
@@ -135,7 +137,7 @@ pub struct TimelineBuilder {
     windows: Vec<TimelineWindow>,
     current: TimelineWindow,
     current_end_ns: u64,
-    /// Gauges at the last turn.
+    /// Gauges at the last [`TimelineBuilder::turn`].
     shown: Option<Gauges>,
 }
 
@@ -170,8 +172,8 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` is in the current one. The last window that ends here gets the layer's current `gauges`, earlier ones get
-    /// those of the turn before (at the first turn, the current ones), because a layer's gauges are unknown while it serves a request.
+    /// Ends windows until `time` is in the current one. A layer's gauges are unknown while it serves a request. So the last window that ends
+    /// here gets the current `gauges`, and any earlier ones get those of the previous turn (at the first turn, the current ones).
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {

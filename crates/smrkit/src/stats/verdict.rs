@@ -15,13 +15,13 @@ use crate::settings::rebuild::Task;
 use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// A conventional disk whose last completion is late by this share of the elapsed time can't keep up.
+/// An open loop overloads a disk whose last completion is later than the last arrival by more than this share of the elapsed time.
 const OVERLOAD_SHARE: f64 = 0.05;
 
 /// The layer with a dynamic mapping.
 const DYNAMIC: &str = "log";
 
-/// A rate below this share of the rate before counts as fallen.
+/// A rate counts as lower if it is below this share of the rate before.
 const SLOWER: f64 = 0.9;
 
 record! {
@@ -96,14 +96,14 @@ pub fn judge(outcome: &mut Outcome, baseline: &Outcome) {
     outcome.verdict.text = sentence(outcome);
 }
 
-/// One time as a multiple of another. If they are for different numbers of requests (as after a warm-up until steady), it is the ratio of
-/// the times for a request. `None` if one has no requests.
-pub(crate) fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Option<f64> {
-    match requests {
-        (one, same) if one == same => Some(own / other),
-        (0, _) | (_, 0) => None,
-        (one, another) => Some((own / one as f64) / (other / another as f64)),
+/// The time of one run as a multiple of another's. If the runs have different numbers of requests (as after a warm-up until steady), it is
+/// the ratio of the times per request; `None` if one has no requests.
+pub(crate) fn time_ratio((own, other): (f64, f64), (own_requests, other_requests): (u64, u64)) -> Option<f64> {
+    if own_requests == other_requests {
+        return Some(own / other);
     }
+    let is_known = own_requests > 0 && other_requests > 0;
+    is_known.then(|| (own / own_requests as f64) / (other / other_requests as f64))
 }
 
 /// True if an open loop overloads the disk: completions end long after arrivals, and the disk was busy nearly all the time.
@@ -140,8 +140,8 @@ fn state(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Sentence on the state of the disk that a rebuild writes to, if it matters: a dynamic mapping writes to free space, which is only space
-/// that was never written or was trimmed.
+/// Sentence on the state of the disk that a rebuild writes to. It matters to a dynamic mapping, which writes to free space: only space that
+/// was never written, or was trimmed, is free.
 fn new_member(outcome: &Outcome) -> &'static str {
     let is_dynamic = |one: &Outcome| one.layer == DYNAMIC;
     match outcome.rebuild.as_ref().map(|rebuild| rebuild.spec.task) {
@@ -250,10 +250,10 @@ pub fn scaling(outcome: &Outcome) -> Option<String> {
     Some(format!("The trace needs {needed}: {whose} {size} in place of {own}{cache}."))
 }
 
-/// When cleaning first made a request wait, and the rates before and after.
+/// Says when cleaning first made a request wait, and the rates before and after.
 ///
-/// At the trace's times, the rate is the trace's and not the disk's, so the mean latency is given. A layer with a cache or a log defers
-/// work, for which any request may have to wait; one without rewrites as part of the write.
+/// If requests come at the trace's times, the rate is the trace's and not the disk's, so the mean latency is given instead. If the layer has a
+/// cache or a log, any request may have to wait for cleaning; otherwise only writes wait, for the rewriting that is part of them.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     let open = outcome.engine.arrival == Arrival::Trace;
@@ -273,7 +273,7 @@ fn course(outcome: &Outcome) -> String {
         true => ("Requests", "requests", "cleaning"),
         false => ("Writes", "writes", "rewriting"),
     };
-    // The rate over a very short time says little.
+    // The rate over a very short time says little, so none is given for the time before.
     let at_start = at_s == 0.0 || at_s < 1.0 && Nanos::from_secs(100.0 * at_s).0 < outcome.elapsed_ns;
     let start = if at_s == 0.0 { "from the start" } else { "almost from the start" };
     let phases = outcome.timeline.phases_from(when);
@@ -299,15 +299,15 @@ fn course(outcome: &Outcome) -> String {
 
 /// Changing rates in words, with each phase if there are few; `None` if the rate is steady.
 pub fn by_phase(phases: &[Phase], rate: impl Fn(f64) -> String, time: impl Fn(f64) -> String) -> Option<String> {
-    let told = |phase: &Phase| format!("{} for {}", rate(phase.bytes_per_s), time(phase.time.as_secs()));
+    let describe = |phase: &Phase| format!("{} for {}", rate(phase.bytes_per_s), time(phase.time.as_secs()));
     let (one, other) = Phase::of_turns(phases)?;
     Some(match phases.len() {
-        2 | 3 => phases.iter().map(told).collect::<Vec<_>>().join(", then "),
-        _ => format!("by turns {} and {}, on average", told(&one), told(&other)),
+        2 | 3 => phases.iter().map(describe).collect::<Vec<_>>().join(", then "),
+        _ => format!("by turns {} and {}, on average", describe(&one), describe(&other)),
     })
 }
 
-/// Sentence on the elapsed time, if a closed loop makes it the disk's own.
+/// Sentence on the elapsed time, unless it is given by the trace's times.
 fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
         Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != Arrival::Trace => {

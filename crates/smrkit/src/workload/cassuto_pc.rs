@@ -45,7 +45,6 @@ const SPOTS: u64 = 120;
 /// The smallest disk.
 pub(super) const LEAST_SECTORS: u64 = 2048;
 
-/// Plan of the workload.
 pub(super) struct CassutoPlan {
     pub reads: u64,
     pub writes: u64,
@@ -55,7 +54,6 @@ pub(super) struct CassutoPlan {
     pub duration: Nanos,
 }
 
-/// The pattern.
 pub(super) struct CassutoPc {
     dice: Dice,
     reads: Deck,
@@ -186,6 +184,7 @@ impl Deck {
         Deck { cards, left: count }
     }
 
+    /// Draws one of the lengths that are left.
     fn deal(&mut self, dice: &mut Dice) -> u32 {
         let mut drawn = dice.below(self.left);
         self.left -= 1;

@@ -22,7 +22,7 @@ struct Day {
     activity: Vec<Activity>,
 }
 
-/// A part of the disk: its beginning (per mille of the span), the sectors in use, and the most (per mille of the span).
+/// A part of the disk. `begin` and `at_most`, which bounds `sectors` on a small disk, are in per mille of the span.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Area {
@@ -41,7 +41,7 @@ enum Way {
     Stretch,
     /// Continues where the last request ended, and wraps at the end of the area.
     Append,
-    /// Stretches read here and written to `copies`, `chunk` requests at a time.
+    /// By turns reads `chunk` requests here, in a stretch as above, and writes as many to the area `copies`.
     Copy { chunk: u64 },
 }
 
@@ -235,6 +235,7 @@ impl Running {
                 self.run_left = self.dice.between(1, run);
                 self.at = self.in_a_file(sectors);
             }
+            // Reads `chunk` requests, then writes as many.
             Way::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
                 return (Op::Write, onward(&mut self.copy_at, self.copies, sectors));
             }

@@ -60,7 +60,7 @@ impl RequestTimes {
         RequestTimes { next_ns: 0, interval_ns: interval.0, spread, burst: None }
     }
 
-    /// Arrivals only in bursts of length `on` that are `off` apart.
+    /// The same arrivals, with a pause of length `off` inserted after every `on`.
     pub fn in_bursts(self, on: Nanos, off: Nanos) -> RequestTimes {
         RequestTimes { burst: Some((on.0.max(1), off.0)), ..self }
     }
@@ -94,7 +94,7 @@ impl RequestTimes {
 pub(super) enum Sizes {
     /// Always the same.
     One(u32),
-    /// From the first to the last, uniform in steps of 4 KiB if both are multiples of it, else of 512 bytes.
+    /// Uniform from the first to the second, in steps of 4 KiB if both are multiples of that, else of 512 bytes.
     Range(u32, u32),
     /// Each with its weight.
     Weighted(Vec<(u32, u64)>),
@@ -129,7 +129,6 @@ impl Sizes {
         }
     }
 
-    /// Draws one of them, in sectors.
     #[inline]
     pub fn draw(&self, dice: &mut Dice) -> u32 {
         match self {
@@ -218,7 +217,6 @@ impl ZipfRanks {
         zipf
     }
 
-    /// One rank.
     pub fn sample(&self, dice: &mut Dice) -> u64 {
         loop {
             let u = self.integral_last + dice.unit() * (self.integral_first - self.integral_last);

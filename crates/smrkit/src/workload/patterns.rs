@@ -81,13 +81,14 @@ pub(super) fn sequential(span: u64) -> impl FnMut(&mut Dice, u64) -> u64 + Send 
     move |_, sectors| in_order(&mut next, span, sectors)
 }
 
+/// Takes the next place, which is the start of the span if the rest is too short.
 fn in_order(next: &mut u64, span: u64, sectors: u64) -> u64 {
     let at = if sectors > span - *next { 0 } else { *next };
     *next = at + sectors;
     at
 }
 
-/// By Zipf's law over the places, which are shuffled if the frequent ones shall be scattered.
+/// Places by Zipf's law. With `scatter` they are shuffled, else the frequent ones come first.
 pub(super) fn zipfian(
     grid: Grid,
     largest: u64,
@@ -103,7 +104,7 @@ pub(super) fn zipfian(
     }
 }
 
-/// A hot stretch, and the rest.
+/// Places in a hot stretch, with probability `hot_access_share`, or in the rest.
 pub(super) fn hot_cold(
     grid: Grid,
     largest: u64,
@@ -167,48 +168,26 @@ pub(super) struct RunsStream {
     pub arrivals: RequestTimes,
     pub writes: Coin,
     /// First sector of the hot part, and how many blocks it has.
-    pub hot: (u64, u64),
+    pub hot_first: u64,
+    pub hot_blocks: u64,
     pub block_sectors: u32,
     /// Shortest and longest run, in blocks; neither is longer than the hot part.
-    pub lengths: (u64, u64),
-    op: Op,
-    at: u64,
-    left: u64,
-}
-
-impl RunsStream {
-    /// The first draw places the hot part in the region.
-    pub fn new(
-        mut dice: Dice,
-        arrivals: RequestTimes,
-        writes: Coin,
-        (region_first, region_blocks, hot_blocks): (u64, u64, u64),
-        block_sectors: u32,
-        lengths: (u64, u64),
-    ) -> RunsStream {
-        let first = region_first + dice.below(region_blocks - hot_blocks + 1) * u64::from(block_sectors);
-        RunsStream {
-            dice,
-            arrivals,
-            writes,
-            hot: (first, hot_blocks),
-            block_sectors,
-            lengths,
-            op: Op::Read,
-            at: 0,
-            left: 0,
-        }
-    }
+    pub run_min: u64,
+    pub run_max: u64,
+    /// The run in progress: its operation, its next block in the hot part, and how many are left.
+    pub op: Op,
+    pub at: u64,
+    pub left: u64,
 }
 
 impl Pattern for RunsStream {
     fn next(&mut self) -> Option<Request> {
         if self.left == 0 {
-            self.left = self.dice.between(self.lengths.0, self.lengths.1);
-            self.at = self.dice.below(self.hot.1 - self.left + 1);
+            self.left = self.dice.between(self.run_min, self.run_max);
+            self.at = self.dice.below(self.hot_blocks - self.left + 1);
             self.op = if self.writes.toss(&mut self.dice) { Op::Write } else { Op::Read };
         }
-        let lba = Lba(self.hot.0 + self.at * u64::from(self.block_sectors));
+        let lba = Lba(self.hot_first + self.at * u64::from(self.block_sectors));
         self.left -= 1;
         self.at += 1;
         let time = self.arrivals.next(&mut self.dice);
@@ -220,16 +199,19 @@ impl Pattern for RunsStream {
     }
 }
 
-/// A sequential write behind an area of metadata that is updated at random.
+/// A sequential write after an area of metadata that is updated at random.
 pub(super) struct BackupStream {
     pub dice: Dice,
     pub arrivals: RequestTimes,
     pub data: Sizes,
-    /// First sector of the metadata, and the number of updates that fit.
-    pub metadata_area: (u64, u64),
-    /// First sector and sectors of the data.
-    pub data_area: (u64, u64),
+    /// First sector of the metadata, and how many updates it has room for.
+    pub metadata_first: u64,
+    pub metadata_places: u64,
+    pub data_first: u64,
+    pub data_sectors: u64,
+    /// Where the next data goes, counted from `data_first`.
     pub at: u64,
+    /// Data requests since the last update.
     pub since: u64,
 }
 
@@ -240,19 +222,13 @@ pub(super) const METADATA_SECTORS: u64 = 8;
 
 impl BackupStream {
     fn update(&mut self) -> (u64, u32) {
-        let (first, places) = self.metadata_area;
-        (first + self.dice.below(places) * METADATA_SECTORS, METADATA_SECTORS as u32)
+        (self.metadata_first + self.dice.below(self.metadata_places) * METADATA_SECTORS, METADATA_SECTORS as u32)
     }
 
-    /// The next append; it begins again at the start of the area if the rest is too short.
     fn append(&mut self) -> (u64, u32) {
         let sectors = self.data.draw(&mut self.dice);
-        if u64::from(sectors) > self.data_area.1 - self.at {
-            self.at = 0;
-        }
-        let at = self.data_area.0 + self.at;
-        self.at += u64::from(sectors);
-        (at, sectors)
+        let at = in_order(&mut self.at, self.data_sectors, sectors.into());
+        (self.data_first + at, sectors)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::dice::{Coin, Dice};
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
+use crate::request::Op;
 use crate::schema::{Asked, Count, Keyed, Maybe, Noted, Size, Switch, Text, Time, Values, Word, number, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -29,7 +30,7 @@ pub(super) trait Recipe: Keyed {
     fn streams(&self, site: &Site) -> Streams;
 }
 
-/// A stretch of addresses.
+/// The length of an address range, or an address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reach {
     /// In bytes.
@@ -91,9 +92,9 @@ keys! {
     pub(super) struct End {
         /// End after this many requests.
         pub count: Asked<Option<u64>> = Noted(Maybe(Count(1, u64::MAX))), "100k";
-        /// End at this time (instead of count).
+        /// End at this time (instead of `count`).
         pub duration: Asked<Option<Nanos>> = Noted(Maybe(Time(1))), "";
-        /// End after requests for this many bytes (instead of count).
+        /// End after requests for this many bytes (instead of `count`).
         pub bytes: Option<u64> = Maybe(AMOUNT), "";
     }
 }
@@ -103,7 +104,7 @@ keys! {
     pub(super) struct ArrivalKeys {
         /// Mean time between requests.
         pub interval: Asked<Nanos> = Noted(Time(0)), "20ms";
-        /// Requests a second (instead of interval).
+        /// Requests a second (instead of `interval`).
         pub rate: Option<f64> = Maybe(number(1e-6, 1e9)), "";
         /// Distribution of the intervals around their mean.
         pub arrivals: IntervalSpread = SPREAD, "even";
@@ -157,7 +158,7 @@ impl End {
 }
 
 impl ArrivalKeys {
-    /// Refuses two paces.
+    /// Refuses an interval together with a rate.
     pub fn check(&self) -> Result<(), Error> {
         exclusive(&[("interval", self.interval.given), ("rate", self.rate.is_some())])
     }
@@ -167,7 +168,6 @@ impl ArrivalKeys {
         self.rate.map_or(self.interval.value, |rate| Nanos((1e9 / rate).round() as u64))
     }
 
-    /// The arrivals.
     pub fn arrivals(&self) -> RequestTimes {
         RequestTimes::new(self.mean(), self.arrivals)
     }
@@ -189,7 +189,7 @@ impl Requests {
         }
     }
 
-    /// First sector and sectors of their span.
+    /// First sector, and number of sectors, of their span.
     pub fn area(&self, site: &Site) -> Result<(u64, u64), Error> {
         site.area(&self.span, self.size.largest())
     }
@@ -207,7 +207,7 @@ impl Requests {
         Ok(vec![self.limited(pattern, 1.0)])
     }
 
-    /// A pattern with the end of the requests. `on_share` is the share of the time in which requests come.
+    /// Limits a pattern to the end of the requests. `on_share` is the share of the time in which requests come.
     pub fn limited(&self, pattern: impl Pattern + 'static, on_share: f64) -> Box<dyn Stream> {
         let limit = self.end.limit();
         let expected = match limit {
@@ -219,7 +219,7 @@ impl Requests {
     }
 }
 
-/// A part of a workload on a drive: what its streams share.
+/// A part of a workload on a drive, as its streams need it.
 pub(super) struct Site {
     /// The part as it was written, for errors.
     pub part: String,
@@ -371,7 +371,6 @@ reading_or_writing! {
 }
 
 keys! {
-    /// Flushes.
     pub(super) struct Flush {
         /// End of them.
         end: End;
@@ -516,17 +515,21 @@ keys! {
 
 impl Recipe for Backup {
     fn streams(&self, site: &Site) -> Streams {
-        let (data, metadata) = (&self.requests.size, patterns::METADATA_SECTORS);
-        let (first, span) = site.area(&self.requests.span, (10 * metadata).max(2 * data.largest()))?;
-        // Data begins at a multiple of 4 KiB after the metadata.
-        let kept = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata).next_multiple_of(metadata);
-        let kept = kept.min(span - data.largest());
+        let (data, update) = (&self.requests.size, patterns::METADATA_SECTORS);
+        // A tenth of the smallest span has room for one update.
+        let (first, span) = site.area(&self.requests.span, (10 * update).max(2 * data.largest()))?;
+        // At most a tenth of the span, and whole updates, so that data is aligned to 4 KiB.
+        let wanted = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(update).next_multiple_of(update);
+        // A tiny span must still have room for one data request, aligned or not.
+        let metadata_sectors = wanted.min(span - data.largest());
         let pattern = patterns::BackupStream {
             dice: site.dice(0),
             arrivals: self.requests.pace.arrivals(),
             data: data.clone(),
-            metadata_area: (first, kept / metadata),
-            data_area: (first + kept, span - kept),
+            metadata_first: first,
+            metadata_places: metadata_sectors / update,
+            data_first: first + metadata_sectors,
+            data_sectors: span - metadata_sectors,
             at: 0,
             since: 0,
         };
@@ -581,7 +584,7 @@ keys! {
 }
 
 impl Runs {
-    /// First sector, sectors of a source's region, and its hot blocks.
+    /// First sector of the first region, sectors of each region, and hot blocks in each.
     fn regions(&self, site: &Site, block: u32) -> Result<(u64, u64, u64), Error> {
         let hot = ((self.blocks as f64 * self.hot_share).round() as u64).clamp(1, self.blocks);
         if self.run_max > hot {
@@ -611,10 +614,23 @@ impl Recipe for Runs {
             return Err(site.usage("runs are of blocks of one size: give a single size"));
         };
         let (first, region, hot) = self.regions(site, block)?;
-        let lengths = (self.run_min, self.run_max);
         let source = |i: u64| -> Box<dyn Stream> {
-            let (place, writes) = ((first + i * region, self.blocks, hot), Coin::new(self.write_share));
-            let pattern = patterns::RunsStream::new(site.dice(i), self.pace.arrivals(), writes, place, block, lengths);
+            let mut dice = site.dice(i);
+            // The first draw places the hot part in the region.
+            let hot_first = first + i * region + dice.below(self.blocks - hot + 1) * u64::from(block);
+            let pattern = patterns::RunsStream {
+                dice,
+                arrivals: self.pace.arrivals(),
+                writes: Coin::new(self.write_share),
+                hot_first,
+                hot_blocks: hot,
+                block_sectors: block,
+                run_min: self.run_min,
+                run_max: self.run_max,
+                op: Op::Read,
+                at: 0,
+                left: 0,
+            };
             Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))
         };
         Ok((0..self.sources).map(source).collect())

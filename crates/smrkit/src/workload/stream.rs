@@ -117,7 +117,6 @@ pub(super) struct Chained {
 }
 
 impl Chained {
-    /// In this order.
     pub fn new(streams: Vec<Box<dyn Stream>>) -> Chained {
         Chained { streams, current: 0, offset: Nanos::ZERO }
     }

@@ -186,7 +186,7 @@ struct ZoneRules {
     in_revolutions: bool,
 }
 
-/// Spares of a zone: this many sectors in each stretch of this many.
+/// The spares of a zone: `each` sectors in each stretch of `stretch` sectors, at its front or at its end.
 #[derive(Clone, Copy)]
 struct Spares {
     each: u64,
@@ -202,7 +202,7 @@ impl Spares {
         self.stretch - self.each
     }
 
-    /// Spares that `slips`, in order, leave in the stretch from `start` on.
+    /// How many spares `slips` (first sector and count, in order) leave in the stretch from `start` on.
     fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
         let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
         let here = &slips[before(start)..before(start + self.stretch)];
@@ -210,7 +210,7 @@ impl Spares {
         self.each.saturating_sub(used)
     }
 
-    /// The spares of all stretches of a zone, one by one.
+    /// The spares of all stretches of a zone: first sector and count of each.
     fn listed(&self, sectors: u64, slips: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let at = |start: u64| {
             let count = self.left_in(start, slips);
@@ -291,7 +291,8 @@ impl ZoneRules {
         Ok(if in_revolutions { found.value * length as f64 } else { found.value })
     }
 
-    /// The spares of a zone of `all` tracks with this many slips.
+    /// The spares of a zone of `all` tracks of `length` sectors with `slips` slips, under the sparing scheme of this number in DiskSim's
+    /// manual.
     fn spares(&self, spares: u64, length: u64, all: u64, slips: u64) -> Option<Spares> {
         let cylinder = self.surfaces * length;
         let (each, stretch) = match self.scheme {
@@ -329,7 +330,7 @@ fn slip_text((first, count): &(u64, u64)) -> String {
     if *count == 1 { first.to_string() } else { format!("[{first}, {count}]") }
 }
 
-/// Raw sectors at a zone's front that hold nothing; the description counts those that could hold data.
+/// How many raw sectors at a zone's front hold nothing. The description's number leaves out the spares and slips among them.
 fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
     let (empty, at) = zone.count("Empty space at zone front", sectors)?;
     if empty == 0 {
@@ -469,7 +470,7 @@ impl ThreeTimes {
     }
 }
 
-/// The equation of Ruemmler and Wilkes: a root up to a distance, a line from there on.
+/// The equation of Ruemmler and Wilkes: a root below the distance `division`, a line from there on. Both are a constant and a factor.
 struct Hpl {
     division: u64,
     root: (f64, f64),
@@ -620,8 +621,7 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
     let (to, to_at) = specs.count("Buffer continuous read", 4)?;
     let caches = specs.optional("Enable caching in buffer")?.is_none_or(|found| found.value > 0.0);
     match to {
-        _ if !caches => {}
-        0 => {}
+        _ if to == 0 || !caches => {}
         1 => out.value("read_ahead_to", "\"track\"", &to_at.source),
         4 => out.value("read_ahead_to", "\"next-track\"", &to_at.source),
         // The end of the segment stands for the end of the cylinder, because it comes first.
@@ -662,13 +662,14 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
         ("Write hit", "write_ms"),
         ("Write miss", "media_write_ms"),
     ] {
-        let (read, write) =
-            (specs.number(&format!("{kind} over. after read"))?, specs.number(&format!("{kind} over. after write"))?);
+        let after_read = specs.number(&format!("{kind} over. after read"))?;
+        let after_write = specs.number(&format!("{kind} over. after write"))?;
         match first_disconnect.as_ref().filter(|_| kind.starts_with("Write")) {
+            // For a write that disconnects once more, DiskSim takes this overhead instead of those.
             Some(instead) => out.value(key, ms(instead), &instead.source),
             None => {
-                let source = format!("{} and line {}", read.source, write.line);
-                out.value(key, format!("[{}, {}]", ms(&read), ms(&write)), &source);
+                let source = format!("{} and line {}", after_read.source, after_write.line);
+                out.value(key, format!("[{}, {}]", ms(&after_read), ms(&after_write)), &source);
             }
         }
     }
@@ -676,7 +677,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let waits_for_media = level == 0;
     let reselects = !is_set("Never disconnect")?;
     // A command that waits for the media disconnects from the bus, and reselects it later.
-    let again = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
+    let reselect = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
     let delays: &[&str] = match (waits_for_media, &first_disconnect) {
         (false, _) => &[],
         (true, None) => &["Minimum seek delay"],
@@ -694,7 +695,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
         (
             "write_completion_ms",
             if reselects && waits_for_media {
-                &["Write completion overhead", again]
+                &["Write completion overhead", reselect]
             } else {
                 &["Write completion overhead"]
             },

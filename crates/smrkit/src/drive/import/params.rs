@@ -21,7 +21,6 @@ pub(super) struct ParamValue {
     pub kind: ParamKind,
 }
 
-/// Kind of a value.
 #[derive(Clone, Debug)]
 pub(super) enum ParamKind {
     /// Words and numbers.
@@ -152,7 +151,8 @@ impl<'a> Reader<'a> {
         self.bad(line, format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"))
     }
 
-    /// A block whose `{` was on `line`. The words before it are its type and, mostly at the top of a file, a name.
+    /// A block whose `{` was on `line`. The words before it are its type and, mostly at the top of a file, a name, which may begin like a
+    /// type.
     fn block(&mut self, line: u64, words: &[&str], depth: u32) -> Result<Block, Error> {
         let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
         let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
@@ -319,7 +319,6 @@ impl Block {
         }
     }
 
-    /// Words.
     pub fn text(&self, key: &str) -> Result<&str, Error> {
         match self.get(key) {
             Some(ParamValue { kind: ParamKind::Text(text), .. }) => Ok(text),

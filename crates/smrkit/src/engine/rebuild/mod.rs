@@ -95,6 +95,7 @@ impl RebuildSpec {
         })
     }
 
+    /// Refuses a partial rebuild in check mode, which would report as lost what was left out on purpose.
     fn check(&self, settings: &Settings) -> Result<(), Error> {
         match self.order {
             RebuildOrder::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
@@ -127,9 +128,8 @@ impl Rebuilding {
         Ok(())
     }
 
-    /// Ends the work.
     fn end(&mut self, array: &mut Array, now: Nanos) {
-        self.schedule.end(now);
+        self.schedule.ended_at = Some(now);
         if let Task::Rebuild { disk, .. } = self.spec.task {
             array.make_whole(disk);
         }
@@ -171,7 +171,7 @@ impl BackgroundTask for Rebuilding {
             return Ok(());
         }
         let Some((at, sectors)) = self.piece else {
-            // The disk holds no data.
+            // There was not even a first piece, because no records are in use.
             self.end(array, now);
             return Ok(());
         };
@@ -185,7 +185,7 @@ impl BackgroundTask for Rebuilding {
 
     fn done(&mut self, done: &DonePart, array: &mut Array) -> DiskResult {
         self.sectors += done.sectors;
-        let since_failure = done.end - self.schedule.failed.unwrap_or(done.end);
+        let since_failure = done.end - self.schedule.failed_at.unwrap_or(done.end);
         self.series.add(since_failure, done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
@@ -203,7 +203,7 @@ impl BackgroundTask for Rebuilding {
     }
 
     fn is_over(&self) -> bool {
-        self.schedule.is_over()
+        self.schedule.ended_at.is_some()
     }
 
     fn progress(&self) -> Progress {
@@ -211,9 +211,10 @@ impl BackgroundTask for Rebuilding {
     }
 
     fn report(&mut self, array: &mut Array) -> DiskResult<Option<Rebuild>> {
-        let Some([counting, failed, begun, ended]) = self.schedule.moments() else { return Ok(None) };
-        let (work, bytes) = (ended - begun, self.sectors * SECTOR_BYTES);
+        let Some([counting, failed, began, ended]) = self.schedule.moments() else { return Ok(None) };
+        let (work, bytes) = (ended - began, self.sectors * SECTOR_BYTES);
         let new = self.members.iter().find(|member| member.new);
+        // A scrub has no new member: timeouts may drop any.
         let timed = new.map_or(&self.members[..], std::slice::from_ref);
         Ok(Some(Rebuild {
             spec: self.spec,
@@ -255,10 +256,10 @@ struct Pace {
     window: u32,
     outstanding: u32,
     bytes_per_s: Option<u64>,
-    /// Since when pieces have been due without a gap; `bytes` counts what was begun since.
+    /// Since when pieces have begun without a gap, and the bytes begun since.
     since: Nanos,
     bytes: u64,
-    /// When the last piece was begun or done.
+    /// When a piece last began or was done.
     now: Nanos,
 }
 
@@ -282,9 +283,8 @@ impl Pace {
         Nanos(due.min(u64::MAX - 1))
     }
 
-    /// Notes that a piece begins.
     pub fn begin(&mut self, now: Nanos, bytes: u64) {
-        // Time without a piece is not made up for: a late piece begins a new stretch.
+        // A late piece starts the count of bytes anew, so that the time before it is not made up for.
         if now > self.due() {
             (self.since, self.bytes) = (now, 0);
         }
@@ -301,37 +301,45 @@ impl Pace {
     }
 }
 
-/// The milestones of a rebuild or a scrub, as far as they are known. Each comes once, in the order of the fields.
+/// The milestones of a rebuild or a scrub, as far as they are known.
 struct Schedule {
-    begin: Begin,
+    rule: Begin,
     /// The host's requests so far.
     requests: u64,
-    /// When the member is to fail and when the work is to begin.
-    fails: Nanos,
-    begins: Nanos,
-    counting: Option<Nanos>,
-    /// When the member failed, or the scrub began.
-    failed: Option<Nanos>,
-    begun: Option<Nanos>,
-    ended: Option<Nanos>,
+    /// When the member is to fail, and when the work is to begin.
+    fail_due: Nanos,
+    begin_due: Nanos,
+    /// When counting began, the member failed (or the scrub began), the work began, and all was done, in this order.
+    counting_since: Option<Nanos>,
+    failed_at: Option<Nanos>,
+    began_at: Option<Nanos>,
+    ended_at: Option<Nanos>,
 }
 
 impl Schedule {
-    pub fn new(begin: Begin) -> Schedule {
-        let (fails, begins) = (Nanos::MAX, Nanos::MAX);
-        Schedule { begin, requests: 0, fails, begins, counting: None, failed: None, begun: None, ended: None }
+    pub fn new(rule: Begin) -> Schedule {
+        Schedule {
+            rule,
+            requests: 0,
+            fail_due: Nanos::MAX,
+            begin_due: Nanos::MAX,
+            counting_since: None,
+            failed_at: None,
+            began_at: None,
+            ended_at: None,
+        }
     }
 
-    /// Begins counting at `now`. With `before`, the member fails at once.
-    pub fn count(&mut self, now: Nanos, before: bool) {
-        self.counting = Some(now);
-        if before {
-            self.fails = now;
+    /// Notes that counting begins at `now`.
+    pub fn count(&mut self, now: Nanos, fails_at_once: bool) {
+        self.counting_since = Some(now);
+        if fails_at_once {
+            self.fail_due = now;
         }
-        match self.begin {
-            Begin::After(0) => self.begin_at(now),
+        match self.rule {
+            Begin::After(0) => self.set_begin(now),
             Begin::After(_) => {}
-            Begin::At(time) => self.begins = Nanos(now.0.saturating_add(time.0)),
+            Begin::At(time) => self.begin_due = Nanos(now.0.saturating_add(time.0)),
         }
     }
 
@@ -339,66 +347,57 @@ impl Schedule {
     #[inline]
     pub fn completed(&mut self, now: Nanos) {
         self.requests += 1;
-        if self.begins == Nanos::MAX && self.begin == Begin::After(self.requests) {
-            self.begin_at(now);
+        if self.begin_due == Nanos::MAX && self.rule == Begin::After(self.requests) {
+            self.set_begin(now);
         }
     }
 
     /// Notes that the host sends no more requests.
     pub fn host_done(&mut self, now: Nanos) {
-        if self.begun.is_none() && self.begins > now {
-            self.begin_at(now);
+        if self.began_at.is_none() && self.begin_due > now {
+            self.set_begin(now);
         }
     }
 
-    fn begin_at(&mut self, now: Nanos) {
-        self.begins = now;
-        self.fails = self.fails.min(now);
+    fn set_begin(&mut self, now: Nanos) {
+        self.begin_due = now;
+        self.fail_due = self.fail_due.min(now);
     }
 
     /// The next milestone, until the work has begun.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
-        match (self.failed, self.begun) {
-            (None, _) => Some(self.fails.min(self.begins)),
-            (_, None) => Some(self.begins),
+        match (self.failed_at, self.began_at) {
+            (None, _) => Some(self.fail_due.min(self.begin_due)),
+            (_, None) => Some(self.begin_due),
             _ => None,
         }
     }
 
     /// Notes that the member fails; returns `false` if it had failed before.
     pub fn fail(&mut self, now: Nanos) -> bool {
-        let is_first = self.failed.is_none();
-        self.failed.get_or_insert(now);
+        let is_first = self.failed_at.is_none();
+        self.failed_at.get_or_insert(now);
         is_first
     }
 
     /// Begins the work, if it is time; returns since when requests are counted.
     pub fn begin(&mut self, now: Nanos) -> Option<Nanos> {
-        if self.begun.is_some() || now < self.begins {
+        if self.began_at.is_some() || now < self.begin_due {
             return None;
         }
-        self.begun = Some(now);
-        Some(self.counting.unwrap_or(now))
-    }
-
-    /// Ends the work.
-    pub fn end(&mut self, now: Nanos) {
-        self.ended = Some(now);
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.ended.is_some()
+        self.began_at = Some(now);
+        Some(self.counting_since.unwrap_or(now))
     }
 
     /// True from the failure on, until all is done.
     #[inline]
     pub fn is_degraded(&self) -> bool {
-        self.failed.is_some() && self.ended.is_none()
+        self.failed_at.is_some() && self.ended_at.is_none()
     }
 
     /// When counting began, the member failed, the work began, and all was done; `None` before that.
     pub fn moments(&self) -> Option<[Nanos; 4]> {
-        Some([self.counting?, self.failed?, self.begun?, self.ended?])
+        Some([self.counting_since?, self.failed_at?, self.began_at?, self.ended_at?])
     }
 }

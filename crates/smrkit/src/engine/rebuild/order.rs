@@ -30,7 +30,7 @@ impl RebuildPieces {
         RebuildPieces::Ascending { at: 0, end, sectors }
     }
 
-    /// The records of `sectors` sectors that `end` sectors are made of; the last may be shorter.
+    /// Divides `end` sectors into records of `sectors` sectors, of which the last may be shorter.
     pub fn scattered(end: u64, sectors: u64, runs: RecordRuns, seed: u64) -> RebuildPieces {
         let records = RecordNumbers::new(end.div_ceil(sectors), runs, seed);
         RebuildPieces::Scattered { records, sectors, end }
@@ -67,7 +67,7 @@ const ORDER: u64 = 1;
 const RUNS: u64 = 2;
 const LIVE: u64 = 3;
 
-/// Numbers of records, each of those in use once.
+/// The records in use, each once, in the order of the rebuild.
 pub(super) struct RecordNumbers {
     count: u64,
     runs: RecordRuns,

@@ -1,12 +1,12 @@
 //! Cleaning: one band at a time, in stages of a buffer's size, each in phases; and episodes of two bands, which host commands pay
 //! for (Vguard 2017, section 2.3).
 //!
-//! A stage reads home tracks, merges cached data, writes them to the scratch pad and then in place. Rewriting a stage's last track damages
-//! the tracks after it, so the stage holds those too; until the next stage rewrites them, they are read from the scratch pad. With 15 MB, a
-//! band of 20 outer tracks takes stages of 7, 7 and 6.
+//! A stage reads home tracks into memory, merges cached data, writes them to the scratch pad and then in place. Rewriting the last of them
+//! damages the tracks downstream, so the stage also holds these, without rewriting them. Until the next stage does, they are read from the
+//! scratch pad. With 15 MB, a band of 20 outer tracks takes stages of 7, 7 and 6.
 //!
-//! The scratch pad has two halves, used in turn, so that tracks that a stage still needs from the one before stay intact. A half begins
-//! with a note on its stage, one sector.
+//! The scratch pad has two halves, used in turn, so that the tracks that a stage still needs from the previous one stay intact. A half
+//! begins with a sector that describes its stage (the note).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,37 +40,36 @@ enum Phase {
     Rewrite,
 }
 
-/// One band at work.
+/// The band that is being cleaned, and its stage. All numbers are of home tracks.
 #[derive(Serialize, Deserialize)]
 struct BandWork {
+    /// End of the tracks to rewrite in this band.
     plan_end: u32,
     /// From this track on nothing was ever written, so tracks are not read.
     blank: u32,
-    /// The stage rewrites the tracks `first..end`, and holds `first..held`. Before its first phase it holds only those left by the stage
-    /// before, and `end` is `first`.
+    /// The stage rewrites the tracks `first..end`, and holds `first..held` in memory. Before its first phase it holds only those that the
+    /// previous stage left there, and `end` is `first`.
     first: u32,
     end: u32,
     held: u32,
-    /// The first track that the stage before did not hold.
+    /// The first track that the previous stage did not hold.
     fresh: u32,
     phase: Phase,
     #[serde(skip)]
     buf: Buf,
-    /// Scratch copy of the tracks `first..fresh`, which the stage before left damaged at home.
+    /// Scratch copy of the tracks `first..fresh`, which the previous stage left damaged at home.
     before: Option<ScratchCopy>,
     /// Scratch copy of this stage's tracks, once they are saved.
     saved: Option<ScratchCopy>,
-    /// True if the power was cut while this stage was rewritten: until it is done, only the scratch pad has its tracks.
+    /// True if the power was cut while this stage was rewriting: until it is done, only the scratch pad has its tracks intact.
     torn: bool,
 }
 
-/// Where the scratch pad holds the tracks of a stage.
+/// Where the scratch pad has the tracks of a stage: `first..from` in one half, at `other`, and those from `from` on in the half `half`.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct ScratchCopy {
-    /// The half that has the tracks from `from` on.
     half: usize,
     from: u32,
-    /// The stage's first track. Tracks before `from` are in the other half, at `other`.
     first: u32,
     other: Pba,
 }
@@ -98,8 +97,8 @@ impl Cleaner {
         self.work.is_some()
     }
 
-    /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band that the rewrite would
-    /// damage must be cached. Where writes wear the sectors upstream, `tracks` begin with the band.
+    /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band downstream of `tracks` that
+    /// the rewrite damages must be cached. If rewriting also damages sectors upstream (DPID), `tracks` must begin with the band.
     pub fn begin(&mut self, tracks: Range<u32>, blank: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
@@ -136,14 +135,14 @@ impl Cleaner {
         (work.first <= track && track < end).then(|| copy.place(home, track))
     }
 
-    /// True if a power cut now would bring back something from the scratch pad.
+    /// True if a drive would restore tracks from the scratch pad after a power cut now.
     pub fn is_saved(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
     /// Does one phase. `is_kept` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
-    /// cached data of home tracks into the buffer, in which the first of them begins at the given sector, and returns whether there was
-    /// any.
+    /// cached data of home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was
+    /// any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
@@ -184,7 +183,7 @@ impl Cleaner {
                         return Ok(PhaseResult::Phase);
                     }
                 }
-                // No scratch copy is needed: after a power cut, the cache still has all of these tracks.
+                // No scratch copy is needed, because after a power cut the cache still has all of these tracks.
                 Phase::Save if is_kept(work.first..work.held) => work.phase = Phase::Rewrite,
                 Phase::Save => {
                     work.save(disk, home, self.next_half)?;
@@ -205,17 +204,17 @@ impl Cleaner {
         }
     }
 
-    /// Empties the memory, after a power cut. A stage continues from its scratch copy or, without one, begins again. Returns the first
-    /// track that is no longer held.
+    /// Empties the memory, after a power cut. A stage continues from its scratch copy or, without one, starts again. Returns the first track
+    /// that is no longer held.
     pub fn power_cut(&mut self) -> Option<u32> {
         let work = self.work.as_mut()?;
         work.torn = work.saved.is_some();
         if !work.torn {
             if work.before.is_none() {
-                // Tracks left by the stage before are in the cache alone, which still has all of them.
+                // The previous stage saved nothing, because all its tracks were in the cache. So they still are.
                 work.fresh = work.first;
             }
-            // This stage has saved nothing. It holds only the tracks up to `fresh`, which the stage before left in the scratch pad.
+            // This stage has saved nothing, so it is left with the tracks that the previous one saved.
             work.held = work.fresh;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
@@ -223,7 +222,7 @@ impl Cleaner {
     }
 }
 
-/// Writes home tracks from the beginning of `buf`. Some tracks may consist of defects alone.
+/// Writes home tracks from the beginning of `buf`. They have no sectors if they consist of defects alone.
 fn rewrite(disk: &mut Disk, home: &Home, tracks: Range<u32>, buf: &Buf) -> DiskResult {
     match home.sectors_of(tracks.clone()) {
         0 => Ok(()),
@@ -232,36 +231,43 @@ fn rewrite(disk: &mut Disk, home: &Home, tracks: Range<u32>, buf: &Buf) -> DiskR
 }
 
 impl BandWork {
-    /// Chooses how far this stage goes, and makes room for it.
+    /// Chooses which tracks this stage holds and rewrites, and enlarges the buffer for them.
     fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
-        let rest = |to: u32| home.sectors_of(self.first..to);
+        let sectors_to = |end: u32| home.sectors_of(self.first..end);
         let mut held = self.held.max(self.first + 1);
-        while held < self.plan_end && rest(held + 1) <= home.stage_sectors {
+        while held < self.plan_end && sectors_to(held + 1) <= home.stage_sectors {
             held += 1;
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
         let last = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
-        let reach = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
+        let damaged_end = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
+        // What the rewrite damages must be held, except after the plan's end, where it is cached.
         self.end = match held == self.plan_end {
             true => held,
-            false => (self.first + 1..=held).rev().find(|&end| reach(end) <= held).unwrap_or(held),
+            false => (self.first + 1..=held).rev().find(|&end| damaged_end(end) <= held).unwrap_or(held),
         };
         self.held = held;
-        let mut buf = disk.buf(rest(held));
+        let mut buf = disk.buf(sectors_to(held));
         if self.fresh > self.first {
-            buf.put(0, &self.buf, 0, rest(self.fresh));
+            buf.put(0, &self.buf, 0, sectors_to(self.fresh));
         }
         self.buf = buf;
     }
 
-    /// Writes the note and the tracks held to a half of the scratch pad.
+    /// Writes the note and the tracks `from..held` to a half of the scratch pad.
+    ///
+    /// The other half already has the tracks up to `fresh`, from the previous stage. Of these, `first..from` stay there. Tracks from `end` on
+    /// must be in this half, because the next stage needs them, and overwrites the other half; so `from` is the smaller of `fresh` and `end`.
+    ///
+    /// ```text
+    /// first ·· other half ·· from ───────── this half ───────── held
+    ///                          └ min(fresh, end)
+    /// ```
     fn save(&mut self, disk: &mut Disk, home: &Home, half: usize) -> DiskResult {
         let mut copy = ScratchCopy { half, from: self.first, first: self.first, other: Pba(0) };
         if let Some(before) = &self.before {
-            // The other half has the tracks up to `fresh` already. Those from `end` on are written here again, because the next stage needs
-            // them, and overwrites that half.
             (copy.from, copy.other) = (self.fresh.min(self.end), before.place(home, self.first));
         }
         let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
@@ -291,7 +297,7 @@ impl BandWork {
         Ok(self.saved.is_some() || sectors > 0)
     }
 
-    /// Moves on to the next stage, keeping tracks that are read but not yet rewritten; `false` after the last.
+    /// Advances to the next stage, which keeps the tracks held but not yet rewritten; returns `false` after the last stage.
     fn advance(&mut self, disk: &Disk, home: &Home) -> bool {
         if self.end == self.plan_end {
             return false;
@@ -306,16 +312,16 @@ impl BandWork {
     }
 }
 
-/// The cleaning episode in progress, if any: a debt that host commands pay, one episode at a time, so that no command waits for more than
-/// one. Each command first does one phase of it. If more entries are overdue than the episode will free, the command waits for its end.
+/// The cleaning episode in progress, if any. Each host command first does one phase of it; if more entries are overdue than the episode will
+/// free, the command waits for its end. Episodes do not overlap, so no command waits for more than one.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Episode {
-    /// Bands not begun.
+    /// Bands whose cleaning has not begun.
     bands: VecDeque<u32>,
-    /// Entries that it was expected to free when it began.
+    /// Entries that the episode was expected to free when it began.
     frees: u64,
     running: bool,
-    /// True if nothing was due when it began: it continues in idle time, or once something is due.
+    /// True if it began in idle time: then it continues in idle time, or once cleaning is due.
     idle: bool,
 }
 

@@ -23,18 +23,17 @@ use crate::medium::interference::Interference;
 use crate::schema::Size;
 use crate::units::{SECTOR_BYTES, Track};
 
-/// Room that is set aside at the outer edge, and the length of bands.
+/// What to set aside at the outer edge, and the length of bands.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::layer) struct Reserve {
-    /// Tracks of the persistent cache.
     pub cache_tracks: u64,
     /// Tracks of a band, its guard not counted.
     pub band_tracks: u64,
-    /// Memory for cleaning: the length of its stages.
+    /// Memory for cleaning, which bounds the length of a stage.
     pub buffer_bytes: u64,
     /// Number of slots for copies of the map.
     pub map_slots: u64,
-    /// Sectors of such a slot.
+    /// Sectors of a map slot.
     pub map_sectors: u64,
 }
 
@@ -65,7 +64,7 @@ const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 pub(super) const CACHE_TRACKS_MIN: u64 = 24;
 
 impl Reserve {
-    /// Reserves two slots for maps, whose length the layer sets later; the rest is as the parameters say.
+    /// Takes the lengths from the parameters. There are two slots for maps, whose length the layer sets later.
     pub fn new(drive: &Drive, bands: &BandKeys, buffer: &BufferKeys) -> Reserve {
         Reserve {
             cache_tracks: bands.cache_tracks(drive),
@@ -78,96 +77,93 @@ impl Reserve {
 }
 
 impl BandKeys {
-    /// Tracks of the persistent cache, as asked for, or the paper's share.
+    /// Tracks of the persistent cache: the parameter or, if that is `auto`, the paper's share of the drive.
     pub fn cache_tracks(&self, drive: &Drive) -> u64 {
         let scaled = u128::from(drive.geometry.tracks) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
         self.cache_tracks.unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
     }
 }
 
-/// Bands of one recording zone.
+/// Bands of one recording zone. "Raw" sectors and LBAs are counted as if there were no defects.
 #[derive(Clone, Debug)]
 struct ZoneBands {
-    /// Its first track, and that track's first sector with defective ones counted.
+    /// The track of the first band's start, and that track's first raw sector.
     first_track: u64,
     raw_start: u64,
-    /// Home tracks before it; `homes` counts those in it, `first_band` the bands before it.
+    /// Number of the first home track, and how many home tracks there are.
     first_home: u64,
     homes: u64,
+    /// Number of the first band.
     first_band: u64,
     /// Tracks from one band's start to the next.
     stride: u64,
-    /// LBAs before it, as if there were no defects.
+    /// Raw LBA of the first home track.
     raw_lba: u64,
+    /// Raw sectors of a track.
     sectors: Divisor,
 }
 
 impl ZoneBands {
-    /// Home tracks before it and in it.
     fn home_end(&self) -> u64 {
         self.first_home + self.homes
     }
 
-    /// LBAs before it and in it, as if there were no defects.
     fn raw_end(&self) -> u64 {
         self.raw_lba + self.homes * self.sectors.value
     }
 }
 
-/// Place of a sector at home.
+/// Where an LBA is at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layer) struct HomeLocation {
-    /// Its home track.
     pub track: u32,
-    /// Its number among the track's sectors.
+    /// Number of the sector in the track.
     pub offset: u64,
-    /// Sectors from it to the track's end.
+    /// Sectors from this one to the track's end.
     pub left: u64,
-    /// The place.
     pub pba: Pba,
-    /// Home tracks of its band that follow its own.
+    /// Home tracks of the band that follow `track`.
     pub following: u32,
 }
 
-/// The layout.
 #[derive(Clone, Debug)]
 pub(in crate::layer) struct Home {
     geometry: Geometry,
     strips: Vec<ZoneBands>,
     by_lba: StretchIndex,
     by_home: StretchIndex,
-    /// For each defect, the first LBA behind it; see [`Home::slipped`].
+    /// For each defect, the first LBA after it; see [`Home::slipped`].
     slips: Vec<u64>,
     band: Divisor,
     homes: u64,
     bands: u64,
-    /// The persistent cache: its first sector, and the first after it. It has whole tracks.
+    /// Start and end of the persistent cache, which has whole tracks.
     pub cache: (Pba, Pba),
+    /// The halves of the scratch pad.
     pub pads: [Pba; 2],
     pad_sectors: u64,
-    /// Sectors that a stage of cleaning holds at most.
+    /// The most sectors that a stage of cleaning holds.
     pub stage_sectors: u64,
     /// The slots for maps.
     pub maps: Vec<Pba>,
     /// The most tracks that a guard takes.
     pub reach: u64,
-    /// Use of all sectors of the drive.
     pub capacity: Capacity,
 }
 
 /// Sectors of the note in front of a half of the scratch pad.
 pub(super) const NOTE_SECTORS: u64 = 1;
-/// Less than one of this many parts of the disk may be lost before a section (assumption).
+/// Less than 1/1000 of the disk may stay unused before a section (assumption).
 const LOST_PARTS: u64 = 1000;
 
 impl Home {
-    /// Lays out a drive. Errors: a drive too small for the reserve and a band next to it.
+    /// Lays out a drive. Errors: a drive too small for the reserve and one band.
     pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
         let g = &drive.geometry;
         let guard = drive.interference.guard(g);
         let longest = g.longest_track();
         let reach = g.zones.iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
-        // Where a write wears the sectors upstream, a band is rewritten in one stage, from its beginning.
+        // If rewriting may damage sectors upstream (DPID), a band is rewritten in one stage, from its beginning.
         let least =
             if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
         let band_sectors = reserve.band_tracks.saturating_mul(longest);
@@ -212,7 +208,7 @@ impl Home {
         Ok(home)
     }
 
-    /// For each defect on the home tracks, the first LBA behind it: its raw LBA less the defects before it.
+    /// For each defect on the home tracks, the first LBA after it: the defect's raw LBA less the number of defects before it.
     fn slipped(&self) -> Vec<u64> {
         let mut slips = Vec::new();
         if self.geometry.slipped() == 0 {
@@ -239,36 +235,34 @@ impl Home {
         Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
     }
 
-    /// Home tracks.
     pub fn tracks(&self) -> u32 {
         self.homes as u32
     }
 
-    /// Bands.
     pub fn bands(&self) -> u32 {
         self.bands as u32
     }
 
-    /// Place of an LBA at home.
+    /// Finds an LBA's place at home.
     #[inline]
     pub fn spot(&self, lba: Lba) -> HomeLocation {
         let raw = self.raw_lba(lba);
         let strip = self.strip_of(raw);
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
-        let (band, j) = self.band.divide(k);
-        let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value;
-        let behind = self.following(strip, k, j) as u32;
+        let (band, in_band) = self.band.divide(k);
+        let start = strip.raw_start + (band * strip.stride + in_band) * strip.sectors.value;
+        let following = self.following(strip, k, in_band) as u32;
         let track = (strip.first_home + k) as u32;
         if self.slips.is_empty() && self.geometry.slipped() == 0 {
             let left = strip.sectors.value - sector;
-            return HomeLocation { track, offset: sector, left, pba: Pba(start + sector), following: behind };
+            return HomeLocation { track, offset: sector, left, pba: Pba(start + sector), following };
         }
         let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
         let left = self.geometry.usable(start + strip.sectors.value) - pba;
-        HomeLocation { track, offset: pba - first, left, pba, following: behind }
+        HomeLocation { track, offset: pba - first, left, pba, following }
     }
 
-    /// How many of `n` sectors from a place on are contiguous: those up to its band's end.
+    /// How many of `n` sectors from a place on are contiguous: those up to the end of its band.
     #[inline]
     pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
         if n <= spot.left {
@@ -284,7 +278,7 @@ impl Home {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
     }
 
-    /// The first sector of a home track, or the first after the last.
+    /// The first sector of a home track; for the track after the last, the end of the last.
     pub fn start(&self, track: u32) -> Pba {
         let (strip, k) = self.strip_of_home(track);
         self.geometry.usable(self.raw_of(strip, k))
@@ -335,14 +329,12 @@ impl Home {
         lengths
     }
 
-    /// The band of a home track.
     #[inline]
     pub fn band_of(&self, track: u32) -> u32 {
         let (strip, k) = self.strip_of_home(track);
         (strip.first_band + self.band.quotient(k)) as u32
     }
 
-    /// The home tracks of a band.
     pub fn tracks_of(&self, band: u32) -> Range<u32> {
         let band = u64::from(band);
         let strip = &self.strips[self.strips.partition_point(|s| s.first_band <= band) - 1];
@@ -351,7 +343,7 @@ impl Home {
         (strip.first_home + k) as u32..(strip.first_home + end) as u32
     }
 
-    /// The first home track of the band after those that a write of all of `track` covers or damages.
+    /// End of the band's tracks that a write of all of `track` covers or damages.
     pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
         let (strip, k) = self.strip_of_home(track);
         let raw = self.raw_of(strip, k);
@@ -409,7 +401,7 @@ fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
     }
 }
 
-/// Takes sections of whole tracks from the outer edge on, each with its guard.
+/// Lays out sections of whole tracks from the outer edge on, each with its guard.
 struct Sections<'a> {
     g: &'a Geometry,
     guard: Guard,
@@ -425,18 +417,18 @@ impl Sections<'_> {
         (start, end)
     }
 
-    /// Takes a section that is written at once. Across the end of a recording zone that would cost an extra rotation, so it begins with the
-    /// next zone if it fits there and not here, and little space is lost.
+    /// Places a section that is written at once. A write across the end of a recording zone would cost an extra rotation. So if the section
+    /// does not fit into what is left of this zone, that is little, and the next zone has room, the section begins there.
     fn take(&mut self, sectors: u64) -> Pba {
-        let end = |track: u64| {
+        let zone_end = |track: u64| {
             let zone = self.g.zone_of_track(Track(track));
             zone.first_track.0 + zone.tracks
         };
         let room = |track: u64, end: u64| self.g.track_start(Track(end)) - self.g.track_start(Track(track));
-        let here = end(self.next);
-        let rest = room(self.next.min(here), here);
-        if rest < sectors && rest < self.g.sectors / LOST_PARTS && room(here, end(here)) >= sectors {
-            self.next = here;
+        let end = zone_end(self.next);
+        let rest = room(self.next.min(end), end);
+        if rest < sectors && rest < self.g.sectors / LOST_PARTS && room(end, zone_end(end)) >= sectors {
+            self.next = end;
         }
         let start = self.g.track_start(Track(self.next));
         while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {

@@ -1,12 +1,11 @@
 //! The maps: the zones of each chunk, the valid blocks of each zone, and the zones that no chunk is mapped to. Each change marks the
 //! metadata blocks that hold it as dirty.
 //!
-//! The metadata blocks: two sets of a super block, the mapping table and the bitmaps of all zones, in the first conventional
-//! zones.
+//! The metadata blocks are two sets in the first conventional zones, each of a super block, the mapping table, and the bitmaps of all zones.
 //!
-//! A commit writes the dirty blocks to the secondary set, then its super block, then the same in the primary set, so that one set is always
-//! consistent. A limited number of bitmap blocks is in memory; others are read when needed. The contents of blocks are not kept on the
-//! simulated platters, but in the structures of this module.
+//! A commit writes the dirty blocks to the secondary set, then its super block, and then does both in the primary set, so that one set is
+//! always consistent. A limited number of bitmap blocks is in memory; others are read when needed. The simulated platters do not keep the
+//! contents of metadata blocks; the structures of this module do.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,7 +24,6 @@ const WORD: u32 = 64;
 /// No zone, or no chunk.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The zones of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChunkZones {
     pub(super) data: u32,
@@ -48,7 +46,7 @@ pub(super) struct DmMaps {
     /// Chunk mapped to each zone.
     pub(super) owners: Vec<u32>,
     pub(super) metadata: Metadata,
-    /// Committed values of chunks and zones that have changed since the last commit.
+    /// The values at the last commit of chunks and zones that have changed since.
     committed_chunks: BTreeMap<u32, ChunkZones>,
     committed_valid: BTreeMap<u32, ValidBlocks>,
 }
@@ -80,6 +78,7 @@ impl DmMaps {
         self.chunks[chunk as usize]
     }
 
+    /// Maps a chunk to zones. Keeps its committed zones, to which a power cut returns.
     pub(super) fn map(&mut self, chunk: u32, zones: ChunkZones) {
         let before = std::mem::replace(&mut self.chunks[chunk as usize], zones);
         self.committed_chunks.entry(chunk).or_insert(before);
@@ -95,7 +94,7 @@ impl DmMaps {
         self.owners[zone as usize] = NONE;
     }
 
-    /// Makes blocks valid or invalid. Their bits are in memory.
+    /// Makes blocks valid or invalid. Their bits must be in memory ([`Metadata::need`]).
     #[inline]
     pub(super) fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
         let own = &mut self.valid[zone as usize];
@@ -105,7 +104,7 @@ impl DmMaps {
         }
     }
 
-    /// The zone where a chunk's block is valid, and how many blocks from it on, up to `end`, are valid in the same zone.
+    /// The zone in which a chunk's block is valid, or `NONE`, and for how many blocks from it on, up to `end`, that is so.
     #[inline]
     pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
         let mut n = end - block;
@@ -122,8 +121,8 @@ impl DmMaps {
     /// Makes the changed blocks durable.
     pub(super) fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.metadata.commit(disk)?;
-        // A power cut during the commit leaves one of the two sets consistent. The older one is good enough, because the flush that asked
-        // for this commit has not returned.
+        // Only after both sets are written: a power cut in between counts as one before the commit. That is right, because the flush that
+        // asked for the commit has not returned then.
         self.committed_chunks.clear();
         self.committed_valid.clear();
         Ok(())
@@ -170,7 +169,6 @@ impl ValidBlocks {
         ValidBlocks { blocks, valid: 0, words: None }
     }
 
-    /// Number of valid blocks.
     #[inline]
     pub fn count(&self) -> u32 {
         self.valid
@@ -208,7 +206,7 @@ impl ValidBlocks {
         self.valid != before
     }
 
-    /// Validity of the block `at`, and how many from it on, up to `end`, have the same.
+    /// Returns whether the block `at` is valid, and for how many blocks from it on, up to `end`, that is the same.
     #[inline]
     pub fn run(&self, at: u32, end: u32) -> (bool, u32) {
         let Some(words) = &self.words else { return (self.valid > 0, end - at) };
@@ -226,7 +224,7 @@ impl ValidBlocks {
         (valid, to.min(end) - at)
     }
 
-    /// The first run of valid blocks from `at` on: (first, count), with at most `most` blocks.
+    /// Finds the first run of valid blocks from `at` on: (first, count), of which it returns at most `most` blocks.
     pub fn next_valid(&self, at: u32, most: u32) -> Option<(u32, u32)> {
         let run_within =
             |at: u32, n: u32| (at < self.blocks).then(|| self.run(at, at.saturating_add(n).min(self.blocks)));
@@ -284,7 +282,6 @@ pub(super) struct LastUses {
 state! { LastUses { sized: used; values: uses; } }
 
 impl LastUses {
-    /// None of `zones` zones has been used.
     pub(super) fn new(zones: u64) -> LastUses {
         LastUses { used: vec![0; zones as usize], uses: 0 }
     }
@@ -304,7 +301,7 @@ impl LastUses {
 
 /// Words in a block: 4 KiB less the header of a record.
 const BLOCK_WORDS: u64 = 509;
-/// Blocks in memory besides those that always are, and the bitmaps of 16 zones (the kernel's; recalled).
+/// Bitmap blocks that fit in memory: 512, and those of 16 zones (the kernel's numbers; recalled).
 const CACHED_BLOCKS: u64 = 512;
 const CACHED_ZONES: u64 = 16;
 const SETS: u64 = 2;
@@ -336,12 +333,12 @@ impl MetadataShape {
         SETS * self.zones
     }
 
-    /// Blocks that are in memory at most.
+    /// The most blocks that are in memory.
     pub fn cached(&self) -> u64 {
         SETS + self.map_blocks + CACHED_ZONES * self.bitmap_blocks + CACHED_BLOCKS
     }
 
-    /// The block with a chunk's entry.
+    /// The block that holds a chunk's entry of the mapping table.
     pub fn map_block(chunk: u32) -> u32 {
         1 + chunk / BLOCK_WORDS as u32
     }
@@ -393,6 +390,7 @@ impl Metadata {
         let mut state = vec![BlockCaching::Absent; shape.blocks as usize];
         state[..always].fill(BlockCaching::Used);
         Metadata {
+            // Without the first block of each set and the mapping table, which are always in memory.
             queue_max: shape.cached() as usize - 1 - always,
             state,
             shape,
@@ -408,7 +406,7 @@ impl Metadata {
         !self.dirty.is_empty()
     }
 
-    /// Reads the bitmap blocks of `n` blocks of a zone from `first` on that are not in memory, and marks all as used.
+    /// Brings the bits of `n` blocks of a zone, from `first` on, into memory: reads bitmap blocks that are not there, and marks all as used.
     #[inline]
     pub fn need(&mut self, disk: &mut Disk, zone: u32, first: u32, n: u32) -> DiskResult {
         let shape = self.shape;
@@ -424,8 +422,8 @@ impl Metadata {
     /// Reads a map block, and evicts another one if too many are cached.
     #[cold]
     fn fetch(&mut self, disk: &mut Disk, block: u32) -> DiskResult {
-        // Dirty blocks stay until they are committed. Two rounds: the first may only clear marks of use; then the second finds a block
-        // to evict, unless all are dirty.
+        // Two rounds, because the first may only clear marks of use; then the second finds a block to evict, unless all are dirty. Dirty
+        // blocks stay until they are committed.
         let mut tries = 2 * self.queue.len();
         while self.queue.len() >= self.queue_max && tries > 0 {
             tries -= 1;

@@ -1,17 +1,23 @@
 //! The device mapper's target dm-zoned: a host-managed disk that takes any write (Linux,
 //! Documentation/admin-guide/device-mapper/dm-zoned.rst; le Moal).
 //!
-//! LBAs are divided into chunks as large as a zone. A chunk lies in a conventional zone, or in a sequential one. Blocks of the latter that
-//! were not written at the write pointer lie in a conventional zone, its buffer. Bitmaps say which blocks of a zone are valid; a block is
-//! valid in one zone at most. Differences from the kernel: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
-//! refuses it), and a freed zone is reused only after the next commit, so that no committed block is overwritten.
+//! LBAs are divided into chunks as large as a zone. A chunk has a data zone, which is conventional or sequential. If it is sequential, blocks
+//! that were not written at its write pointer are in a conventional zone, the chunk's buffer. Bitmaps say which blocks of a zone are valid; a
+//! block of a chunk is valid in at most one of the two.
+//!
+//! Differences from the kernel: a request that is not whole blocks of 4 KiB is completed by reading (the kernel refuses it), and a freed zone
+//! is reused only after the next commit, so that no committed block is overwritten.
 //!
 //! # Reclaim
 //!
-//! Reclaim frees the conventional zone used longest ago, by moving its data. If it holds a chunk, its valid blocks go to an empty
-//! sequential zone. If it is a buffer, its blocks are appended to the chunk's sequential zone, provided that all of them lie behind the
-//! write pointer; else the valid blocks of the sequential zone move into the buffer, which then holds the chunk. Copying changes no map: a
-//! write to the chunk drops the job, and at its end a commit makes the change durable.
+//! Reclaim frees the conventional zone used longest ago, by moving valid blocks:
+//!
+//! - If it is a data zone, its blocks move to an empty sequential zone.
+//! - If it is a buffer and all its blocks are at or after the write pointer of the chunk's sequential zone, they are appended there.
+//! - If it is another buffer, the blocks of the sequential zone move to it, and it becomes the chunk's data zone. This frees the sequential
+//!   zone, into which the next job can move a data zone.
+//!
+//! The map changes only at the end of a job, with a commit that makes it durable. A write to the chunk before that drops the job.
 
 mod maps;
 #[cfg(test)]
@@ -65,7 +71,9 @@ struct DmZoned {
     unused: UnusedZones,
     last_uses: LastUses,
     job: Option<ReclaimJob>,
+    /// True from when few conventional zones are free until enough are.
     reclaiming: bool,
+    /// True if the last search found no job, until a zone is taken or freed.
     nothing_to_reclaim: bool,
     /// When the metadata was first found dirty after the last commit.
     dirty_since: Option<Nanos>,
@@ -115,14 +123,14 @@ impl DmZoned {
         }
     }
 
-    /// Releases an empty zone, which is free after the next commit.
+    /// Clears a zone that no chunk is mapped to any more. It is free after the next commit.
     fn release(&mut self, zone: u32) {
         self.maps.clear(zone, self.layout.blocks());
         self.unused.freed.push(zone);
         self.nothing_to_reclaim = false;
     }
 
-    /// Makes the metadata durable. Released zones are free from now on.
+    /// Makes the metadata durable, and released zones free.
     fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.maps.commit(disk)?;
         self.dirty_since = None;
@@ -156,7 +164,6 @@ impl DmZoned {
         }
     }
 
-    /// Writes whole blocks.
     fn write_blocks(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut at = 0;
         for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
@@ -166,8 +173,8 @@ impl DmZoned {
         Ok(())
     }
 
-    /// Writes blocks of a chunk to its data zone if that is random or at its write pointer, else to the chunk's buffer zone. The other
-    /// zone's copy becomes invalid.
+    /// Writes the blocks `part` (first, count) of a chunk to its data zone if that is conventional or its write pointer is there, else to the
+    /// chunk's buffer. The other zone's copy becomes invalid.
     fn write_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u32, u32), data: &Buf, at: u64) -> DiskResult {
         let (first, n) = part;
         self.drop_job_of(chunk);
@@ -175,22 +182,22 @@ impl DmZoned {
             let zone = self.take_random(disk)?;
             self.maps.map(chunk, ChunkZones { data: zone, buffer: NONE });
         }
-        let ChunkZones { data: home, buffer } = self.maps.zones_of(chunk);
-        let (to, other) = if self.layout.is_random(home) {
-            (home, NONE)
-        } else if self.pointers[home as usize] == first {
-            // The pointer moves before the write: a torn write moves the drive's, too (assumption).
-            self.pointers[home as usize] = first + n;
-            (home, buffer)
+        let ChunkZones { data: data_zone, buffer } = self.maps.zones_of(chunk);
+        let (to, other) = if self.layout.is_random(data_zone) {
+            (data_zone, NONE)
+        } else if self.pointers[data_zone as usize] == first {
+            // The pointer moves before the write, because the drive moves its own even if the write is torn (assumption).
+            self.pointers[data_zone as usize] = first + n;
+            (data_zone, buffer)
         } else if buffer != NONE {
-            (buffer, home)
+            (buffer, data_zone)
         } else {
             let zone = self.take_random(disk)?;
-            self.maps.map(chunk, ChunkZones { data: home, buffer: zone });
-            (zone, home)
+            self.maps.map(chunk, ChunkZones { data: data_zone, buffer: zone });
+            (zone, data_zone)
         };
         disk.write(self.layout.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
-        // Bits are changed in memory, from which their block may have been evicted.
+        // Bits are changed in memory, so a bitmap block that was evicted is read first.
         self.maps.metadata.need(disk, to, first, n)?;
         self.maps.set_valid(to, first, n, true);
         self.touch(to);
@@ -202,7 +209,7 @@ impl DmZoned {
         Ok(())
     }
 
-    /// Unmaps zones of a chunk without valid blocks.
+    /// Unmaps those zones of a chunk that have no valid blocks.
     fn drop_empty(&mut self, chunk: u32) {
         let ChunkZones { data, buffer } = self.maps.zones_of(chunk);
         if buffer != NONE && self.maps.valid[buffer as usize].count() == 0 {
@@ -215,7 +222,7 @@ impl DmZoned {
         }
     }
 
-    /// Reads sectors of a chunk. Invalid blocks are zeros, and take no time.
+    /// Reads the sectors `part` (first, count) of a chunk. Invalid blocks are zeros, and take no time.
     fn read_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u64, u64), out: &mut Buf, at: u64) -> DiskResult {
         let (first, n) = part;
         let (mut sector, end) = (first, first + n);
@@ -263,6 +270,7 @@ impl DmZoned {
         self.write_blocks(disk, Lba(start), stop - start, &whole)
     }
 
+    /// Checks that a chunk has each block in one of its zones only.
     fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
         let mut at = 0;
         while let Some((first, n)) = self.maps.valid[buffer as usize].next_valid(at, self.layout.blocks()) {
@@ -313,7 +321,6 @@ impl Layer for DmZoned {
         Ok(())
     }
 
-    /// A flush is a commit.
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
         self.commit(disk)?;
         disk.flush()
@@ -341,7 +348,7 @@ impl Layer for DmZoned {
         self.keys.idle_clean.then_some(self.keys.idle_delay)
     }
 
-    /// Fills every chunk, in the order of the zones; the first conventional zones stay free.
+    /// Fills every chunk, in the order of the zones. As many of the first conventional zones stay free as are reserved.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let blocks = self.layout.blocks();
         let used = self.maps.fill(self.layout.first_of_full(), blocks);
@@ -406,7 +413,7 @@ impl Layer for DmZoned {
                 self.check_apart(zones.data, zones.buffer)?;
             }
         }
-        for zone in self.unused.each().chain(self.zone_in_the_making()) {
+        for zone in self.unused.each().chain(self.unmapped_target()) {
             uses[zone as usize] += 1;
             let valid = maps.valid[zone as usize].count();
             if owners[zone as usize] != NONE || valid > 0 {
@@ -451,7 +458,6 @@ impl Layer for DmZoned {
 }
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct DmZonedKeys {
         /// The zones.
@@ -461,7 +467,7 @@ keys! {
         pub reserved_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
         /// Whether conventional zones are reclaimed in idle time, until all of them are free.
         pub idle_clean: bool = Switch, "on";
-        /// Time without a command before idle_clean begins.
+        /// Time without a command before `idle_clean` begins.
         pub idle_delay: Nanos = Time(0), "10s";
         /// Interval at which changed metadata is committed without a flush; 0 means never.
         pub commit_period: Nanos = Time(0), "10s";
@@ -470,7 +476,7 @@ keys! {
 
 /// Zones that stay free, as dmzadm formats (recalled).
 const USUAL_RESERVED: u64 = 16;
-/// By default, reserved zones are at most this part of all (assumption).
+/// By default, at most one zone in this many is reserved (assumption).
 const RESERVED_PART: u64 = 64;
 /// By default, there are at least this many conventional zones for data for each reserved zone (assumption).
 const CONVENTIONAL_A_RESERVED: u64 = 2;
@@ -517,7 +523,7 @@ impl DmZonedKeys {
 const BYTES_A_ZONE: u64 = 64;
 
 impl DmLayout {
-    /// The first zone for data. Zones before it hold metadata; those up to [`DmLayout::first_sequential`] are conventional.
+    /// The first zone for data. Zones before it hold metadata; zones up to [`DmLayout::first_sequential`] are conventional ("random").
     #[inline]
     pub fn first_data(&self) -> u32 {
         self.metadata.all_zones() as u32
@@ -538,12 +544,10 @@ impl DmLayout {
         zone < self.first_sequential()
     }
 
-    /// Blocks of a zone.
     pub fn blocks(&self) -> u32 {
         (self.zones.size() / BLOCK) as u32
     }
 
-    /// Place of a zone's block.
     #[inline]
     pub fn place(&self, zone: u32, block: u32) -> Pba {
         self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
@@ -554,7 +558,6 @@ impl DmLayout {
         self.first_data() + self.reserved.min(self.randoms()) as u32
     }
 
-    /// Use of the drive's sectors.
     pub fn capacity(&self, drive: &Drive) -> Capacity {
         let (all, host) = (self.zones.capacity(drive), self.chunks * self.zones.size());
         Capacity { host_sectors: host, spare_sectors: all.host_sectors - host, ..all }
@@ -573,7 +576,7 @@ struct ReclaimJob {
     chunk: u32,
     from: u32,
     to: u32,
-    /// True if `to` was free: it is mapped only at the end.
+    /// True if `to` is a zone that was free, so that no chunk is mapped to it before the end.
     to_is_new: bool,
     /// The next block to look at.
     next: u32,
@@ -596,21 +599,21 @@ impl DmZoned {
     fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let Some(job) = self.job.take().or_else(|| self.next_job()) else {
             self.nothing_to_reclaim = true;
+            // A commit may make zones free, which is progress.
             let commits = !self.unused.freed.is_empty();
             self.commit(disk)?;
             return Ok(commits);
         };
-        let most = COPY_BLOCKS;
-        let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(job.next, most) else {
+        let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(job.next, COPY_BLOCKS) else {
             self.finish(disk, &job)?;
             return Ok(true);
         };
         let pointer = self.pointers[job.to as usize];
         if !self.layout.is_random(job.to) && pointer < first {
             // A sequential zone has to be written without gaps, so a gap is filled with zeros.
-            let gap = (first - pointer).min(most);
+            let gap = (first - pointer).min(COPY_BLOCKS);
             let buf = disk.buf(u64::from(gap) * BLOCK);
-            // The pointer moves before the write, because a power cut during the write must not leave it behind the drive's. Nothing there
+            // The pointer moves before the write, because a power cut during the write must not leave it below the drive's own. Nothing there
             // is valid until `finish`.
             self.pointers[job.to as usize] += gap;
             disk.write(self.layout.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
@@ -620,7 +623,7 @@ impl DmZoned {
         let mut buf = disk.buf(u64::from(n) * BLOCK);
         disk.read(self.layout.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
         if !self.layout.is_random(job.to) {
-            // Before the write, for the same reason.
+            // Before the write, as above.
             self.pointers[job.to as usize] = first + n;
         }
         disk.write(self.layout.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
@@ -633,10 +636,10 @@ impl DmZoned {
         if self.nothing_to_reclaim {
             return None;
         }
-        let (has_room, owners) = (!self.unused.sequential.is_empty(), &self.maps.owners);
+        let (has_free_sequential, owners) = (!self.unused.sequential.is_empty(), &self.maps.owners);
         let reclaimable = |&zone: &u32| {
             let chunk = owners[zone as usize];
-            chunk != NONE && (has_room || self.maps.zones_of(chunk).data != zone)
+            chunk != NONE && (has_free_sequential || self.maps.zones_of(chunk).data != zone)
         };
         let first = self.layout.first_data();
         let zones = (first..self.layout.first_sequential()).filter(reclaimable);
@@ -647,6 +650,7 @@ impl DmZoned {
         if data == zone {
             return self.unused.sequential.pop_front().map(|to| job(zone, to, true));
         }
+        // A buffer can be appended to the sequential zone if its first valid block is not before the write pointer.
         let first = self.maps.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
         Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
     }
@@ -669,7 +673,7 @@ impl DmZoned {
         self.commit(disk)
     }
 
-    /// Drops a job that copies `chunk`, because the host changes that.
+    /// Drops the job if it copies `chunk`, whose data the host is about to change.
     #[inline]
     fn drop_job_of(&mut self, chunk: u32) {
         if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
@@ -688,8 +692,8 @@ impl DmZoned {
         self.counts.reclaims_dropped += 1;
     }
 
-    /// The zone that a job copies to and no chunk is mapped to yet.
-    fn zone_in_the_making(&self) -> Option<u32> {
+    /// The zone to which a job copies, if no chunk is mapped to it yet.
+    fn unmapped_target(&self) -> Option<u32> {
         self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
     }
 }

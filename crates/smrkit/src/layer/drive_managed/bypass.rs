@@ -1,10 +1,11 @@
-//! Writes that go straight to their bands (the option `bypass`), and the tracks of a band that have ever been written. Assumptions both:
+//! Writes that go straight to their bands (the option `bypass`), and the tracks of a band that have ever been written. Both are assumptions:
 //! the paper's drive sends every write to its persistent cache and cleans whole bands.
 //!
-//! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. If the log held a copy of written sectors, a
-//! header without data notes that it is outdated. Contiguous sectors are one access. A write torn by a power cut may destroy old data that
-//! it was to replace; that is copied too, so that each sector is old or new. Data from a write cache was not flushed and may be lost, so
-//! the sectors that it replaces are not copied.
+//! Sectors that such a write would destroy without rewriting them are copied to the log first. If the log has a copy of the sectors that it
+//! writes, a header without data notes that this copy is outdated. Contiguous sectors are written in one access.
+//!
+//! A write torn by a power cut may have destroyed old data that it was to replace. This data is copied to the log too, so that each sector
+//! is old or new. It is not copied if the drive has a write cache, from which unflushed data may be lost anyway.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ words! {
         Off = "off",
         Run = "run",
         Command = "command",
-        /// Runs for which little else has to be copied.
+        /// Long runs for which little other data has to be copied.
         Stream = "stream",
     }
 }
@@ -26,9 +27,9 @@ words! {
 /// Tells sequential writes from others.
 pub(super) struct Bypass {
     mode: BypassMode,
-    /// Length of a run from which on it bypasses the cache.
+    /// Length from which on a run or command bypasses the cache.
     sectors: u64,
-    /// The end of the last write's run; `length` is its length.
+    /// The end of the current run of writes, and its length in sectors.
     end: Lba,
     length: u64,
 }
@@ -70,9 +71,9 @@ pub(super) struct WrittenTracks {
 }
 
 impl WrittenTracks {
-    /// No track of `bands` bands is written; if not `kept`, every track counts as written.
-    pub fn new(kept: bool, bands: u32) -> WrittenTracks {
-        WrittenTracks { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
+    /// No track is written yet; if the layer does not `track` this, every track counts as written.
+    pub fn new(track: bool, bands: u32) -> WrittenTracks {
+        WrittenTracks { tracks: if track { vec![0; bands as usize] } else { Vec::new() } }
     }
 
     /// The end of the home tracks of a band that may hold data. `all` are the tracks of the band.
@@ -101,7 +102,7 @@ impl WrittenTracks {
 
 state! { Bypass { values: end, length; built: mode, sectors; } }
 
-/// None are kept from when every track counts as written.
+/// An empty list may replace a list of all bands: it says that every track counts as written.
 impl State for WrittenTracks {
     fn save(&self, out: &mut Vec<u8>) {
         state::write(&self.tracks, out);
@@ -117,7 +118,7 @@ impl State for WrittenTracks {
     }
 }
 
-/// Room for the headers that a bypassing write may need.
+/// Room in the log for the headers that a bypassing write may need.
 const HEADERS: u64 = 8;
 
 /// A write of contiguous sectors of one band.
@@ -128,7 +129,7 @@ struct Direct {
     band: u32,
     /// True if it ends on a later track than it begins on.
     crosses: bool,
-    /// The band's first sector; `to` is the end of the part that may hold data.
+    /// The part of the band that may hold data.
     from: Pba,
     to: Pba,
     /// True if the data that it replaces must survive a torn write.
@@ -136,7 +137,7 @@ struct Direct {
 }
 
 impl DriveManaged {
-    /// Writes to the bands, or to the log what can't go there now.
+    /// Writes to the bands, or to the log where the band can't be written now.
     pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
@@ -177,7 +178,7 @@ impl DriveManaged {
             return Ok(false);
         }
         if self.cleaning.noted_band == Some(write.band) {
-            // Makes the scratch pad outdated: a power cut must not replay it over this write.
+            // Saving the map makes the scratch pad outdated. Else the drive would restore it over this write after a power cut.
             self.persist(disk)?;
         }
         let appends = self.cache.appends;
@@ -197,7 +198,7 @@ impl DriveManaged {
         if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
     }
 
-    /// Copies to the log the sectors that a write would destroy. The cause is the host, as with guard copies, because nothing is cleaned.
+    /// Copies to the log the sectors that a write would destroy. They count as host writes, as guard copies do, because nothing is cleaned.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
             if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
@@ -209,7 +210,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// True if a write to the bands would destroy at most half as many sectors as it writes: these have to be copied.
+    /// True if a write to the bands would destroy, and so have to copy, at most half as many sectors as it writes.
     #[cold]
     pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
         let (mut done, mut destroyed) = (0, 0);
@@ -229,20 +230,20 @@ impl Direct {
         self.endangered(disk).iter().map(|(_, n)| n).sum()
     }
 
-    /// The runs before and after the write that it may destroy, inside its band: (first LBA, sectors), which may be 0.
+    /// The runs upstream and downstream of the write that it may destroy, inside its band: (first LBA, sectors), where sectors may be 0.
     #[inline]
     fn endangered(&self, disk: &Disk) -> [(Lba, u64); 2] {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
         let (mut after, end) = law.downstream(g, self.pba, self.sectors);
         let end = end.min(self.to);
-        // Torn after its first track, a write has destroyed the next track, which it was to replace: that counts as endangered, too.
+        // If the write is torn after its first track, it has destroyed the next track, which it was to replace. So that is endangered, too.
         if self.careful && self.crosses && matches!(law.form(), Some(Form::Tracks | Form::Physical)) {
             after = law.downstream_start(g, self.pba, 1);
         }
-        // LBAs run with PBAs inside a band.
+        // Inside a band, LBAs are consecutive as PBAs are.
         let run = |from: Pba, to: Pba| (Lba(self.lba.0 + from.0 - self.pba.0), to.0.saturating_sub(from.0));
-        // Where a write destroys by sectors, a torn one endangers all of its own.
+        // If each sector destroys those that follow it, a torn write endangers all sectors that it was to replace: one run, from `before` on.
         let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
         match self.careful && by_sectors && self.pba < self.to {
             true => [run(before, end), run(end, end)],

@@ -1,10 +1,12 @@
 //! When bands are cleaned, and which ones: those of the log's oldest valid entries.
 //!
-//! As sold, a command that finds no room waits while band after band is cleaned, until there is room. A band often holds more than one
-//! write, so the next commands find room at once: of random chunks of 1 MiB, a few in a hundred are as fast as before the cache was full.
+//! As sold, a command that finds no room waits while band after band is cleaned, until there is room. Often a band has data of several
+//! writes in the cache, so the next commands find room at once: of random writes of 1 MiB, a few in a hundred are as fast as before the
+//! cache was full.
 //!
-//! The paper's disk cleans two bands an episode. A command first does one phase of the episode in progress. Once map or log have grown by
-//! more than the episode frees, a command waits for its end, so that cleaning keeps pace and no command waits for more than one episode.
+//! The paper's disk cleans in episodes of two bands. A command first does one phase of the episode in progress. Once map or log exceed their
+//! thresholds by more than the episode frees, a command waits for its end. So cleaning keeps pace, and no command waits for more than one
+//! episode.
 
 use std::ops::Range;
 
@@ -30,16 +32,15 @@ pub(super) struct BandCleaning {
     partial: bool,
     /// Tracks that are wholly cached are neither read nor saved.
     skip_cached: bool,
-    /// A command waits until there is room, and an episode is a band.
+    /// A command that finds no room waits until there is some, and an episode is one band.
     at_once: bool,
     episode: Episode,
-    /// Cleans the current band.
     pub cleaner: Cleaner,
-    /// Band with tracks in the scratch pad that a power cut would replay, unless a map copy says that they are outdated.
+    /// Band whose tracks a drive would restore from the scratch pad after a power cut, unless a map copy says that they are outdated.
     pub noted_band: Option<u32>,
-    /// Cached pieces that were merged into the current band and are not yet written home, by LBA. The second list is scratch space, to read
-    /// them in the order of the log.
+    /// Cached pieces that were merged into the current band and are not yet written home, by LBA.
     merged: Vec<MergedPiece>,
+    /// Scratch space for sorting a stage's pieces in the order of the log.
     ordered: Vec<MergedPiece>,
     /// Since counting began.
     pub bands_cleaned: u64,
@@ -75,10 +76,10 @@ impl DriveManaged {
             return Ok(true);
         }
         loop {
-            let runs = self.clean_phase(disk)?;
+            let is_running = self.clean_phase(disk)?;
             let episode = &self.cleaning.episode;
             // If a command adds more than an episode frees, one episode for each command would not keep pace.
-            let waits = match runs {
+            let waits = match is_running {
                 true => episode.falls_short_of(self.cache.excess()),
                 false => episode.is_outpaced_by(self.cache.last_entries) && self.begin_due_episode(disk),
             };
@@ -134,7 +135,6 @@ impl DriveManaged {
 }
 
 impl BandCleaning {
-    /// Nothing to clean yet.
     pub fn new(partial: bool, skip_cached: bool, at_once: bool) -> BandCleaning {
         BandCleaning { partial, skip_cached, at_once, ..BandCleaning::default() }
     }
@@ -145,18 +145,18 @@ impl BandCleaning {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// True if commands have to continue the episode. One begun in idle time waits for idle time.
+    /// True if commands have to continue the episode. An episode begun in idle time waits for idle time.
     #[inline]
     fn is_due(&self) -> bool {
         self.is_running() && !self.episode.is_idle()
     }
 
-    /// The band that is being rewritten.
+    /// The band that is being cleaned.
     pub fn band_at_work(&self, home: &Home) -> Option<u32> {
         self.cleaner.is_working().then(|| home.band_of(self.cleaner.held().start))
     }
 
-    /// Notes that the map was copied: it makes the scratch pad outdated, except for a stage at work.
+    /// Notes that the map was copied. After a power cut, the drive then ignores the scratch pad, unless a stage in progress needs it.
     pub fn persisted(&mut self) {
         if !self.cleaner.is_saved() {
             self.noted_band = None;
@@ -178,6 +178,7 @@ impl BandCleaning {
         let mut frees = 0;
         let count = if self.at_once { 1 } else { Episode::BANDS };
         for entry in &cache.log.entries {
+            // Skips entries of a chosen band without a look at the map: there may be many.
             if chosen.iter().any(|own| own.contains(&entry.lba) && entry.lba + entry.sectors <= own.end) {
                 continue;
             }
@@ -230,6 +231,7 @@ impl BandCleaning {
         let band = home.band_of(tracks.start);
         bands.written.raise(band, tracks.end - home.tracks_of(band).start);
         self.bands_cleaned += 1;
+        // Ends with its last band, so that no further call only finds that there is none.
         if self.episode.is_last_band() {
             self.episode.next_band();
             return Ok(false);
@@ -237,13 +239,13 @@ impl BandCleaning {
         Ok(true)
     }
 
-    /// The tracks of a band to rewrite: from the first with cached data to the last that may hold data, or up to one that can be left
-    /// damaged because all of it is cached. `None` if nothing is cached any more.
+    /// The tracks of a band to rewrite: from the first with cached data to the last that may hold data. With `partial`, it stops earlier if
+    /// the tracks that this damages are wholly cached. `None` if nothing is cached any more.
     fn plan(&self, disk: &Disk, bands: &HomeBands, cache: &PersistentCache, band: u32) -> Option<Range<u32>> {
         let home = &bands.home;
         let all = home.tracks_of(band);
         let mut ends: Option<(Lba, Lba)> = None;
-        // Whether some track is cached from its first sector on.
+        // True if some track is cached from its first sector on. Otherwise none is wholly cached, and the search below is not needed.
         let mut from_start = false;
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
             ends = Some((ends.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
@@ -254,7 +256,7 @@ impl BandCleaning {
         }
         let (first, last) = ends.map(|(first, last)| (home.spot(first).track, home.spot(last).track))?;
         let end = bands.written.end(band, &all).max(last + 1);
-        // Where writes wear the sectors upstream, all of the band is rewritten.
+        // If rewriting may damage sectors upstream (DPID), the rewrite begins with the band.
         if disk.interference().upstream() > 0 {
             return Some(all.start..end);
         }
@@ -266,8 +268,7 @@ impl BandCleaning {
         Some(first..stops.unwrap_or(end))
     }
 
-    /// Notes that home tracks were rewritten: the pieces merged into them are no longer needed in the log, unless they were written again
-    /// meanwhile.
+    /// After home tracks were rewritten, drops the pieces merged into them from the cache, unless they were written again meanwhile.
     fn come_home(&mut self, home: &Home, cache: &mut PersistentCache, tracks: Range<u32>) {
         let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
         let count = self.merged.partition_point(|&(lba, ..)| lba < end);
@@ -285,7 +286,7 @@ impl BandCleaning {
     }
 }
 
-/// Cached sectors of home tracks.
+/// The cached pieces of home tracks.
 fn cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> impl Iterator<Item = MergedPiece> {
     let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
     cache.map.mapped(first, end - first)
@@ -306,7 +307,7 @@ pub(super) fn overlay(
 ) -> DiskResult<bool> {
     // Read in the order of the log, in which they lie on the platters.
     pieces.sort_unstable_by_key(|(.., pba)| *pba);
-    // A gap of less than half a track is read over, rather than wait a rotation (assumption).
+    // A gap of up to half a track is read along, because the head would pass over it anyway (assumption).
     let gap = disk.geometry().longest_track() / 2;
     let mut from = 0;
     while from < pieces.len() {

@@ -1,18 +1,17 @@
 //! A host-aware disk: zones with write pointers, and any write is allowed (ZBC, INCITS 536: sequential write preferred zones).
 //!
-//! A write at the pointer goes to its place in the zone. Any other one is appended to the persistent cache of
-//! [`drive-managed`](super): its log, map and costs are the same. The zone then counts as written out of order until it is
-//! rewritten: read up to its pointer, laid over with what is cached of it, and written to a spare zone of the platters, which
-//! takes its place. The old place is the next spare, so that a power cut finds one or the other whole. No vendor says what
-//! its disks do: all of it is an assumption.
+//! A write at the pointer goes to its place in the zone. Any other write is appended to a persistent cache, whose log, map and costs are those
+//! of [`drive-managed`](super). The zone then counts as written out of order until it is rewritten: it is read up to its pointer, merged with
+//! its cached data, and written to a spare zone of the platters, which takes its place. The old place is the next spare, so that one of the
+//! two is intact after a power cut. No vendor says what its disks do, so all of this is an assumption.
 //!
-//! A write behind the pointer moves the pointer to its end, and leaves a gap that reads as zeros. Until the zone is rewritten,
-//! writes at its pointer are cached too.
+//! A write past the pointer moves the pointer to the write's end, and leaves a gap that reads as zeros. Until the zone is rewritten, writes
+//! at its pointer are cached, too.
 //!
 //! # Layout
 //!
-//! Zones from PBA 0 on: the conventional ones, the persistent cache, two copies of its map, a note on the last zone rewritten, the
-//! others. The last one is the first spare.
+//! Zones from PBA 0 on: the conventional ones, the persistent cache, two copies of its map, a note on the last zone rewritten, then the
+//! sequential zones, of which the last is the first spare.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +37,6 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<HostAwareKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct HostAwareKeys {
         /// The zones.
@@ -49,7 +47,7 @@ keys! {
         /// rewritten. 0 means no limit.
         max_non_seq: u64 = Count(0, 1 << 20), "0";
         /// Number of map entries, and of log entries, above which zones are rewritten; auto is 5/3 · (tracks of the
-        /// cache) + 1, and for map entries shared_writes times as many.
+        /// cache) + 1, and for map entries `shared_writes` times as many.
         alpha: Option<u64> = Or("auto", Count(1, 1 << 24)), "auto";
         /// Costs of the cache.
         costs: CostKeys;
@@ -64,16 +62,17 @@ keys! {
     }
 }
 
-/// Entries of the map beyond twice α: what a single request may add on a small drive.
+/// Room in the map beyond twice α, for the entries that a single request may add on a small drive.
 const SPARE_ENTRIES: u64 = 64;
-/// Memory of a zone: its place, pointer and end of data.
+/// Memory for a zone: its place, its pointer, and the end of its data.
 const BYTES_A_ZONE: u64 = 20;
 
 /// The zones of the platters by their use.
 struct Plan {
     zones: ZoneLayout,
-    /// The drive's own, behind the conventional ones: the cache, then two map copies and a note of as many zones each.
+    /// Zones of the cache, after the conventional ones.
     cache: u64,
+    /// Zones of each map copy, and of the note.
     copy: u64,
     costs: Costs,
     limits: Limits,
@@ -81,17 +80,17 @@ struct Plan {
 }
 
 impl Plan {
-    /// The drive's own but for the spare one.
+    /// Zones that the drive uses itself, without the spare one.
     fn own(&self) -> u64 {
         self.cache + 3 * self.copy
     }
 
-    /// The host's.
+    /// Zones offered to the host.
     fn count(&self) -> u64 {
         self.zones.count() - self.own() - 1
     }
 
-    /// The cache's first sector, and the one after its last.
+    /// Start and end of the cache.
     fn cache_span(zones: &ZoneLayout, cache: u64) -> (Pba, Pba) {
         (zones.start(zones.conventional), zones.start(zones.conventional + cache - 1) + zones.size())
     }
@@ -106,7 +105,8 @@ impl HostAwareKeys {
         let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
         let alpha = self.alpha.unwrap_or(auto * self.shared_writes);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        // An append leaves up to three entries more, and one for each chunk that it spans; no log holds more than sectors.
+        // Between two map copies, each shared write may add three map entries, and long ones an entry for each chunk; there are never more than
+        // sectors in the log.
         let costs = Costs::new(drive, &self.costs);
         let added = costs.map_every_writes.saturating_mul(3 * self.shared_writes);
         let copied_max = (map_entries_max + (end - start) / MAP_ENTRY_SECTORS).saturating_add(added).min(end - start);
@@ -145,18 +145,18 @@ impl LayerKeys for HostAwareKeys {
 
 struct HostAware {
     zones: ZoneLayout,
-    /// Zones of the drive's own before the first that is written in order.
+    /// Zones that the drive uses itself, after the conventional ones.
     own: u64,
     capacity: Capacity,
     cache: PersistentCache,
-    /// The zone of the platters in which each of the host's lies, and the one that is spare.
+    /// The platter zone in which each of the host's zones is, and the spare one.
     places: Vec<u32>,
     spare: u32,
     /// Place of the note on the last zone rewritten.
     note: Pba,
     /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
     pointers: Vec<u64>,
-    /// End of the data at each zone's place: before the pointer where a write has left a gap.
+    /// End of the data at each zone's place, in sectors. The pointer is past it if data at the zone's end is only cached.
     home_ends: Vec<u64>,
     /// Zones written out of order: those with cached data.
     non_seq: BTreeSet<u64>,
@@ -172,9 +172,9 @@ struct HostAware {
 #[derive(Serialize, Deserialize)]
 struct ZoneRewrite {
     zone: u64,
-    /// Sectors that are there.
+    /// Sectors written to the spare zone.
     done: u64,
-    /// Cached pieces that were laid over them, by LBA.
+    /// Cached pieces that were merged into them, by LBA.
     merged: Vec<MergedPiece>,
 }
 
@@ -189,13 +189,12 @@ state! {
     }
 }
 
-/// The zone of the platters that holds one of the host's on a new disk: the drive's own lie behind the conventional ones.
+/// The platter zone that holds one of the host's zones on a new disk. The zones that the drive uses itself come after the conventional ones.
 fn platter_zone(zone: u64, conventional: u64, own: u64) -> u64 {
     if zone < conventional { zone } else { zone + own }
 }
 
 impl HostAware {
-    /// An empty disk.
     fn new(plan: Plan, drive: &Drive, keys: &HostAwareKeys) -> HostAware {
         let (own, count, conventional) = (plan.own(), plan.count(), plan.zones.conventional);
         let mut pointers = vec![0; count as usize];
@@ -234,7 +233,7 @@ impl HostAware {
         Lba(zone * self.zones.size() + at)
     }
 
-    /// True if a write goes to its place: in a conventional zone, or at the pointer where all before it is at its place too.
+    /// True if a write goes to its place: in a conventional zone, or at the pointer if all data before it is at its place, too.
     #[inline]
     fn goes_home(&self, zone: u64, at: u64) -> bool {
         let (pointer, home_end) = (self.pointers[zone as usize], self.home_ends[zone as usize]);
@@ -245,8 +244,8 @@ impl HostAware {
     #[inline]
     fn write_home(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
         if zone >= self.zones.conventional {
-            // Before the write, and so moved by one that the power cuts, too: a second write of these sectors could wear what lies
-            // before them. The next one is cached.
+            // Before the write, so that a torn write moves the pointer, too. The next write there is then cached, because rewriting these
+            // sectors may damage sectors upstream (DPID).
             self.pointers[zone as usize] = at + n;
         }
         disk.write(self.place(zone) + at, n, Cause::Host, data, from)?;
@@ -256,7 +255,7 @@ impl HostAware {
         Ok(())
     }
 
-    /// Brings `n` sectors of a zone into the cache, as many requests as it takes.
+    /// Appends `n` sectors of a zone to the cache, in several requests if one is too long.
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, from: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
@@ -271,7 +270,7 @@ impl HostAware {
         Ok(())
     }
 
-    /// Sectors of a zone have been cached.
+    /// Notes that sectors of a zone were cached, which may move its pointer.
     fn note_cached(&mut self, lba: Lba, n: u64) {
         let (zone, at) = self.zones.of(lba);
         self.non_seq.insert(zone);
@@ -279,13 +278,13 @@ impl HostAware {
         *pointer = (*pointer).max(at + n);
     }
 
-    /// Every so often a copy of the map follows an append.
+    /// Finishes an append: leaves the gap after it, and copies the map if that is due.
     fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
         self.cache.log.skip_gap();
         if self.cache.is_copy_due() { self.cache.persist(disk) } else { Ok(()) }
     }
 
-    /// Sees that log and map have room for a request of `n` sectors, while the host waits.
+    /// Makes room in log and map for a request of `n` sectors, while the host waits.
     fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
         while !self.cache.has_room(n) {
             if self.cache.trim() && !self.cache.is_held_by_copy() {
@@ -294,7 +293,7 @@ impl HostAware {
             }
             let is_empty = self.cache.log.entries.is_empty() && !self.cache.is_held_by_copy();
             if is_empty {
-                // The request does not fit before the log's limit. It begins at the next lap, and the copy of the map moves the limit.
+                // The request does not fit before the log's limit. So it starts with the next lap, and the map copy moves the limit.
                 self.cache.log.head = self.cache.log.next_lap();
             }
             self.cache.persist(disk)?;
@@ -310,27 +309,27 @@ impl HostAware {
         if self.max_non_seq > 0 && self.non_seq.len() as u64 > self.max_non_seq {
             return true;
         }
-        // Entries that hold nothing valid any more cost nothing.
+        // Trimming frees entries without valid data, after which nothing may be in excess any more.
         self.cache.excess() > 0 && self.cache.trim() && self.cache.excess() > 0
     }
 
-    /// Rewrites a zone while the host waits, or goes on with the one at work to its end.
+    /// Rewrites a zone while the host waits, or finishes the rewrite in progress.
     fn rewrite_zone(&mut self, disk: &mut Disk) -> DiskResult {
         self.counts.first_cleaning_request.get_or_insert(disk.requests());
         while self.rewrite_stage(disk)? && self.rewrite.is_some() {}
         Ok(())
     }
 
-    /// The zone of the oldest cached data.
+    /// Chooses the zone of the oldest cached data.
     fn next_rewrite(&mut self) -> Option<ZoneRewrite> {
         self.cache.trim();
         let (lba, ..) = self.cache.valid(self.cache.log.entries.front()?).next()?;
         Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
     }
 
-    /// One stage of the zone at work, or of the next one; `false` if nothing is cached.
+    /// Does one stage of the rewrite in progress, or of the next one; returns `false` if nothing is cached.
     fn rewrite_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        // After a power cut in the middle of it there is none at work, and the zone is where it was.
+        // Taken, so that an access that fails by a power cut leaves no rewrite in progress, and the zone where it was.
         let Some(mut work) = self.rewrite.take().or_else(|| self.next_rewrite()) else { return Ok(false) };
         let (zone, at) = (work.zone, work.done);
         let n = self.stage_sectors.min(self.pointers[zone as usize] - at);
@@ -354,7 +353,7 @@ impl HostAware {
         Ok(true)
     }
 
-    /// The spare zone takes the place of the one rewritten. What was written to that meanwhile stays in the cache.
+    /// Puts the spare zone in the place of the rewritten one. Data that the host wrote meanwhile stays in the cache.
     fn finish_rewrite(&mut self, disk: &mut Disk, work: &ZoneRewrite) -> DiskResult {
         disk.write_metadata(self.note, 1)?;
         let (zone, size) = (work.zone, self.zones.size());
@@ -376,7 +375,7 @@ impl HostAware {
         self.counts.resets += 1;
     }
 
-    /// Reads sectors from the places of their zones; past their data are zeros, which take no time.
+    /// Reads sectors from the places of their zones. Past the end of their data it finds zeros, which take no time.
     fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, mut to: u64) -> DiskResult {
         for (zone, at, n) in self.zones.pieces(lba, n) {
             let home = self.home_ends[zone as usize].saturating_sub(at).min(n);
@@ -451,7 +450,8 @@ impl Layer for HostAware {
         self.follow_up(disk)
     }
 
-    /// A zone that it covers is reset, in no time (assumption), unless that is conventional; other discards mean nothing.
+    /// Resets every sequential zone that the discard covers completely, in no time (assumption). A discard of part of a zone, or of a
+    /// conventional zone, has no effect.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for (zone, _, n) in self.zones.pieces(lba, n) {
             if n == self.zones.size() && zone >= self.zones.conventional {
@@ -492,11 +492,11 @@ impl Layer for HostAware {
         }))
     }
 
-    /// Map, log, places and pointers survive (assumption); a zone at work is rewritten from its beginning.
+    /// Map, log, places and pointers survive (assumption). A rewrite in progress starts again.
     fn power_cut(&mut self) {
         self.rewrite = None;
         self.cache.log.power_cut();
-        // A request in several entries may be there in part.
+        // Some entries of a request that was torn may be in the cache without having been noted.
         let cached: Vec<MergedPiece> = self.cache.map.mapped(Lba(0), self.capacity.host_sectors).collect();
         for (lba, n, _) in cached {
             self.zones.pieces(lba, n).for_each(|(zone, at, n)| self.note_cached(self.lba(zone, at), n));
@@ -515,7 +515,8 @@ impl Layer for HostAware {
         at < self.home_ends[zone as usize] || self.cache.map.get(lba).is_some()
     }
 
-    /// The cache's books; each zone has a place of its own, and cached data lie before the pointers of zones written out of order.
+    /// Checks the cache; that each zone has a place of its own; and that data is before the write pointer, and cached data in zones that count
+    /// as written out of order.
     fn check(&self) -> DiskResult {
         self.cache.check()?;
         let mut places: Vec<u32> = self.places.iter().copied().chain([self.spare]).collect();

@@ -1,10 +1,12 @@
 //! The persistent cache as a circular log of entries: a header of one sector, then the host's data, written as one access.
 //! Writes that wait together may share an entry.
 //!
-//! Positions count sectors from the first lap on and never wrap, so that older is smaller; the PBA is the position modulo the log's length.
-//! The log is shingled too: a write at the head destroys the sectors after it, so the head stays a guard away from the tail. Entries that
-//! the last copy of the map, or the entries after it, may refer to are not overwritten, because the drive has to find its map after a power
-//! cut; what that takes is charged.
+//! Positions count sectors from the first lap on and never wrap, so that older data has smaller positions; the PBA follows from the position
+//! modulo the log's size. The log is shingled too: a write at the head destroys the sectors after it, so the head keeps a guard's distance
+//! from the tail.
+//!
+//! After a power cut the drive recovers its map from the last map copy and the log entries after it. So entries to which that copy may refer
+//! are not overwritten until a newer copy is written, whose time is charged.
 
 use std::collections::VecDeque;
 
@@ -22,38 +24,38 @@ pub(super) const HEADER: u64 = 1;
 /// Data of one write in the log, which may still be valid.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LogEntry {
-    /// The position of its first sector of data.
+    /// Position of its first sector of data.
     pub data: u64,
     pub lba: Lba,
     pub sectors: u64,
-    /// True if it has a header of its own, or is the first of several that share one.
+    /// True if it follows a header: it has one of its own, or is the first of several entries that share one.
     pub leads: bool,
 }
 
 /// An LBA and how many sectors from there on.
 pub(super) type Extent = (Lba, u64);
 
-/// The log.
 pub(super) struct CacheLog {
     geometry: Geometry,
     pub costs: Costs,
     start: Pba,
-    length: Divisor,
+    /// Sectors of the log. Its length, as reported, is counted in headers instead.
+    pub size: Divisor,
     pub guard: Guard,
     /// Position of the next entry, or of the end of a lap without room for its header.
     pub head: u64,
     /// Entries must end at or before this position.
     pub limit: u64,
-    /// Beginning of the oldest entry that the last copy of the map may refer to.
+    /// Position of the oldest entry that the last copy of the map may refer to.
     pub kept: u64,
-    /// The entries, oldest first. Those that share a header are separate.
+    /// The entries, oldest first. Writes that share a header are separate entries.
     pub entries: VecDeque<LogEntry>,
-    /// Number of their headers.
+    /// Number of the entries' headers.
     headers: u64,
-    /// Sectors that are being appended: torn if the power is cut.
+    /// Sectors of the append in progress, which a power cut would tear.
     under_way: u64,
-    /// How many sectors upstream a second write wears.
-    wears: u64,
+    /// Sectors upstream of a rewritten one that the rewrite may damage (DPID).
+    dpid_sectors: u64,
     /// Sectors left unused after the entries of each write.
     gap: u64,
 }
@@ -61,7 +63,7 @@ pub(super) struct CacheLog {
 state! {
     CacheLog {
         values: head, limit, kept, entries, headers, under_way;
-        built: geometry, costs, start, length, guard, wears, gap;
+        built: geometry, costs, start, size, guard, dpid_sectors, gap;
     }
 }
 
@@ -70,11 +72,11 @@ impl CacheLog {
     pub fn new(drive: &Drive, costs: Costs, start: Pba, end: Pba) -> CacheLog {
         let mut log = CacheLog {
             geometry: drive.geometry.clone(),
-            // Bounded, so that also on a small drive most of the log is for data.
+            // Bounded, so that most of the log is for data even on a small drive.
             gap: costs.gap_sectors.min((end - start) / 4),
             costs,
             start,
-            length: Divisor::new(end - start),
+            size: Divisor::new(end - start),
             guard: drive.interference.guard(&drive.geometry),
             head: 0,
             limit: 0,
@@ -82,29 +84,23 @@ impl CacheLog {
             entries: VecDeque::new(),
             headers: 0,
             under_way: 0,
-            wears: drive.interference.upstream(),
+            dpid_sectors: drive.interference.upstream(),
         };
         log.keep_from(0);
         log
     }
 
-    /// The most sectors of one request: those that an empty log holds.
+    /// The most sectors of one request: as many as an empty log holds.
     pub fn request_max(&self) -> u64 {
-        let length = self.length.value - self.gap;
-        length - HEADER * length.div_ceil(self.costs.entry_sectors)
+        let sectors = self.size.value - self.gap;
+        sectors - HEADER * sectors.div_ceil(self.costs.entry_sectors)
     }
 
     #[inline]
     pub fn pba(&self, position: u64) -> Pba {
-        self.start + self.length.remainder(position)
+        self.start + self.size.remainder(position)
     }
 
-    /// Sectors that it has.
-    pub fn length_sectors(&self) -> u64 {
-        self.length.value
-    }
-
-    /// Adds an entry behind the others.
     #[inline]
     pub fn push(&mut self, entry: LogEntry) {
         self.headers += u64::from(entry.leads);
@@ -117,14 +113,14 @@ impl CacheLog {
         self.headers
     }
 
-    /// Beginning of the oldest entry, or the head if there is none.
+    /// Position of the oldest entry's header, or the head if there is no entry.
     pub fn tail(&self) -> u64 {
         self.entries.front().map_or(self.head, |entry| entry.data - HEADER)
     }
 
     /// Lets the log overwrite entries before position `tail`, which no map copy needs any more.
     pub fn keep_from(&mut self, tail: u64) {
-        let (lap, offset) = self.length.divide(tail);
+        let (lap, offset) = self.size.divide(tail);
         let safe = match self.guard {
             Guard::Sectors(sectors) => offset.saturating_sub(sectors),
             Guard::Tracks(tracks) => {
@@ -135,20 +131,19 @@ impl CacheLog {
         };
         self.kept = tail;
         // One lap beyond the tail, less the guard that a write there would damage.
-        self.limit = (lap + 1) * self.length.value + safe;
+        self.limit = (lap + 1) * self.size.value + safe;
     }
 
-    /// Beginning of the next lap.
     pub fn next_lap(&self) -> u64 {
-        (self.length.quotient(self.head) + 1) * self.length.value
+        (self.size.quotient(self.head) + 1) * self.size.value
     }
 
-    /// Beginning of an entry at `head`, and the sectors of data that it has room for.
+    /// Where an entry begins if it is appended at `head`, and the most sectors of data that it can hold.
     #[inline]
     fn opening(&self, head: u64) -> (u64, u64) {
-        let room = self.length.value - self.length.remainder(head);
+        let room = self.size.value - self.size.remainder(head);
         // The last sector of the log holds no header, because no data could follow it.
-        let (at, room) = if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value - HEADER) };
+        let (at, room) = if room > HEADER { (head, room - HEADER) } else { (head + room, self.size.value - HEADER) };
         (at, room.min(self.costs.entry_sectors))
     }
 
@@ -166,22 +161,22 @@ impl CacheLog {
         }
     }
 
-    /// Sectors in use, guard not counted: from the tail to the head.
+    /// Sectors from the tail to the head, without the guard.
     pub fn used(&self) -> u64 {
         self.head - self.tail()
     }
 
-    /// Entries to clean before `free_sectors` of the log are free again. If cleaning began only when it is full, each episode would need a
-    /// map copy before its space could be reused.
+    /// How many entries must be cleaned to have `free_sectors` of the log free again, estimated from the mean length of an entry. Cleaning
+    /// begins before the log is full, because otherwise each episode would need a map copy before its space could be reused.
     #[inline]
     pub fn excess(&self) -> u64 {
-        let (length, used) = (self.length.value, self.used());
-        let excess = (used + self.costs.free_sectors.min(length / 4)).saturating_sub(length);
+        let (size, used) = (self.size.value, self.used());
+        let excess = (used + self.costs.free_sectors.min(size / 4)).saturating_sub(size);
         if excess == 0 { 0 } else { (excess * self.headers).div_ceil(used) }
     }
 
     /// Appends up to `n` sectors of `data`, from sector `at` on, as one entry: as many as an entry holds, and as fit before the log's end.
-    /// Returns how many, and where they lie.
+    /// Returns how many, and the PBA of the first.
     #[inline]
     pub fn append(
         &mut self,
@@ -206,12 +201,12 @@ impl CacheLog {
         self.head += self.gap;
     }
 
-    /// True if `n` sectors would fit in one entry.
+    /// True if one entry at the head can hold `n` sectors, without wrapping around.
     pub fn holds_undivided(&self, n: u64) -> bool {
         n <= self.opening(self.head).1
     }
 
-    /// Appends `extents`, whose sectors follow each other in `data`, as one entry; returns where the first of them lies.
+    /// Appends `extents`, whose sectors follow each other in `data`, under one header; returns the PBA of the first.
     pub fn append_together(&mut self, disk: &mut Disk, extents: &[Extent], data: &Buf) -> DiskResult<Pba> {
         let sectors = extents.iter().map(|(_, sectors)| sectors).sum();
         debug_assert!(self.holds_undivided(sectors));
@@ -226,7 +221,7 @@ impl CacheLog {
         Ok(first)
     }
 
-    /// Appends a header without data, which says which sectors are valid at home from now on.
+    /// Appends a header without data, which records that certain sectors are valid at home from now on.
     pub fn append_drop(&mut self, disk: &mut Disk) -> DiskResult {
         self.head = self.opening(self.head).0;
         self.write(disk, Cause::Map, 0, &disk.buf(0), 0)?;
@@ -244,9 +239,10 @@ impl CacheLog {
         Ok(())
     }
 
-    /// Discards a torn entry after a power cut. Its sectors are overwritten, except where that would wear the sectors upstream.
+    /// Discards a torn entry after a power cut. The next append overwrites its sectors, except the first `dpid_sectors`: rewriting these might
+    /// damage entries upstream.
     pub fn power_cut(&mut self) {
-        self.head += std::mem::take(&mut self.under_way).min(self.wears);
+        self.head += std::mem::take(&mut self.under_way).min(self.dpid_sectors);
     }
 
     /// Pieces of an entry to which `map` still points: (LBA, sectors, PBA).
@@ -275,14 +271,14 @@ keys! {
     pub(super) struct CostKeys {
         /// Time to append an entry to the log; clock means that the drive's clock determines it.
         append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
-        /// Amount of data that an entry can hold at append_time; if it holds more, the transfer time of the rest is
+        /// Amount of data that an entry can hold at `append_time`; if it holds more, the transfer time of the rest is
         /// added.
         append_bytes: u64 = Size(512, 1 << 40), "64Ki";
         /// Most data in a log entry; a longer write takes several entries. any means no limit.
         entry_bytes: Option<u64> = Or("any", Size(4096, 1 << 40)), "any";
         /// Space in the log that stays unused between two writes.
         gap_bytes: u64 = Size(0, 1 << 40), "0";
-        /// Space in the log that cleaning keeps free, or a quarter of the log if that is less.
+        /// Space in the log that cleaning keeps free; never more than a quarter of the log.
         free_bytes: u64 = Size(0, 1 << 50), "128Mi";
         /// Log appends after which the map is saved to disk again.
         map_every_writes: u64 = Count(1, 1 << 50), "240";
@@ -291,12 +287,12 @@ keys! {
     }
 }
 
-/// Times of accesses, and how often the map is copied.
+/// The parameters of [`CostKeys`] in sectors. A time that is `None` follows from the drive's clock.
 pub(super) struct Costs {
     append: Option<Nanos>,
-    /// Sectors of host data up to which an append takes `append_time`.
+    /// Sectors of host data up to which an append takes `append`.
     small_sectors: u64,
-    /// Transfer of each sector beyond, in picoseconds.
+    /// Transfer time of each further sector, in picoseconds.
     sector_ps: u64,
     /// The most sectors of one entry.
     pub entry_sectors: u64,
@@ -329,7 +325,6 @@ impl Costs {
         disk.write_lasting(lasting, pba, HEADER + sectors, cause, entry)
     }
 
-    /// Writes a copy of the map.
     pub fn map_copy(&self, disk: &mut Disk, pba: Pba, sectors: u64) -> DiskResult {
         match self.map {
             None => disk.write_metadata(pba, sectors),

@@ -1,14 +1,14 @@
 //! A shipped drive-managed disk: the baseline of Shafaei & Desnoyers, "Virtual Guard", HotStorage 2017, and what such disks
 //! are reported to do beyond it.
 //!
-//! Every write is appended to a log in the persistent cache; a map says which LBAs lie there. When map or log pass their thresholds, the
-//! bands of the log's oldest entries are cleaned, two in an episode. Bands are also cleaned in idle time.
+//! Every write is appended to a log in the persistent cache; a map says which LBAs are there. When map or log pass their thresholds, the
+//! bands of the log's oldest entries are cleaned. Bands are also cleaned in idle time.
 //!
-//! Writes that are queued together share an entry of the log, or are one stream: sold disks are reported to take some 182,000 random writes
-//! before cleaning begins at queue depth 31, and 22,900 at depth 1, which makes eight writes an entry.
+//! Writes that are queued together share an entry of the log, up to eight as sold: disks are reported to take some 182,000 random writes
+//! before cleaning begins at queue depth 31, and 22,900 at depth 1.
 //!
-//! The sectors of a read may lie partly in the log and partly in their band, a seek apart. Contiguous pieces are read in one access, in the
-//! log with the headers between them. A band that is being cleaned may have damaged tracks; they are read from the scratch pad.
+//! The sectors of a read may be partly in the log and partly in their band, a seek apart. Contiguous pieces are read in one access; in the
+//! log it includes the headers between them. A band that is being cleaned may have damaged tracks, which are read from the scratch pad.
 
 mod bypass;
 mod cleaning;
@@ -38,11 +38,11 @@ struct DriveManaged {
     cache: PersistentCache,
     cleaning: BandCleaning,
     bypass: Bypass,
-    /// True if the data that a torn write was to replace must survive. Not so behind a write cache, whose data was not flushed.
+    /// True if a torn write must not lose the data that it was to replace. With a write cache it may, because the new data was not flushed.
     is_careful: bool,
     /// True while a flush waits for the writes.
     is_flushing: bool,
-    /// Writes that may share a log entry.
+    /// The most writes that share a log entry.
     shared_writes: usize,
     idle_delay: Option<Nanos>,
     counts: DriveManagedCounts,
@@ -63,7 +63,7 @@ state! {
 }
 
 impl DriveManaged {
-    /// Writes `n` sectors of `data` to the log, as as many requests as are needed.
+    /// Writes `n` sectors of `data` to the log, in several requests if one is too long.
     #[inline]
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;
@@ -84,7 +84,6 @@ impl DriveManaged {
         if self.cache.is_copy_due() { self.persist(disk) } else { Ok(()) }
     }
 
-    /// Writes a copy of the map.
     fn persist(&mut self, disk: &mut Disk) -> DiskResult {
         self.cache.persist(disk)?;
         self.cleaning.persisted();
@@ -107,7 +106,7 @@ impl DriveManaged {
                 continue;
             }
             if self.cache.log.entries.is_empty() && !self.cleaning.is_running() {
-                // The log is empty, and the request still does not fit before `limit`. It begins at the next lap, and a copy of the map
+                // The log is empty, and the request still does not fit before `limit`. So it starts with the next lap, and saving the map
                 // moves `limit` by a lap.
                 self.cache.log.head = self.cache.log.next_lap();
                 return self.persist(disk);
@@ -117,11 +116,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    fn map_memory_bytes(&self) -> u64 {
-        self.cache.memory_bytes() + self.bands.written.bytes()
-    }
-
-    /// Makes room for an entry of `n` sectors; returns `false` if the log's end would divide it.
+    /// Makes room for one entry of `n` sectors; returns `false` if these can't be in one entry.
     fn has_room_together(&mut self, disk: &mut Disk, n: u64) -> DiskResult<bool> {
         if n > self.cache.log.request_max() {
             return Ok(false);
@@ -136,12 +131,11 @@ impl DriveManaged {
         if !self.bypass.takes(lba, n) {
             return false;
         }
-        // A host that waits until each write is durable is served by the log, however long its runs are.
+        // Even long runs go to the log while the host waits for each write to be durable.
         let is_durable = self.is_careful || self.is_flushing;
         !self.bypass.is_thrifty() || (!is_durable && self.is_cheap(disk, lba, n))
     }
 
-    /// Reads `n` sectors, without the write cache.
     #[inline]
     fn read_platters(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut pieces = self.cache.map.pieces(lba, n);
@@ -162,6 +156,7 @@ impl DriveManaged {
         if span == run.sectors {
             return disk.read(pba, span, Cause::Host, out, at);
         }
+        // The span includes headers, which are left out here.
         let mut read = disk.buf(span);
         disk.read(pba, span, Cause::Host, &mut read, 0)?;
         for (lba, sectors, place) in self.cache.map.mapped(run.lba, run.sectors) {
@@ -192,7 +187,7 @@ impl DriveManaged {
         (spot.pba, self.bands.home.run_from(&spot, n))
     }
 
-    /// `home_run` while some tracks are in the scratch pad: such a track ends a run.
+    /// Like `home_run`, while some tracks have to be read from the scratch pad: such a track ends a run.
     fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
         if let Some(pba) = self.cleaning.cleaner.scratch_copy(&self.bands.home, spot.track) {
@@ -203,17 +198,13 @@ impl DriveManaged {
         let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
         (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
     }
-
-    /// Place of an LBA.
-    fn place(&self, lba: Lba) -> Pba {
-        self.cache.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
-    }
 }
 
-/// Pieces that are read as one: their LBAs, and where they lie: in the log (first sector, sectors with headers), or at home.
+/// Pieces that are read in one access.
 struct ReadRun {
     lba: Lba,
     sectors: u64,
+    /// First PBA in the log, and sectors from there to the run's end, headers included; `None` if the run is at home.
     place: Option<(Pba, u64)>,
 }
 
@@ -293,6 +284,7 @@ impl Layer for DriveManaged {
 
     /// Drops cached copies.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        // A discard may split an extent in two, which needs room in the map.
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
         Ok(())
@@ -320,8 +312,8 @@ impl Layer for DriveManaged {
         self.bands.home.placement()
     }
 
-    /// Map and log survive (assumption: map copies and headers hold all of them), and so do the tracks that cleaning saved in the scratch
-    /// pad.
+    /// Map and log survive (assumption: map copies and headers record them completely), and so do the tracks that cleaning saved in the
+    /// scratch pad.
     fn power_cut(&mut self) {
         self.cleaning.power_cut(&self.bands.home);
         self.cache.log.power_cut();
@@ -331,7 +323,7 @@ impl Layer for DriveManaged {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.place(lba)
+        self.cache.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
     }
 
     fn check(&self) -> DiskResult {
@@ -339,7 +331,7 @@ impl Layer for DriveManaged {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.map_memory_bytes()
+        self.cache.memory_bytes() + self.bands.written.bytes()
     }
 
     fn gauges(&self) -> Gauges {
@@ -347,7 +339,7 @@ impl Layer for DriveManaged {
             Gauge::count("log_length", self.cache.log.length() as f64),
             Gauge::count("map_entries", self.cache.map.len() as f64),
             Gauge::share("invalid_share", self.cache.invalid_share()),
-            Gauge::bytes("map_bytes", self.map_memory_bytes()),
+            Gauge::bytes("map_bytes", self.map_bytes()),
         ];
         Gauges { cache_fill: Some(self.cache.fill(self.bands.home.capacity.cache_sectors)), others }
     }

@@ -19,7 +19,6 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     pub(super) struct DriveManagedKeys {
         /// Variant of the disk: as sold, or as in the Vguard paper. It also decides what auto means in the parameters
@@ -27,29 +26,29 @@ keys! {
         variant: Variant = Variant::WORDS, "sold";
         /// Bands and the persistent cache.
         bands: BandKeys;
-        /// Number of map entries above which bands are cleaned; auto is (5/3 · cache_tracks + 1) · shared_writes.
+        /// Number of map entries above which bands are cleaned; auto is (5/3 · `cache_tracks` + 1) · `shared_writes`.
         alpha: Option<u64> = THRESHOLD, "auto";
-        /// Number of log entries above which bands are cleaned; auto is alpha if that is set, otherwise 5/3 ·
-        /// cache_tracks + 1.
+        /// Number of log entries above which bands are cleaned; auto is `alpha` if that is set, otherwise 5/3 ·
+        /// `cache_tracks` + 1.
         beta: Option<u64> = THRESHOLD, "auto";
-        /// Share of the drive's tracks that form the persistent cache if cache_tracks is auto; paper is the share in
+        /// Share of the drive's tracks that form the persistent cache if `cache_tracks` is auto; paper is the share in
         /// the Vguard paper.
         cache_percent: Option<f64> = Or("paper", percent(0.0, 50.0)), "paper";
         /// Costs.
         costs: CostKeys;
-        /// Most waiting writes that share a log entry; auto is 8 as sold, and 1 with variant=vguard-2017.
+        /// Most waiting writes that share a log entry; auto is 8 as sold, and 1 with `variant=vguard-2017`.
         shared_writes: Option<u64> = Or("auto", Count(1, SHARED_MAX)), "auto";
         /// Memory.
         buffer: BufferKeys;
         /// Whether rewriting a band ends early, before tracks that are completely in the cache.
         partial: bool = Switch, "off";
-        /// Whether bands are cleaned in idle time; auto is on as sold, and off with variant=vguard-2017.
+        /// Whether bands are cleaned in idle time; auto is on as sold, and off with `variant=vguard-2017`.
         idle_clean: Option<bool> = Or("auto", Switch), "auto";
         /// When.
         delay: DelayKeys;
         /// Which writes bypass the cache and go straight to their bands: none (off); long sequential runs (run); long
         /// commands (command); or long runs for which at most half as much other data must be copied (stream). auto is
-        /// stream as sold, and off with variant=vguard-2017 (assumption).
+        /// stream as sold, and off with `variant=vguard-2017` (assumption).
         bypass: Option<BypassMode> = Or("auto", BypassMode::WORDS), "auto";
         /// Length from which a run or a command counts as long for bypass.
         bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
@@ -57,7 +56,7 @@ keys! {
         /// (assumption).
         skip_unwritten: bool = Switch, "off";
         /// Whether cleaning skips reading and saving tracks that are completely in the cache; auto is on as sold, and
-        /// off with variant=vguard-2017.
+        /// off with `variant=vguard-2017`.
         skip_cached: Option<bool> = Or("auto", Switch), "auto";
     }
 }

@@ -1,6 +1,6 @@
 //! The persistent cache: the log, its map, and the copies of the map on the platters.
 //!
-//! Copies have two places that are written in turn, so that one is always intact.
+//! Map copies are written to two places in turn, so that one is always intact.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::extent_map::ExtentMap;
 use crate::layer::prelude::*;
 use crate::layer::record_sectors;
 
-/// Sectors that one entry of the map spans at most.
+/// The most sectors that one entry of the map spans.
 pub(super) const MAP_ENTRY_SECTORS: u64 = 4096;
 
-/// Memory of a map entry. With a log entry it takes 56 bytes, so that 22,986 of each take the 1.3 MB of Vguard 2017, table 1; how they
-/// divide it is an assumption.
+/// Memory of a map entry and of a log entry. The sum of 56 bytes follows from Vguard 2017, table 1 (1.3 MB for 22,986 of each); how it is
+/// divided is an assumption.
 const MAP_ENTRY_BYTES: u64 = 40;
 const LOG_ENTRY_BYTES: u64 = 16;
 
-/// Words of a map copy before its extents (kind, number, tail, head, settled notes of the scratch pad, their number and a checksum of
-/// the headers), and of an extent.
+/// Words at the beginning of a map copy (kind, number, tail, head, outdated notes of the scratch pad, their number, and a checksum of the
+/// headers), and words of each extent in it.
 const COPY_HEAD_WORDS: u64 = 7;
 const COPY_EXTENT_WORDS: u64 = 2;
 
@@ -27,18 +27,17 @@ pub(super) fn copy_sectors(extents: u64) -> u64 {
     record_sectors(COPY_HEAD_WORDS + COPY_EXTENT_WORDS * extents)
 }
 
-/// Limits of map and log.
 pub(super) struct Limits {
-    /// Map entries and log entries beyond which cleaning is due.
+    /// Number of map entries above which cleaning is due.
     pub alpha: u64,
+    /// Number of log entries above which cleaning is due.
     pub beta: u64,
-    /// Map entries beyond which writes wait.
+    /// Number of map entries above which writes wait.
     pub map_entries_max: u64,
     /// Extents that a map copy has room for.
     pub copied_max: u64,
 }
 
-/// The log with its map.
 pub(super) struct PersistentCache {
     pub limits: Limits,
     pub log: CacheLog,
@@ -50,9 +49,9 @@ pub(super) struct PersistentCache {
     pub map_writes: u64,
     /// Appends since the last map copy.
     pub appends: u64,
-    /// Entries of the last append.
+    /// Log entries of the last append.
     pub last_entries: u64,
-    /// LBAs that the last map copy may still point to in the log, and the map no longer. Kept only if writes may bypass the log.
+    /// LBAs for which the last map copy may still point to the log, and the map does not. Kept only if writes may bypass the log.
     pub stale: Option<StaleRuns>,
 }
 
@@ -81,7 +80,7 @@ impl StaleRuns {
     /// True if it has one of `n` LBAs from `lba` on.
     pub fn overlap(&mut self, lba: Lba, n: u64) -> bool {
         if !self.is_sorted {
-            // Cleaning adds them in order, band by band: the stable sort merges such runs.
+            // The stable sort is fast here: cleaning adds ascending runs, band by band, which it only has to merge.
             self.runs.sort();
             self.runs.dedup_by(|next, last| {
                 let overlaps = next.0 <= last.1;
@@ -131,13 +130,13 @@ impl PersistentCache {
     /// True if map and log have room for a request of `n` sectors.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
-        // Long writes take an entry for each chunk. Each of the 8 writes that share a log entry by default may split an extent in three,
-        // which adds two entries.
+        // A long write takes a map entry for each chunk. Besides, each of the 8 writes that share a log entry by default may split an extent
+        // in three, which adds two entries.
         let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 16;
         entries <= self.limits.map_entries_max && self.log.has_room(n)
     }
 
-    /// True if a new map copy would make room in the log, because the last one still needs entries before the tail.
+    /// True if a new map copy would make room in the log, because the last copy still refers to entries before the tail.
     pub fn is_held_by_copy(&self) -> bool {
         self.log.tail() > self.log.kept
     }
@@ -170,7 +169,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Notes that `n` sectors are valid at home from now on, if the log or the last map copy says otherwise.
+    /// Notes on the platters that `n` sectors are valid at home from now on, if the log or the last map copy says otherwise.
     pub fn outdate(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         let is_cached = self.map.mapped(lba, n).next().is_some();
         if is_cached || self.stale.as_mut().is_some_and(|stale| stale.overlap(lba, n)) {
@@ -181,7 +180,6 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Removes `n` sectors from the map.
     pub fn forget(&mut self, lba: Lba, n: u64) {
         if let Some(stale) = &mut self.stale {
             stale.add(lba, n);
@@ -194,6 +192,7 @@ impl PersistentCache {
         if !self.map.mapped(first, n).eq(merged.iter().copied()) {
             return merged.iter().for_each(|&piece| self.forget_piece(piece));
         }
+        // Usually nothing was written again, and all can be removed at once.
         self.map.remove(first, n);
         if let Some(stale) = &mut self.stale {
             merged.iter().for_each(|&(lba, sectors, _)| stale.add(lba, sectors));
@@ -218,12 +217,12 @@ impl PersistentCache {
         self.appends >= self.log.costs.map_every_writes
     }
 
-    /// Writes a copy of the map. From then on the log may overwrite the sectors before its tail.
+    /// Writes a copy of the map, after which the log may overwrite the sectors before its tail.
     pub fn persist(&mut self, disk: &mut Disk) -> DiskResult {
         self.trim();
         let place = self.copy_places[(self.copies % 2) as usize];
         self.log.costs.map_copy(disk, place, copy_sectors(self.limits.copied_max))?;
-        // After the write: if it is torn, the copy before is used, and needs all entries that it points to.
+        // Only now: if this write had been torn, the drive would use the previous copy, and need all entries that it points to.
         self.log.keep_from(self.log.tail());
         self.copies += 1;
         self.map_writes += 1;
@@ -256,19 +255,19 @@ impl PersistentCache {
                 "the log's head lies before {before}, or its tail before the last map copy's"
             ));
         }
-        if self.log.used() > self.log.length_sectors() {
+        if self.log.used() > self.log.size.value {
             return inconsistent(format!("the log holds {} sectors, more than it has", self.log.used()));
         }
         if extents <= self.limits.copied_max { Ok(()) } else { inconsistent(format!("{extents} map entries")) }
     }
 
-    /// The largest of the shares in use: of the thresholds, and of `cache_sectors`.
+    /// The largest of three shares: map entries of alpha, log entries of beta, and sectors in use of `cache_sectors`.
     pub fn fill(&self, cache_sectors: u64) -> f64 {
         let fill = share(self.map.len() as u64, self.limits.alpha).max(share(self.log.length(), self.limits.beta));
         fill.max(share(self.log.used(), cache_sectors)).min(1.0)
     }
 
-    /// The share of the log in use that holds nothing valid.
+    /// Share of the log's sectors in use that hold nothing valid.
     pub fn invalid_share(&self) -> f64 {
         let used = self.log.used().max(1);
         1.0 - share(self.map.sectors() + self.log.length(), used).min(1.0)

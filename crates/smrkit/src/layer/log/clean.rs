@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use super::Log;
 use crate::layer::prelude::*;
 
-/// Sectors of a victim that one stage reads at most: 2 MiB (assumption).
+/// The most sectors of a victim that one stage reads: 2 MiB (assumption).
 const STAGE_SECTORS: u64 = 4096;
 
-/// Dead sectors that are read over rather than skipped. They pass under the head either way; 128 KiB: assumption.
+/// The most dead sectors between two runs that are read along with them. They pass under the head anyway (128 KiB: assumption).
 const GAP_SECTORS: u64 = 256;
 
-/// A segment being cleaned, and how far that has come.
+/// A segment being cleaned, and the progress.
 #[derive(Serialize, Deserialize, Clone, Copy)]
 pub(super) struct Job {
     pub(super) victim: u32,
-    /// The next entry of the segment's list; `entry_at` is where it begins.
+    /// Index of the next entry in the segment's list, and the entry's first sector in the segment.
     pub(super) entry: usize,
     pub(super) entry_at: u64,
-    /// Sectors of the segment before this one have been moved.
+    /// Live data before this sector of the segment has been moved.
     pub(super) at: u64,
-    /// True if anything of it was live.
+    /// True if anything was moved.
     moved: bool,
-    /// True if it was begun in idle time: it continues in idle time, or when cleaning is due.
+    /// True if it began in idle time: then it continues in idle time, or when cleaning is due.
     pub(super) idle: bool,
 }
 
-/// Live sectors of a victim: their first LBA, how many, and where they are in it.
+/// Live sectors of a victim: the first LBA, how many, and the first one's number in the segment.
 #[derive(Clone, Copy)]
 pub(super) struct LiveRun {
     lba: Lba,
@@ -60,10 +60,10 @@ impl Log {
         }
     }
 
-    /// Does a stage of cleaning, of a new victim if none is under way; returns `false` if there is no victim.
+    /// Does a stage of cleaning, of a new victim if there is no job; returns `false` if there is no victim.
     pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let Some(mut job) = self.job.take().or_else(|| self.choose(disk, need)) else { return Ok(false) };
-        let begun = job;
+        let before = job;
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
             self.counts.segments_moved += u64::from(!job.moved);
@@ -72,7 +72,8 @@ impl Log {
             let moved = self.move_runs(disk, job.victim, &runs);
             self.runs = runs;
             if let Err(fault) = moved {
-                self.job = Some(Job { moved: job.moved, ..begun });
+                // The stage is repeated after a power cut. Parts that were moved are no longer live then.
+                self.job = Some(Job { moved: job.moved, ..before });
                 return Err(fault);
             }
         }
@@ -145,10 +146,11 @@ impl Log {
         Ok(())
     }
 
-    /// True if a write of `n` sectors to a stream would use up the space that cleaning needs for survivors. Cleaning opens segments too, so
-    /// the host may find room in its open one for long, while fewer and fewer are free.
+    /// True if a write of `n` sectors to a stream would use up the space that cleaning needs for live data. Checked also if the write fits
+    /// into the open segment, because cleaning appends to the same segment if they share a stream.
     #[inline]
     pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
+        // Enough for a segment of any length to be free again once the live data of the victim has moved.
         let longest = self.segments.longest;
         let (victim, needs) = match &self.job {
             Some(job) => {
@@ -164,7 +166,7 @@ impl Log {
         shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
     }
 
-    /// Cleans until `n` sectors can be written to a stream and the reserve is left, which cleaning needs to go on.
+    /// Cleans until `n` sectors can be written to a stream while leaving the reserve, without which cleaning could not continue.
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         let (mut slept, mut is_refused) = (false, false);
@@ -197,7 +199,7 @@ impl Log {
 
 /// Adds as much of a run to a stage as fits; returns whether all of it did.
 fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
-    // All runs of a stage are read as one access, from the first to the last.
+    // A stage is bounded by its span, because it is read in one access from the first run to the last.
     let (Some(&first), Some(&last)) = (runs.first(), runs.last()) else {
         runs.push(LiveRun { sectors: run.sectors.min(STAGE_SECTORS), ..run });
         return run.sectors <= STAGE_SECTORS;
@@ -211,7 +213,7 @@ fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
     sectors == run.sectors
 }
 
-/// The live sectors one after another.
+/// Copies the live sectors, one after another, out of what was read (`found`).
 fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
     let mut live = disk.buf(total);
     let mut at = 0;

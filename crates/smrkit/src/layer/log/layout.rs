@@ -21,7 +21,6 @@ pub(in crate::layer) enum SegmentLayout {
     Zones { zones: ZoneLayout, first: u64 },
 }
 
-/// A segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layer) struct SegmentPlace {
     pub(super) start: Pba,
@@ -83,7 +82,7 @@ pub(super) struct Totals {
     pub tracks: u64,
 }
 
-/// The totals of a drive's segments. Without defects all bands of a zone except its last are alike, so they need not be listed.
+/// Computes the totals of a drive's segments. Without defects it does not list them, because all bands of a zone but the last are alike.
 pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error> {
     let bands = BandRule::new(drive, segment_tracks);
     let mut totals = Totals { tracks: segment_tracks, ..Totals::default() };
@@ -141,7 +140,7 @@ impl BandRule<'_> {
         zone.tracks.div_ceil(self.stride(zone))
     }
 
-    /// The segment of a band, without the guard at its end.
+    /// Place of a band, without the guard at its end.
     fn place(&self, zone: &RecordingZone, band: u64) -> SegmentPlace {
         let at = band * self.stride(zone);
         let first = zone.first_track + at;

@@ -1,9 +1,9 @@
 //! The log-structured layer: the scheme under the array paper (Le, Holliday, Amer), after Rosenblum and Ousterhout, "The
 //! Design and Implementation of a Log-Structured File System", SOSP 1991.
 //!
-//! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says where each LBA
-//! lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the log. Left out: checkpoints of
-//! the map, and the time to read the log after a power cut.
+//! The drive is divided into segments (bands with guards). Every write is appended to an open segment; a map of extents finds each LBA.
+//! When few segments are free, one is cleaned: its live sectors are read in runs and appended to the log. Left out: checkpoints of the map,
+//! and the time to read the log after a power cut.
 //!
 //! [`Log`] follows [`LogRules`]; `zone_log` uses it with zones as segments, and with rules of its own.
 
@@ -41,7 +41,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
 .putting_rewriting_off();
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct LogKeys {
         /// Number of tracks in a segment, without its guard.
@@ -90,15 +89,15 @@ impl LayerKeys for LogKeys {
     }
 }
 
-/// A request of up to this many sectors is whole or absent after a power cut. A longer one is divided into such parts. 512 KiB: assumption.
+/// A request of up to this many sectors is whole or absent after a power cut; a longer one is divided into such parts (512 KiB: assumption).
 pub(super) const WHOLE_SECTORS: u64 = 1024;
 
-/// Memory of a segment and its place.
+/// Memory of a segment and of its place in the layout.
 pub(super) const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
 
-/// Segments that cleaning may need.
+/// Free segments that only cleaning may use.
 const RESERVE: u64 = 2;
-/// Segments that a round of cleaning gains at least.
+/// Cleaning is due below this many free segments beyond the reserve.
 const CLEAN_BELOW: u64 = 1;
 
 /// The most sources with an open segment of their own; source i uses segment i modulo this (assumption).
@@ -115,7 +114,7 @@ pub(super) enum HostStream {
     Source,
     /// One for each of the files written last.
     Files(OpenFiles),
-    /// One for each temperature of data, as far as there are that many. The last also takes survivors of cleaning.
+    /// One for each temperature of data (hot, warm, cold), or fewer if fewer are open. The last also takes data that cleaning moves.
     Temperature,
 }
 
@@ -129,13 +128,23 @@ pub(super) mod lifetime {
 }
 
 /// The files written last, one for each open segment of the host. A file keeps its segment as long as it is one of them. A layer sees no
-/// files: stretches of LBAs stand in for them, separately for each source (assumption).
+/// files, so stretches of LBAs stand in for them, separately for each source (assumption).
 pub(in crate::layer) struct OpenFiles {
     file_sectors: Divisor,
-    /// File, time of the last write, and lifetime of the data, by open segment.
-    files: Vec<(u64, u64, u8)>,
+    /// By open segment.
+    files: Vec<OpenFile>,
     /// Writes so far.
     now: u64,
+}
+
+/// The file last written to an open segment.
+#[derive(Clone, Serialize, Deserialize)]
+struct OpenFile {
+    file: u64,
+    /// `OpenFiles::now` of the last write.
+    written: u64,
+    /// Lifetime of the segment's first data.
+    life: u8,
 }
 
 /// The number of no file.
@@ -149,33 +158,34 @@ impl OpenFiles {
     pub fn new(open_segments: usize, file_sectors: u64) -> OpenFiles {
         OpenFiles {
             file_sectors: Divisor::new(file_sectors),
-            files: vec![(NO_FILE, 0, lifetime::NOT_SET); open_segments],
+            files: vec![OpenFile { file: NO_FILE, written: 0, life: lifetime::NOT_SET }; open_segments],
             now: 0,
         }
     }
 
-    /// Chooses the open segment for a write: the file's own; else, among those whose lifetime fits best, the one written longest ago.
-    /// `open` are the segments that are open.
+    /// Chooses the stream for a write: the file's own or, if it has none, the one written longest ago of those whose lifetime fits best.
+    /// `open` are the open segments by stream.
     #[inline]
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
-        let fit = |at: usize, of: u8| life.map_or(0, |life| unfitness(open[at].map(|_| of), life));
-        let best = || self.files.iter().enumerate().min_by_key(|&(at, &(_, written, of))| (fit(at, of), written));
-        let at = self.files.iter().position(|&(other, ..)| other == file);
+        let misfit = |at: usize, of: u8| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| of), life));
+        let files = self.files.iter().enumerate();
+        let best = || files.min_by_key(|(at, known)| (misfit(*at, known.life), known.written));
+        let at = self.files.iter().position(|known| known.file == file);
         let at = at.or_else(|| best().map(|(at, _)| at)).unwrap_or(0);
         self.now += 1;
         // A segment keeps the lifetime of its first data.
-        let of = self.files[at].2;
+        let of = self.files[at].life;
         let of = if open[at].is_none() || of == lifetime::NOT_SET { life.unwrap_or(lifetime::NOT_SET) } else { of };
-        self.files[at] = (file, self.now, of);
+        self.files[at] = OpenFile { file, written: self.now, life: of };
         at as u8
     }
 }
 
-/// How badly data of a lifetime fits an open segment with data of another, or (`None`) a new one. XFS first fills open zones of the same
-/// short or medium life, then opens another, and then takes zones with similar lifetimes (xfs_zoned_hint_score and xfs_select_zone_nowait
-/// in fs/xfs/xfs_zone_alloc.c).
-fn unfitness(open: Option<u8>, life: u8) -> u8 {
+/// How badly data of lifetime `life` fits an open segment with data of lifetime `open`, or a new one (`None`). XFS first fills open zones
+/// of the same short or medium life, then opens another, and then takes zones with similar lifetimes (xfs_zoned_hint_score and
+/// xfs_select_zone_nowait in fs/xfs/xfs_zone_alloc.c).
+fn lifetime_misfit(open: Option<u8>, life: u8) -> u8 {
     use lifetime::{EXTREME, LONG, MEDIUM, SHORT};
     match open {
         Some(of) if of == life && [SHORT, MEDIUM].contains(&life) => 0,
@@ -200,15 +210,14 @@ pub(super) struct LogRules {
     pub streams: usize,
     /// How the host's writes choose a stream.
     pub host: HostStream,
-    /// True if survivors of cleaning go to the last open segment instead of that of their stream.
+    /// True if cleaning moves live data to the last open segment, instead of that of the data's stream.
     pub survivors_apart: bool,
     pub policy: VictimPolicy,
-    /// Order in which free segments are used.
     pub free_order: FreeOrder,
     /// Segments that the host must leave free.
     pub reserve: u64,
-    /// Cleaning is due below this many free segments beyond the reserve; `low_space` is the same as a share of the space that the host
-    /// leaves unused.
+    /// Cleaning is due below this many free segments beyond the reserve, or below the share `low_space` of the space that the host leaves
+    /// unused, whichever is more.
     pub clean_below: u64,
     pub low_space: f64,
     /// Share of a segment that must be dead before it is cleaned.
@@ -217,19 +226,20 @@ pub(super) struct LogRules {
     pub hints: bool,
     /// True if a segment is free as soon as nothing in it is live.
     pub resets: bool,
-    /// A full disk has its spare segments at the outer edge.
+    /// True if a full disk has its spare segments at the outer edge.
     pub spare_outer: bool,
-    /// Writes that are appended as one access.
+    /// The most writes that are appended as one access.
     pub shared_writes: usize,
-    /// Time beyond its transfer of an append that does not continue the one before; `sector_ps` is the transfer of a sector in picoseconds.
+    /// What an append takes beyond its transfer time, unless it continues the LBAs of the append before; `None` if the clock decides.
+    /// `sector_ps` is the transfer time of a sector in picoseconds.
     pub append: Option<Nanos>,
     pub sector_ps: u64,
     /// Delay of cleaning in idle time.
     pub idle: Option<Nanos>,
-    /// Requests up to this length are whole or absent.
+    /// Requests up to this length are whole or absent after a power cut.
     pub whole_sectors: u64,
-    /// How many sectors upstream a second write wears.
-    pub wears: u64,
+    /// Sectors upstream of a rewritten one that the rewrite may damage (DPID).
+    pub dpid_sectors: u64,
 }
 
 pub(super) struct Log {
@@ -244,8 +254,8 @@ pub(super) struct Log {
     age: u64,
     /// Where the host's last write ended.
     host_end: Lba,
-    /// True until the first part of a write that does not continue at `host_end` is appended.
-    turns: bool,
+    /// True if the next append begins a write that does not continue at `host_end`.
+    is_jump: bool,
     /// The parts of the request that is being written.
     parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
@@ -257,11 +267,11 @@ state! {
     Log {
         parts: rules, segments;
         values: source, map, job, age, host_end, counts;
-        built: capacity, turns, parts, runs;
+        built: capacity, is_jump, parts, runs;
     }
 }
 
-/// Only the files written last are state, because they decide about open segments.
+/// Only the files written last are state, because they decide which open segment a write goes to.
 impl State for LogRules {
     fn save(&self, out: &mut Vec<u8>) {
         if let HostStream::Files(files) = &self.host {
@@ -281,19 +291,19 @@ impl State for LogRules {
 struct LogCounts {
     collections: u64,
     bands_cleaned: u64,
-    /// Segments free again without anything moved.
+    /// Segments that became free without anything moved.
     resets: u64,
-    /// Segments cleaned that had something left to move.
+    /// Cleaned segments that still had live data to move.
     segments_moved: u64,
     moved_sectors: u64,
     first_cleaning_request: Option<u64>,
-    /// Writes that waited for cleaning, and those that were told that no space is left, with the dead sectors that there were.
+    /// As in [`GarbageCollection`].
     slept: u64,
     enospc: u64,
     enospc_garbage_sectors: u64,
 }
 
-/// Shares of the segments.
+/// How a drive's segments are used.
 struct LogPlan {
     streams: usize,
     shares: HostShare,
@@ -309,7 +319,7 @@ pub(super) struct HostShare {
 }
 
 impl HostShare {
-    /// The host's share of a log of `log` sectors, less `kept` (open segments, the reserve, the gain of cleaning), a long request, and
+    /// The host's share of `log` sectors: what is left after `kept` (open segments, the reserve, the gain of cleaning), one whole request, and
     /// `spare_percent` of the rest. `None` if nothing is left.
     pub fn of(log: u64, kept: u64, spare_percent: f64) -> Option<HostShare> {
         let rest = log.saturating_sub(kept);
@@ -402,7 +412,7 @@ impl Log {
             sector_ps: drive.clock.sector_ps(&drive.geometry),
             idle: keys.idle.delay(),
             whole_sectors: shares.whole_sectors,
-            wears: drive.interference.upstream(),
+            dpid_sectors: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::new(drive, keys.segment_tracks);
         Ok(Log::by_rules(layout, places, capacity, rules))
@@ -424,7 +434,7 @@ impl Log {
             capacity,
             age: 0,
             host_end: Lba(0),
-            turns: false,
+            is_jump: false,
             parts: Vec::new(),
             runs: Vec::new(),
             counts: LogCounts::default(),
@@ -451,8 +461,8 @@ impl Log {
         }
     }
 
-    /// Writes runs of the host, `n` sectors in all, that are whole or absent after a power cut: a request, a part of one, or several that
-    /// were queued together. Their sectors follow each other in `data`, from sector `at` on.
+    /// Writes runs of the host, `n` sectors in total: a request, a part of one, or several that were queued together. After a power cut all of
+    /// them are there or none. `data` has their sectors one after another, from sector `at` on.
     #[inline]
     fn write_whole(&mut self, disk: &mut Disk, runs: &[(Lba, u64)], n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(runs[0].0);
@@ -462,7 +472,7 @@ impl Log {
         self.age += n;
         self.parts.clear();
         self.append_runs(disk, (stream, Cause::Host), runs.iter().copied(), (data, at))?;
-        // The map is updated only when all is written: until then the replaced sectors stay live, and cleaning keeps them.
+        // The map is updated only when all is written. Until then the replaced sectors stay live, so that cleaning keeps them.
         self.note_parts(self.age);
         Ok(())
     }
@@ -495,7 +505,7 @@ impl Log {
         Ok(())
     }
 
-    /// Points the map to the written parts, whose data has this age.
+    /// Points the map to the written parts. `age` is that of their data.
     #[inline]
     fn note_parts(&mut self, age: u64) {
         for i in 0..self.parts.len() {
@@ -530,10 +540,10 @@ impl Log {
         let (pba, sectors) = (segment.head(), n.min(segment.room()));
         match self.rules.append {
             // The first append of a request that does not continue the one before takes the given time, not the clock's.
-            Some(append) if self.turns && cause == Cause::Host && at == 0 => {
+            Some(append) if self.is_jump && cause == Cause::Host && at == 0 => {
                 let lasting = append + Nanos(self.rules.sector_ps.saturating_mul(sectors) / 1000);
                 disk.write_lasting(lasting, pba, sectors, cause, data)?;
-                self.turns = false;
+                self.is_jump = false;
             }
             _ => disk.write(pba, sectors, cause, data, at)?,
         }
@@ -610,7 +620,7 @@ impl Layer for Log {
 
     #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        self.turns = lba != self.host_end;
+        self.is_jump = lba != self.host_end;
         self.host_end = lba + n;
         let mut done = 0;
         while done < n {
@@ -634,7 +644,7 @@ impl Layer for Log {
         if n > self.joint_sectors() {
             return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }
-        self.turns = true;
+        self.is_jump = true;
         let runs: SmallVec<[(Lba, u64); 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
         self.write_whole(disk, &runs, n, &data, 0)
     }
@@ -646,8 +656,8 @@ impl Layer for Log {
         Ok(())
     }
 
-    /// Cleaning ahead of need has to move more live data. So in idle time it stops when most of the space that is not live is free or, if
-    /// empty segments are freed at once, when no segment is less than half live.
+    /// Cleans in idle time only as long as it pays, because cleaning ahead of need has to move more live data. It stops when most of the space
+    /// that is not live is free or, if empty segments are freed at once, when no segment is less than half live.
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
@@ -669,8 +679,7 @@ impl Layer for Log {
         true
     }
 
-    /// Fills the log as if every LBA had been appended once, in order: as many segments as needed are full, the last of them is open, and
-    /// the rest is free.
+    /// Fills the log as if every LBA had been appended once, in order: full segments, then one that is open, and the rest free.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let host = self.capacity.host_sectors;
         if self.rules.spare_outer {
@@ -700,8 +709,8 @@ impl Layer for Log {
         for part in std::mem::take(&mut self.parts) {
             self.segments.pass_over(part.segment, part.sectors);
         }
-        self.segments.power_cut(self.rules.wears);
-        // A segment of skipped sectors alone is freed at once, as any that has emptied: cleaning must not find it.
+        self.segments.power_cut(self.rules.dpid_sectors);
+        // A segment that holds only skipped sectors is freed at once, because cleaning must not find empty segments if `resets` is set.
         self.reset_emptied();
     }
 
@@ -736,7 +745,7 @@ impl Layer for Log {
     }
 
     fn room_before_cleaning(&self) -> Option<u64> {
-        // Cleaning becomes due when a segment is taken and fewer than these are left.
+        // Cleaning becomes due when a segment is taken that leaves fewer than `clean_below_sectors` free.
         let spare = self.segments.free_sectors.checked_sub(self.clean_below_sectors());
         Some(spare.map_or(0, |spare| spare + self.segments.room(0)))
     }

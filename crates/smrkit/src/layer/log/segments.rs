@@ -38,7 +38,6 @@ words! {
 /// The entries of a segment. A segment written in order needs no memory on the heap.
 pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
 
-/// One segment.
 pub(super) struct Segment {
     pub(super) place: SegmentPlace,
     pub(super) state: SegmentState,
@@ -50,7 +49,7 @@ pub(super) struct Segment {
     pub(super) bucket: u16,
     /// Stream that filled it.
     pub(super) stream: u8,
-    /// When the host wrote the youngest of its data, in sectors written before.
+    /// Age of its youngest data: how many sectors the host had written when it wrote that.
     pub(super) youngest: u64,
     /// Its entries, from the start on.
     pub(super) entries: Entries,
@@ -96,7 +95,7 @@ impl Segment {
     }
 }
 
-/// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Their place follows from the entries before.
+/// Consecutive sectors written to a segment: the first LBA (40 bits) and how many (24 bits). They begin where the previous entry's end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentEntry(u64);
 
@@ -141,12 +140,11 @@ impl SegmentEntry {
 pub(super) struct SegmentTable {
     layout: SegmentLayout,
     pub(super) all: Vec<Segment>,
-    /// The free segments, in the order in which they were freed if the oldest is used first, else by number; `free_sectors` counts their
-    /// sectors.
+    /// The free segments: in the order in which they were freed if `order` is `Oldest`, else by number. `free_sectors` counts their sectors.
     pub(super) free: VecDeque<u32>,
     pub(super) free_sectors: u64,
     order: FreeOrder,
-    /// The number after the segment taken last.
+    /// For round robin: one more than the number of the segment taken last.
     next: u32,
     /// The open segment of each stream.
     pub(super) open: Vec<Option<u32>>,
@@ -155,7 +153,7 @@ pub(super) struct SegmentTable {
     pub(super) closed: Victims,
     /// Sectors of the longest segment.
     pub(super) longest: u64,
-    /// Sectors written to segments that are not free; `live` counts those of them that the map points to.
+    /// Sectors written to segments that are not free; `live_sectors` counts those of them that the map points to.
     pub(super) log_sectors: u64,
     pub(super) live_sectors: u64,
     pub(super) entries: u64,
@@ -208,8 +206,8 @@ impl SegmentTable {
         lists + (self.all.capacity() * size_of::<Segment>()) as u64 + self.closed.bytes()
     }
 
-    /// The segment of a sector, and how many of `n` sectors from it on lie there: an extent may continue in the next segment, if there is
-    /// no guard between.
+    /// Returns the segment of a sector, and how many of `n` sectors from it on are there. The rest is in the next segment, into which an
+    /// extent may continue if there is no guard between.
     #[inline(always)]
     pub(super) fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
         let at = self.layout.segment_at(pba);
@@ -223,7 +221,7 @@ impl SegmentTable {
         self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
     }
 
-    /// The stream for the survivors of a segment.
+    /// The stream to which the live data of a segment is moved.
     pub(super) fn stream_of_survivors(&self, at: u32) -> u8 {
         match self.survivors_apart {
             true => self.open.len() as u8 - 1,
@@ -240,6 +238,7 @@ impl SegmentTable {
         }
     }
 
+    /// Opens a free segment, which has no data yet.
     fn open_another(&mut self, stream: u8) -> DiskResult<u32> {
         let Some(at) = self.take_free() else {
             return Err(inconsistent("no segment is free".into()).unwrap_err());
@@ -269,11 +268,11 @@ impl SegmentTable {
         self.settle(at, 0);
     }
 
-    /// Skips sectors that a power cut may have torn: in any open segment. Sectors within `wears` upstream of a rewritten one would be worn,
-    /// so none of them may be live.
-    pub(super) fn power_cut(&mut self, wears: u64) {
+    /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
+    /// head; rewriting these damages up to `dpid_sectors` before them, which are then all in the gap.
+    pub(super) fn power_cut(&mut self, dpid_sectors: u64) {
         for at in self.open.clone().into_iter().flatten() {
-            let sectors = wears.min(self.get(at).room());
+            let sectors = dpid_sectors.min(self.get(at).room());
             if sectors > 0 {
                 self.wrote(at, sectors);
                 self.pass_over(at, sectors);
@@ -308,12 +307,12 @@ impl SegmentTable {
         }
     }
 
-    /// Notes that data of this age was written to a segment. Closes a full one, which may be cleaned from now on.
+    /// Notes that data of this age was written to a segment. A full segment is closed, and may be cleaned from then on.
     #[inline]
     pub(super) fn settle(&mut self, at: u32, age: u64) {
         let segment = &mut self.all[at as usize];
         segment.youngest = segment.youngest.max(age);
-        // Writes that share an append are several entries, but close the segment once.
+        // Called once for each write of a shared append: only the first call closes the segment.
         if segment.room() == 0 && segment.state == SegmentState::Open {
             self.close(at);
         }
@@ -331,7 +330,7 @@ impl SegmentTable {
         self.closed.add(&mut self.all, at);
     }
 
-    /// Takes the closed segment to clean next, if one gains anything; `now` is the age of data written now.
+    /// Takes the closed segment to clean next, if cleaning gains anything; `now` as for [`Victims::take`].
     pub(super) fn take_victim(&mut self, now: u64, need: Need) -> Option<u32> {
         if self.closed.dead == 0 {
             return None;
@@ -339,8 +338,8 @@ impl SegmentTable {
         let victim = self.closed.take(&self.all, now, need)?;
         let room = self.free_sectors + self.room(self.stream_of_survivors(victim));
         if room < u64::from(self.get(victim).live) {
-            // No room for its survivors: possible only after a power cut in the middle of cleaning. The segment that was being cleaned then
-            // has the least left to move.
+            // There is no room for its live data, which is possible only after a power cut in the middle of cleaning. The segment that was
+            // being cleaned then has the least left to move.
             self.closed.add(&mut self.all, victim);
             return self.take_least_live();
         }
@@ -409,7 +408,8 @@ impl SegmentTable {
         count
     }
 
-    /// Moves the first segments, all of which are free, to the end of the list: as many as stay free when `n` sectors are filled.
+    /// Before `n` sectors are filled, moves as many segments as will stay free from the front of the free list to its end, so that they are
+    /// used last. All segments are free.
     pub(super) fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;
@@ -421,7 +421,8 @@ impl SegmentTable {
         self.free.rotate_left(count);
     }
 
-    /// Fills a free segment with up to `n` sectors from `lba` on, each written once, in order: (where, how many).
+    /// Fills a free segment with up to `n` sectors from `lba` on, as if each had been written once, in order. Returns the first PBA and how
+    /// many sectors.
     pub(super) fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
         let at = self.take_free()?;
         let segment = &mut self.all[at as usize];

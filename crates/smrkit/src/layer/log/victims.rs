@@ -2,9 +2,9 @@
 //! (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share. f2fs is greedy when cleaning is due,
 //! and uses cost-benefit in idle time.
 //!
-//! Closed segments are kept in buckets by live share, in each the one with the oldest data first. Greedy takes the first of the lowest
-//! bucket, cost-benefit compares the first ones of all buckets: exact to one part in [`BUCKETS`] of u. Emptiest-first has ten buckets, as
-//! XFS on zones has, and scans the lowest in the order of segment numbers.
+//! Closed segments are kept in buckets by live share, each ordered by the age of data. Greedy takes the oldest of the lowest bucket,
+//! cost-benefit compares the oldest of all buckets, so that both are exact to one part in [`BUCKETS`] of u. Emptiest-first has ten buckets,
+//! as XFS on zones has, and scans the lowest one in the order of segment numbers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,10 +25,10 @@ pub(in crate::layer) enum VictimPolicy {
 /// Buckets of the live share. Wholly live segments have one more bucket, which is never chosen from.
 const BUCKETS: usize = 256;
 const EMPTIEST_BUCKETS: usize = 10;
-/// Emptiest-first takes a segment with less than this part of it live at once, without looking for a better one.
+/// Emptiest-first takes a segment that is less than 1/100 live, without looking for a better one.
 const AT_ONCE: u32 = 100;
 
-/// A segment by the age of its data. Only valid while the segment is in the bucket.
+/// Age of a segment's youngest data, and its number. Only valid while the segment is in the bucket.
 type Candidate = Reverse<(u64, u32)>;
 
 /// The closed segments, as the policy orders them.
@@ -44,7 +44,7 @@ pub(super) struct Victims {
     lowest: usize,
     /// Sectors of closed segments without live data.
     pub(super) dead: u64,
-    /// True if a segment is freed as soon as nothing in it is live; `emptied` lists those to be freed.
+    /// True if a segment is freed as soon as nothing in it is live; `emptied` lists the segments to free.
     resets: bool,
     pub(super) emptied: Vec<u32>,
 }
@@ -121,7 +121,8 @@ impl Victims {
         if heap.len() > 2 * self.counts[bucket] as usize + 64 {
             heap.retain(|candidate| is_valid(segments, bucket, candidate));
         }
-        // A segment that returns to a bucket may have an old candidate there, which is as good; the second is dropped when its turn comes.
+        // A segment that returns to a bucket may have an old candidate there, which counts again. The duplicate is dropped once the segment
+        // has left the bucket.
         heap.push(Reverse((segment.youngest, at)));
     }
 
@@ -141,7 +142,7 @@ impl Victims {
         }
     }
 
-    /// Takes out the segment to be cleaned next; `now` is the age of data written now.
+    /// Takes out the segment to be cleaned next. `now` is how many sectors the host has written, in which ages count.
     pub(super) fn take(&mut self, segments: &[Segment], now: u64, need: Need) -> Option<u32> {
         let policy = match (self.policy, need) {
             (VictimPolicy::GreedyCostBenefit, Need::Must) => VictimPolicy::Greedy,
@@ -173,11 +174,12 @@ impl Victims {
                 };
                 let mut best: Option<(f64, u32)> = None;
                 for at in (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible) {
-                    if best.is_none_or(|best| benefit(at) > best.0) {
-                        best = Some((benefit(at), at));
+                    let benefit = benefit(at);
+                    if best.is_none_or(|(most, _)| benefit > most) {
+                        best = Some((benefit, at));
                     }
                 }
-                best.map(|best| best.1)
+                best.map(|(_, at)| at)
             }
         }
         .filter(is_eligible)
@@ -227,7 +229,7 @@ impl Victims {
         self.leave(segments, at);
     }
 
-    /// Takes out the segment with the least live data, whatever the policy, if there is no room for the survivors of the chosen one.
+    /// Takes out the segment with the least live data, whatever the policy.
     pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
         let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
         let least = closed.min_by_key(|&at| segments[at].live)? as u32;
@@ -242,7 +244,7 @@ impl Victims {
         }
     }
 
-    /// The segment of a bucket with the oldest data; drops outdated candidates before it.
+    /// Finds the segment of a bucket with the oldest data. Drops outdated candidates before it.
     fn first(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
         if bucket == BUCKETS || self.counts[bucket] == 0 {
             return None;

@@ -1,16 +1,17 @@
-//! The two buffers, and the sets that find the next S-block to destage without a scan.
+//! The two buffers, and the sets in which the next S-block to destage is found.
 //!
 //! # Cache buffer
 //!
 //! A circular buffer of pages. Entries (a header, then data) are appended at the head and released at the tail.
 //!
 //! Positions count the sectors ever appended, without page records. A page begins with a record at a fixed place, from which the chain of
-//! headers could be followed. A page is overwritten only when the tail has left it and the pages that the write may damage.
+//! headers could be followed. A page is overwritten only when the tail has left both this page and the pages downstream that the write may
+//! damage.
 //!
 //! # S-block buffer
 //!
-//! A circular buffer of slots, each with a header and an S-block, written at the head and released at the tail. The next S-block to destage
-//! is found by a set of slots with a fast search for the next member, and by a tree with the largest value at its root.
+//! A circular buffer of slots, each with a header and an S-block, written at the head and released at the tail. Policies find the next
+//! S-block to destage without a scan: [`Bits`] finds the slot nearest the tail, [`Largest`] the S-block with the most cached sectors.
 
 use std::collections::VecDeque;
 
@@ -35,7 +36,7 @@ impl HeaderEntry {
         HeaderEntry(lba.0 << SECTORS_BITS | sectors)
     }
 
-    /// An entry of this many sectors, at least 1, without data: torn by a power cut.
+    /// An entry without data, for `length` sectors (at least 1) that a power cut tore.
     pub fn void(length: u64) -> HeaderEntry {
         HeaderEntry(VOID << SECTORS_BITS | (length - 1))
     }
@@ -49,7 +50,7 @@ impl HeaderEntry {
         self.0 & ((1 << SECTORS_BITS) - 1)
     }
 
-    /// Sectors that it takes in the buffer, with its header.
+    /// Sectors of the buffer that the entry takes, with its header.
     pub fn length(self) -> u64 {
         self.sectors() + 1
     }
@@ -59,7 +60,6 @@ impl HeaderEntry {
     }
 }
 
-/// The circular buffer and its entries.
 pub struct CacheBuffer {
     start: Pba,
     page_sectors: u64,
@@ -73,24 +73,28 @@ pub struct CacheBuffer {
     pub tail: u64,
     /// From tail to head.
     pub entries: VecDeque<HeaderEntry>,
-    /// Sectors of entries that hold data, with headers.
+    /// Sectors that entries with data take, with headers.
     pub held: u64,
-    /// Sectors held, without headers.
+    /// Sectors of data in these entries, valid or not.
     pub data: u64,
-    /// Sectors that are mapped here.
+    /// Sectors of data to which the map points.
     pub valid: u64,
-    /// Sectors that are being appended: void if the power is cut.
+    /// Sectors of the append in progress, which a power cut would tear.
     under_way: u64,
-    /// True if a second write to a sector wears those upstream.
-    wears: bool,
+    damages_upstream: bool,
 }
 
 state! {
     CacheBuffer {
         parts: entries;
         values: head, tail, held, data, valid, under_way;
-        built: start, page_sectors, payload, pages, guard_pages, wears;
+        built: start, page_sectors, payload, pages, guard_pages, damages_upstream;
     }
+}
+
+struct Access {
+    pba: Pba,
+    sectors: u64,
 }
 
 impl CacheBuffer {
@@ -108,7 +112,7 @@ impl CacheBuffer {
             data: 0,
             valid: 0,
             under_way: 0,
-            wears: layout.wears,
+            damages_upstream: layout.damages_upstream,
         }
     }
 
@@ -116,7 +120,7 @@ impl CacheBuffer {
         self.start + self.pages.remainder(page) * self.page_sectors
     }
 
-    /// Sectors that may be appended: neither they nor the sectors that they damage may reach the page of the tail.
+    /// Sectors that may be appended. Neither they nor the sectors that they damage may reach the page of the tail.
     #[inline]
     pub fn room(&self) -> u64 {
         let end = (self.payload.quotient(self.tail) + self.pages.value - self.guard_pages) * self.payload.value;
@@ -128,7 +132,6 @@ impl CacheBuffer {
         self.data - self.valid
     }
 
-    /// Place of a position.
     #[inline]
     pub fn pba(&self, position: u64) -> Pba {
         let (page, offset) = self.payload.divide(position);
@@ -143,7 +146,7 @@ impl CacheBuffer {
         (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
     }
 
-    /// The runs on the platters of `length` sectors from a position on, without page records: (position, PBA, sectors).
+    /// Divides `length` sectors from a position on into contiguous runs, between which page records lie: (position, PBA, sectors).
     #[inline]
     pub fn runs(&self, position: u64, length: u64) -> impl Iterator<Item = (u64, Pba, u64)> + use<> {
         let (mut at, end) = (position, position + length);
@@ -160,36 +163,38 @@ impl CacheBuffer {
         })
     }
 
-    /// The one or two accesses that cover `length` sectors from a position on, with page records between them but not before: first PBA and
-    /// sectors.
+    /// The access that covers `length` sectors from a position on, and a second one if they continue at the buffer's beginning. Page records
+    /// between the sectors are included; one before the first sector is not.
     #[inline]
-    fn accesses(&self, position: u64, length: u64) -> [(Pba, u64); 2] {
+    fn accesses(&self, position: u64, length: u64) -> (Access, Option<Access>) {
         let (first, last) = (self.pba(position), self.pba(position + length - 1));
         if first <= last {
-            return [(first, last - first + 1), (first, 0)];
+            return (Access { pba: first, sectors: last - first + 1 }, None);
         }
         let end = self.start + self.pages.value * self.page_sectors;
-        [(first, end - first), (self.start, last - self.start + 1)]
+        let wrapped = Access { pba: self.start, sectors: last - self.start + 1 };
+        (Access { pba: first, sectors: end - first }, Some(wrapped))
     }
 
-    /// Reads `length` sectors from a position on, with page records.
+    /// Reads `length` sectors from a position on. The result includes the page records between them: [`CacheBuffer::offset_in_read`] finds a
+    /// position in it.
     pub fn read(&self, disk: &mut Disk, position: u64, length: u64) -> DiskResult<Buf> {
-        let accesses = self.accesses(position, length);
-        let (mut out, mut at) = (disk.buf(accesses[0].1 + accesses[1].1), 0);
-        for (pba, n) in accesses.into_iter().filter(|access| access.1 > 0) {
-            disk.read(pba, n, Cause::Clean, &mut out, at)?;
-            at += n;
+        let (first, wrapped) = self.accesses(position, length);
+        let mut out = disk.buf(first.sectors + wrapped.as_ref().map_or(0, |access| access.sectors));
+        disk.read(first.pba, first.sectors, Cause::Clean, &mut out, 0)?;
+        if let Some(wrapped) = wrapped {
+            disk.read(wrapped.pba, wrapped.sectors, Cause::Clean, &mut out, first.sectors)?;
         }
         Ok(out)
     }
 
-    /// Where a position is in a buffer that was read from `first` on.
+    /// The sector at which `position` is in a buffer that was read from position `first` on.
     pub fn offset_in_read(&self, first: u64, position: u64) -> u64 {
         position - first + self.payload.quotient(position) - self.payload.quotient(first)
     }
 
-    /// Appends entries of `length` sectors, with headers, as one access, or two at the end of the buffer. Their data are the runs `data` of
-    /// `buf`: position, sectors, and the first sector in `buf`.
+    /// Appends entries of `length` sectors in total, with headers, in one access, or two where the buffer wraps around. `data` lists the
+    /// entries' data: position, sectors, and the first sector in `buf`.
     #[inline]
     pub fn append(
         &mut self,
@@ -205,23 +210,27 @@ impl CacheBuffer {
         }
         // A page's record is written together with the first entry in the page.
         let record = u64::from(self.payload.remainder(self.head) == 0);
-        let [(first, n), (second, rest)] = self.accesses(self.head, length);
+        let (first, wrapped) = self.accesses(self.head, length);
+        let sectors = record + first.sectors;
         let entries = match disk.holds_data() {
-            true => self.laid_out(disk.metadata(record + n + rest), record, buf, data),
+            true => {
+                let room = sectors + wrapped.as_ref().map_or(0, |access| access.sectors);
+                self.laid_out(disk.metadata(room), record, buf, data)
+            }
             false => Buf::NoData,
         };
         // Until both writes are done, a power cut makes these sectors void.
         self.under_way = length;
-        disk.write(first - record, record + n, cause, &entries, 0)?;
-        if rest > 0 {
-            disk.write(second, rest, cause, &entries, record + n)?;
+        disk.write(first.pba - record, sectors, cause, &entries, 0)?;
+        if let Some(wrapped) = wrapped {
+            disk.write(wrapped.pba, wrapped.sectors, cause, &entries, sectors)?;
         }
         self.under_way = 0;
         self.head += length;
         Ok(())
     }
 
-    /// The sectors to write: `record` sectors of a page's record, then headers and data.
+    /// Puts data between the headers of `entries`, which begin with `record` sectors of a page's record.
     #[cold]
     fn laid_out(&self, mut entries: Buf, record: u64, buf: &Buf, data: impl Iterator<Item = (u64, u64, u64)>) -> Buf {
         for (position, sectors, at) in data {
@@ -232,10 +241,11 @@ impl CacheBuffer {
         entries
     }
 
-    /// Makes sectors that were being appended void, after a power cut. If rewriting wears nothing, they are simply overwritten.
+    /// After a power cut, adds a void entry for a torn append, so that its sectors are not written again before the tail has passed them.
+    /// Unless rewriting them may damage sectors upstream, the next append simply overwrites them.
     pub fn power_cut(&mut self) {
         let torn = std::mem::take(&mut self.under_way);
-        if self.wears && torn > 0 {
+        if self.damages_upstream && torn > 0 {
             self.push(HeaderEntry::void(torn));
             self.head += torn;
         }
@@ -262,7 +272,7 @@ impl CacheBuffer {
         Some(entry)
     }
 
-    /// Moves this many entries, `length` sectors in all, from the tail to the head, to which they were copied.
+    /// Moves the first `entries` entries, `length` sectors in all, to the end of the list, after they were copied from the tail to the head.
     pub fn carry_over(&mut self, entries: usize, length: u64) {
         self.entries.rotate_left(entries);
         self.tail += length;
@@ -277,7 +287,6 @@ impl CacheBuffer {
 /// A slot without a valid S-block.
 pub const NONE: u32 = u32::MAX;
 
-/// Places of slots.
 #[derive(Clone, Copy)]
 pub struct SlotPlaces {
     start: Pba,
@@ -286,28 +295,29 @@ pub struct SlotPlaces {
 }
 
 impl SlotPlaces {
+    fn header(&self, slot: u64) -> Pba {
+        self.start + slot * self.stride
+    }
+
     /// Place of the first sector of the S-block in a slot.
     pub fn data_start(&self, slot: u64) -> Pba {
-        self.start + slot * self.stride + 1
+        self.header(slot) + 1
     }
 }
 
-/// The circular buffer and its S-blocks. Positions count the slots ever written.
+/// The circular buffer of S-blocks. `head` and `tail` are positions, which count the slots ever written.
 pub struct SlotBuffer {
-    start: Pba,
-    /// Sectors of a slot: header and S-block.
-    stride: u64,
+    pub places: SlotPlaces,
     slots: Divisor,
     guard_slots: u64,
-    /// Number of slots that may be in use between two destages: for all S-blocks and the spare ones.
+    /// Number of slots that may be in use between two destages: one for each S-block, and the spare ones.
     pub limit: u64,
-    /// Slot of the next S-block.
+    /// Position of the next S-block to be written.
     pub head: u64,
     /// Position of the oldest slot in use.
     pub tail: u64,
     /// The S-block (in its section) whose newest copy is in a slot, or `NONE`.
     pub owner: Vec<u32>,
-    /// The slot of each S-block.
     pub slot_of: Vec<u32>,
     /// Slots whose S-blocks have valid sectors in the cache buffer.
     pub cached: Bits,
@@ -315,8 +325,7 @@ pub struct SlotBuffer {
     pub invalid: Bits,
     /// True while an S-block is being written to the head.
     under_way: bool,
-    /// True if a second write to a sector wears those upstream.
-    wears: bool,
+    damages_upstream: bool,
 }
 
 state! {
@@ -324,7 +333,7 @@ state! {
         parts: cached, invalid;
         sized: owner, slot_of;
         values: head, tail, under_way;
-        built: start, stride, slots, guard_slots, limit, wears;
+        built: places, slots, guard_slots, limit, damages_upstream;
     }
 }
 
@@ -335,8 +344,7 @@ impl SlotBuffer {
         let mut owner: Vec<u32> = (0..natives).collect();
         owner.resize(layout.slots as usize, NONE);
         SlotBuffer {
-            start,
-            stride: layout.sblock_sectors + 1,
+            places: SlotPlaces { start, stride: layout.sblock_sectors + 1 },
             slots: Divisor::new(layout.slots),
             guard_slots: layout.guard_slots,
             limit: layout.natives + layout.spares,
@@ -347,35 +355,22 @@ impl SlotBuffer {
             cached: Bits::new(layout.slots),
             invalid: Bits::new(layout.slots),
             under_way: false,
-            wears: layout.wears,
+            damages_upstream: layout.damages_upstream,
         }
     }
 
-    /// Number of slots.
     pub fn slots(&self) -> u64 {
         self.slots.value
     }
 
-    /// The slot of a position.
     pub fn slot(&self, position: u64) -> u64 {
         self.slots.remainder(position)
-    }
-
-    /// Places of the slots.
-    pub fn places(&self) -> SlotPlaces {
-        SlotPlaces { start: self.start, stride: self.stride }
-    }
-
-    /// Beginning of a slot: its header.
-    #[inline]
-    pub fn pba(&self, slot: u64) -> Pba {
-        self.start + slot * self.stride
     }
 
     /// Place of the first sector of an S-block.
     #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
-        self.places().data_start(u64::from(self.slot_of[sblock as usize]))
+        self.places.data_start(u64::from(self.slot_of[sblock as usize]))
     }
 
     /// Slots in use, valid or not.
@@ -393,32 +388,32 @@ impl SlotBuffer {
         self.owner[self.slot(self.tail) as usize]
     }
 
-    /// Writes an S-block (sectors of `data` from `at` on) at the head. Its old slot is invalid from then on.
+    /// Writes an S-block (the sectors of `data` from `at` on) at the head, which makes its old slot invalid.
     pub fn write(&mut self, disk: &mut Disk, cause: Cause, sblock: u32, data: &Buf, at: u64) -> DiskResult {
         if self.head + self.guard_slots >= self.tail + self.slots.value {
             let message = format!("an S-block buffer has no slot left of {}", self.slots.value);
             return Err(Box::new(Fault::Inconsistent(message)));
         }
-        let slot = self.slots.remainder(self.head);
-        let mut written = disk.metadata(self.stride);
-        written.put(1, data, at, self.stride - 1);
+        let (slot, SlotPlaces { stride, .. }) = (self.slot(self.head), self.places);
+        let mut written = disk.metadata(stride);
+        written.put(1, data, at, stride - 1);
         self.under_way = true;
-        disk.write(self.pba(slot), self.stride, cause, &written, 0)?;
+        disk.write(self.places.header(slot), stride, cause, &written, 0)?;
         self.under_way = false;
         self.head += 1;
         self.settle(sblock, slot as u32);
         Ok(())
     }
 
-    /// Makes a slot that was being written void, after a power cut. If rewriting wears nothing, it is simply overwritten.
+    /// After a power cut, skips a slot that was being written, unless it can be rewritten without damage upstream.
     pub fn power_cut(&mut self) {
-        if std::mem::take(&mut self.under_way) && self.wears {
+        if std::mem::take(&mut self.under_way) && self.damages_upstream {
             self.invalid.insert(self.slot(self.head));
             self.head += 1;
         }
     }
 
-    /// Notes that an S-block lies in a new slot.
+    /// Notes that an S-block was written to a new slot.
     fn settle(&mut self, sblock: u32, slot: u32) {
         let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
         self.owner[old as usize] = NONE;
@@ -440,7 +435,7 @@ impl SlotBuffer {
     /// The slots with cached S-blocks, the one closest to the tail first.
     pub fn cached_from_tail(&self) -> impl Iterator<Item = u64> + '_ {
         let tail = self.slot(self.tail);
-        let from = |first: u64, end: u64| {
+        let cached_in = |first: u64, end: u64| {
             let mut at = first;
             std::iter::from_fn(move || {
                 let found = self.cached.next(at).filter(|&slot| slot < end)?;
@@ -448,23 +443,25 @@ impl SlotBuffer {
                 Some(found)
             })
         };
-        from(tail, self.slots.value).chain(from(0, tail))
+        cached_in(tail, self.slots.value).chain(cached_in(0, tail))
     }
 
-    /// Distance of a slot from the tail.
+    /// Number of slots from the tail to a slot.
     pub fn distance(&self, slot: u64) -> u64 {
         (slot + self.slots.value - self.slot(self.tail)) % self.slots.value
     }
 
-    /// Algorithm V.5, one slot: advances the tail, after copying its S-block to the head if that is valid. Returns whether it was.
+    /// Advances the tail by one slot (a step of algorithm V.5), after copying its S-block to the head if the slot is valid. Returns whether
+    /// it was.
     pub fn advance(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let sblock = self.at_tail();
         if sblock != NONE {
-            let mut buf = disk.buf(self.stride);
-            disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, &mut buf, 0)?;
+            let SlotPlaces { stride, .. } = self.places;
+            let mut buf = disk.buf(stride);
+            disk.read(self.places.header(self.slot(self.tail)), stride, Cause::Clean, &mut buf, 0)?;
             self.write(disk, Cause::Clean, sblock, &buf, 1)?;
         }
-        // The slot is released only when its S-block lies elsewhere.
+        // Only now: until the copy is written, the slot has the only copy of its S-block.
         self.leave_tail();
         Ok(sblock != NONE)
     }
@@ -492,7 +489,7 @@ impl SlotBuffer {
         (0..self.slots.value).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
     }
 
-    /// Number of S-blocks between the tail and the next slot in which nothing is valid, if there is one.
+    /// Number of valid slots from the tail to the next invalid one, if there is one.
     pub fn valid_at_tail(&self) -> Option<u64> {
         let tail = self.slot(self.tail);
         let next = self.invalid.next(tail).or_else(|| self.invalid.next(0))?;
@@ -505,13 +502,13 @@ impl SlotBuffer {
     }
 }
 
-/// A set of numbers below a bound: a bit for each, above it a bit for each word with members, and so on.
+/// A set of numbers below a bound, as a tree of bits: the lowest level has a bit for each number, and each higher level a bit for each word
+/// of the level below, set if that word has members.
 pub struct Bits {
     levels: Vec<Vec<u64>>,
 }
 
 impl Bits {
-    /// An empty set of numbers below `bound`.
     pub fn new(bound: u64) -> Bits {
         let mut levels = Vec::new();
         let mut words = bound.div_ceil(64).max(1);
@@ -524,7 +521,6 @@ impl Bits {
         }
     }
 
-    /// Adds a number.
     #[inline]
     pub fn insert(&mut self, mut i: u64) {
         for level in &mut self.levels {
@@ -538,7 +534,6 @@ impl Bits {
         }
     }
 
-    /// Removes a number.
     pub fn remove(&mut self, mut i: u64) {
         for level in &mut self.levels {
             let word = &mut level[(i / 64) as usize];
@@ -550,7 +545,6 @@ impl Bits {
         }
     }
 
-    /// True if the set has a number.
     pub fn contains(&self, i: u64) -> bool {
         self.levels[0][(i / 64) as usize] >> (i % 64) & 1 == 1
     }
@@ -569,6 +563,7 @@ impl Bits {
         None
     }
 
+    /// The least member under bit `i` of the level at `height`.
     fn descend(&self, height: usize, mut i: u64) -> u64 {
         for level in self.levels[..height].iter().rev() {
             i = i * 64 + u64::from(level[i as usize].trailing_zeros());
@@ -582,7 +577,7 @@ impl Bits {
     }
 }
 
-/// Values by number, and which number has the largest value: at equal values, the lowest.
+/// Values by number, of which the largest is found at once; of equal values, the one with the lowest number.
 pub struct Largest {
     /// A binary tree in one vector: the root at 1, the values from `leaves` on.
     tree: Vec<u32>,
@@ -590,13 +585,11 @@ pub struct Largest {
 }
 
 impl Largest {
-    /// `count` values of 0.
     pub fn new(count: usize) -> Largest {
         let leaves = count.next_power_of_two();
         Largest { tree: vec![0; 2 * leaves], leaves }
     }
 
-    /// Changes a value.
     pub fn set(&mut self, i: usize, value: u32) {
         let mut at = self.leaves + i;
         self.tree[at] = value;
@@ -609,7 +602,6 @@ impl Largest {
         }
     }
 
-    /// A value.
     pub fn value(&self, i: usize) -> u32 {
         self.tree[self.leaves + i]
     }

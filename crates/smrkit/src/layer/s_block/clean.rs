@@ -4,10 +4,12 @@
 //!
 //! Group destage (V.3), the choice of the S-block to destage, and advancing the tails of both buffers (V.2, V.5).
 //!
-//! The paper advances the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
-//! nearly all of them, inside one write. `moves=literal` does so. By default (assumption) spare S-blocks are slack that spreads the moves:
-//! a write that cleans and destages nothing moves one S-block while fewer than three quarters of the spare ones are free; and if the tail
-//! has so far to go that they would be used up first, every write that cleans moves its share.
+//! The paper advances the S-block buffer's tail only when the buffer is full, past all valid S-blocks up to an invalid one; under skewed
+//! demands these are nearly all, inside one write. `moves=literal` does so. By default (assumption), the moves are spread over the writes
+//! that clean, while spare slots are left:
+//!
+//! - If the spare slots would be used up before the tail reaches a slot that it can release, every write that cleans moves its share.
+//! - Otherwise only writes that destage nothing move S-blocks, until three quarters of the spare slots are free.
 //!
 //! # Writes
 //!
@@ -29,17 +31,17 @@ use crate::layer::s_block::{Gather, SBlock};
 /// How many copies the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;
 
-/// How many S-blocks nearest to each tail the weighted policy looks at, besides the largest (assumption: an exact answer would have to look
-/// at all of them, because every distance changes with each destage).
+/// How many S-blocks nearest to each tail the weighted policy scores, besides the one with the most cached sectors. (Assumption: an exact
+/// answer would have to score all of them, because every distance changes with each destage.)
 const NEAREST: usize = 16;
 
-/// Share of the spare S-blocks that are to be free, beyond those that the tail has to pass (assumption).
+/// Share of the spare slots to keep free, beyond the moves that are due before the tail can release a slot (assumption).
 const SPARES_KEPT: f64 = 0.75;
 
-/// Factor by which the tail moves faster than it would have to if destages stay as frequent as they were.
-const HASTE: u64 = 2;
+/// How many times faster than necessary the tail advances, in case destages become more frequent than they were (assumption).
+const SAFETY_FACTOR: u64 = 2;
 
-/// Number of writes that cleaned since the layer was built, and of those that destaged an S-block.
+/// Number of writes that cleaned since the layer was built, and of the S-blocks that they destaged.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct CleaningFrequency {
     cleanings: u64,
@@ -47,21 +49,21 @@ pub(super) struct CleaningFrequency {
 }
 
 impl CleaningFrequency {
-    /// Notes a write that cleaned, and destaged this many S-blocks.
+    /// Notes a write that cleaned and destaged `destages` S-blocks.
     fn note(&mut self, destages: u64) {
         self.cleanings += 1;
         self.destages += destages;
     }
 
-    /// How many S-blocks to move now, if the tail has to pass `way` of them before this many more destages.
-    fn moves(&self, way: u64, destages: u64) -> u64 {
+    /// How many S-blocks this write should move, so that the tail passes `distance` of them before `destages` more destages.
+    fn moves(&self, distance: u64, destages: u64) -> u64 {
         let writes = destages * (self.cleanings / self.destages.max(1)).max(1);
-        (HASTE * way / writes.max(1)).clamp(1, way.max(1))
+        (SAFETY_FACTOR * distance / writes.max(1)).clamp(1, distance.max(1))
     }
 }
 
 impl SBlock {
-    /// True if this many sectors, with headers, fit into a cache buffer without making it full.
+    /// True if a cache buffer has room for entries of `length` sectors, with headers.
     #[inline]
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
@@ -69,7 +71,7 @@ impl SBlock {
         cache.held + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
     }
 
-    /// Algorithm V.1: makes room in a full cache buffer.
+    /// Makes room for entries of `length` sectors, with headers, if the cache buffer is full (algorithm V.1).
     #[inline]
     pub(super) fn make_room(&mut self, disk: &mut Disk, section: usize, length: u64) -> DiskResult {
         if self.fits(section, length) {
@@ -78,35 +80,31 @@ impl SBlock {
         self.defrag_cache(disk, section, length)
     }
 
-    /// Algorithm V.2, with the answers to section V.C's questions 1 and 3 that the parameters give. A write copies no more than
-    /// an S-block's length, which costs as much as destaging one; if that doesn't make the room, S-blocks are destaged whose
-    /// cached sectors are in the way.
+    /// Makes room by copying valid entries from the tail to the head, past invalid ones, and by destaging (algorithm V.2; the parameters
+    /// answer questions 1 and 3 of section V.C). A write copies about an S-block's length, which costs as much as a destage. If that does not
+    /// make enough room, it destages the S-blocks that the entries at the tail belong to.
     #[cold]
     fn defrag_cache(&mut self, disk: &mut Disk, section: usize, length: u64) -> DiskResult {
         self.counts.first_cleaning_request.get_or_insert(disk.requests());
         let before = self.counts.destages;
         if self.rules.literal {
-            self.destage_due(disk, section)?;
+            self.destage_by_rule(disk, section)?;
         }
         let most = self.copied_most(section);
         let mut copied = 0;
-        loop {
-            let fits = self.fits(section, length);
+        while !self.fits(section, length) {
             let cache = &self.caches[section];
-            // After a lap of copies only parts of entries are invalid.
+            // If every entry was copied once, each still has a valid part: copying them again would release none.
             let enough = cache.invalid() == 0 || copied >= most || copied > cache.head - cache.tail;
-            if fits && (enough || cache.held + length <= self.layout.limit) {
-                break;
-            }
             if enough {
                 self.destage_something(disk, section)?;
-                // To the letter of V.2, each destage allows another lap of copies.
+                // Literally, V.2 allows another lap of copies after each destage.
                 copied = if self.rules.literal { 0 } else { copied };
             }
             copied += self.advance_cache_tail(disk, section, most.saturating_sub(copied))?;
         }
         if !self.rules.literal && self.counts.destages == before {
-            self.destage_due(disk, section)?;
+            self.destage_by_rule(disk, section)?;
         }
         if self.rules.moves_when_full {
             return Ok(());
@@ -114,15 +112,23 @@ impl SBlock {
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// The most sectors that a write copies before S-blocks are destaged wherever they lie. It is more while few spare S-blocks are left,
-    /// because destaging is slow then.
+    /// The most sectors that a write copies before it destages S-blocks instead. It is more while few spare slots are left, because then a
+    /// destage also has to move S-blocks.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
         if self.rules.literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
     }
 
-    fn destage_due(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
-        for _ in 0..self.destages_due(section) {
+    /// Destages as many S-blocks as the rule demands of a write that cleans.
+    fn destage_by_rule(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
+        let invalid = self.caches[section].invalid();
+        let wanted = self.rules.destage_ahead * (self.layout.capacity.cache_sectors / self.caches.len() as u64) as f64;
+        let count = match self.rules.literal {
+            true => u64::from(invalid == 0),
+            false if (invalid as f64) < wanted => self.rules.destage_at_once,
+            false => 0,
+        };
+        for _ in 0..count {
             if let Some(sblock) = self.choose(section) {
                 self.destage(disk, section, sblock)?;
             }
@@ -130,18 +136,8 @@ impl SBlock {
         Ok(())
     }
 
-    fn destages_due(&self, section: usize) -> u64 {
-        let invalid = self.caches[section].invalid();
-        let wanted = self.rules.destage_ahead * (self.layout.capacity.cache_sectors / self.caches.len() as u64) as f64;
-        match self.rules.literal {
-            true => u64::from(invalid == 0),
-            false if (invalid as f64) < wanted => self.rules.destage_at_once,
-            false => 0,
-        }
-    }
-
-    /// Destages because copying would gain nothing: the S-block that the policy chooses if nothing is invalid, else (parts of entries are)
-    /// every S-block of the entry at the tail.
+    /// Destages when copying would gain nothing. If no cached sector is invalid, takes the S-block that the policy chooses; if only parts of
+    /// entries are, takes every S-block of the entry at the tail, which can then be released.
     fn destage_something(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let cache = &self.caches[section];
         if cache.invalid() == 0
@@ -158,9 +154,9 @@ impl SBlock {
         Ok(())
     }
 
-    /// Algorithm V.3: merges the cached sectors of an S-block into it, and writes it to the head of the S-block buffer.
+    /// Destages an S-block (algorithm V.3): merges its cached sectors into it, and writes it to the head of the S-block buffer.
     fn destage(&mut self, disk: &mut Disk, section: usize, sblock: u32) -> DiskResult {
-        // A power cut may have left the buffer full.
+        // A power cut may have left the buffer full: its torn slot is in use, too.
         self.defrag_slots(disk, section, 0)?;
         let size = self.size.value;
         let number = section as u64 * self.layout.natives + u64::from(sblock);
@@ -176,10 +172,10 @@ impl SBlock {
         // After the write: if it is torn, the cached sectors are still needed.
         self.drop_cached(section, number);
         self.counts.destages += 1;
+        // Also after the write, because an old copy of this S-block at the tail need not be moved now.
         self.defrag_slots(disk, section, 0)
     }
 
-    /// Drops the cached sectors of an S-block.
     pub(super) fn drop_cached(&mut self, section: usize, number: u64) {
         let cached = self.cached[number as usize];
         if cached > 0 {
@@ -188,8 +184,8 @@ impl SBlock {
         }
     }
 
-    /// Does one stage in idle time: destages an S-block, or advances the tail of the S-block buffer to regain spare ones. Returns `false`
-    /// if there was nothing to do.
+    /// Does one stage in idle time: destages an S-block, or advances the tail of the S-block buffer to regain spare slots. Returns `false` if
+    /// there was nothing to do.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         for section in 0..self.caches.len() {
@@ -218,10 +214,10 @@ impl SBlock {
         }
     }
 
-    /// Releases the entry at the tail if it is invalid; else copies it, and following valid ones up to `most` sectors, to the head. Returns
-    /// the sectors copied.
+    /// Releases the entry at the tail if nothing in it is valid. Otherwise copies it to the head, with the entries that follow while they have
+    /// valid parts, up to `most` sectors. Returns the sectors copied.
     fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize, most: u64) -> DiskResult<u64> {
-        // Mapping finds out which entries are still valid, so it comes first; a torn copy is mapped back.
+        // Mapping comes before the copy, because it finds out which entries are still valid. If the copy fails, the mapping is undone.
         let (entries, length) = self.remap_run(section, most);
         if entries == 0 {
             self.caches[section].pop();
@@ -237,7 +233,7 @@ impl SBlock {
         Ok(length)
     }
 
-    /// Copies entries at the tail to the head.
+    /// Copies the first `entries` entries, `length` sectors in total, from the tail to the head.
     fn copy_run(&mut self, disk: &mut Disk, section: usize, entries: usize, length: u64) -> DiskResult {
         let cache = &self.caches[section];
         let (tail, head) = (cache.tail, cache.head);
@@ -254,7 +250,7 @@ impl SBlock {
         self.caches[section].append(disk, Cause::Clean, length, &buf, data.into_iter())
     }
 
-    /// Undoes the mapping of entries to the head whose copy failed: they are still valid at the tail.
+    /// Maps entries back to the tail, after their copy to the head failed.
     fn map_back(&mut self, section: usize, entries: usize) {
         let (mut from, mut to) = (self.caches[section].head, self.caches[section].tail);
         for number in 0..entries {
@@ -264,11 +260,11 @@ impl SBlock {
         }
     }
 
-    /// Maps the valid entries from the tail on to the head, as many as may be copied at once; returns their number and length.
+    /// Maps entries with valid parts from the tail to the head, as many as may be copied at once. Returns their number and their length.
     fn remap_run(&mut self, section: usize, most: u64) -> (usize, u64) {
         let cache = &self.caches[section];
         let (tail, head) = (cache.tail, cache.head);
-        // Half of the room at most: a torn copy may leave as many unusable sectors, and is made once more.
+        // Half of the room at most, because a torn copy may leave as many unusable sectors, and is then repeated.
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {
@@ -286,6 +282,7 @@ impl SBlock {
     #[inline]
     fn remap(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
         let cache = &self.caches[section];
+        // The usual case, made fast: the entry is one extent of the map, at its old and its new place.
         if !entry.is_void()
             && let (Some(from), Some(to)) = (cache.undivided(old, entry), cache.undivided(new, entry))
             && self.map.relocate(entry.lba(), entry.sectors(), from, to)
@@ -307,8 +304,7 @@ impl SBlock {
         any
     }
 
-    /// Advances the tail until `more` S-blocks fit and the buffer is not full. Called after an S-block was added, so that an old copy of it
-    /// at the tail need not be moved.
+    /// Advances the tail of the S-block buffer until no more slots than the limit are in use, with room for `more` S-blocks below it.
     pub(super) fn defrag_slots(&mut self, disk: &mut Disk, section: usize, more: u64) -> DiskResult {
         if self.slots[section].used() + more > self.slots[section].limit {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
@@ -319,26 +315,27 @@ impl SBlock {
         Ok(())
     }
 
-    /// Moves the S-blocks that are due with a write that cleaned and destaged this many. Moves that can wait are skipped if it destaged
-    /// any.
+    /// Moves some S-blocks from the tail to the head, so that spare slots do not run out. Called after each write that cleaned, with the
+    /// number of its destages. A write that already paid for a destage moves S-blocks only if the spare slots would run out otherwise.
     fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
         let spare = self.slots[section].spare();
-        let Some(way) = self.way_of_tail(section).filter(|way| *way > 0) else { return Ok(()) };
-        if spare >= way + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= way {
+        let Some(distance) = self.distance_to_free_slot(section).filter(|&slots| slots > 0) else { return Ok(()) };
+        if spare >= distance + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= distance {
             return Ok(());
         }
-        for _ in 0..self.pace.moves(way, spare + 1) {
+        // Each destage takes a spare slot, so the buffer is full only at the one after these.
+        for _ in 0..self.pace.moves(distance, spare + 1) {
             self.advance_slots_tail(disk, section)?;
         }
         self.slots[section].skip_invalid();
         Ok(())
     }
 
-    /// Number of S-blocks between the tail and the next slot that it can release without a copy, now or once its S-block is destaged;
-    /// `None` if there is none.
-    fn way_of_tail(&self, section: usize) -> Option<u64> {
+    /// Number of slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the
+    /// S-block nearest the tail, that one's. `None` if there is no such slot.
+    fn distance_to_free_slot(&self, section: usize) -> Option<u64> {
         let slots = &self.slots[section];
         let invalid = slots.valid_at_tail()?;
         match self.rules.policy {
@@ -395,14 +392,17 @@ impl SBlock {
         (self.size.quotient(lba.0) - section as u64 * self.layout.natives) as u32
     }
 
-    /// The S-block with the highest score to clean next: the weighted sum of its nearness to the tail of the slots, its cached sectors, and
-    /// its nearness to the tail of the cache, each from 0 to 1. Only the first candidates of each kind are scored.
+    /// The S-block with the highest score, which is the weighted sum of three criteria from 0 to 1: nearness to the tail of the S-block
+    /// buffer, cached sectors, and nearness to the tail of the cache buffer. Only candidates that are good by one criterion are scored.
     fn best(&self, section: usize, [tail, largest, cache_tail]: [f64; 3]) -> Option<u32> {
         let (slots, cache) = (&self.slots[section], &self.caches[section]);
         let most = f64::from(self.largest[section].top().1.max(1));
         let span = (cache.head - cache.tail).max(1) as f64;
         let oldest: Vec<(u32, u64)> = self.nearest_cache_tail(section).take(NEAREST).collect();
-        let age = |sblock: u32| oldest.iter().find(|old| old.0 == sblock).map_or(0.0, |old| 1.0 - old.1 as f64 / span);
+        let age = |sblock: u32| {
+            let found = oldest.iter().find(|(old, _)| *old == sblock);
+            found.map_or(0.0, |&(_, distance)| 1.0 - distance as f64 / span)
+        };
         let score = |sblock: u32| {
             let slot = u64::from(slots.slot_of[sblock as usize]);
             let near = 1.0 - slots.distance(slot) as f64 / slots.slots() as f64;
@@ -410,8 +410,9 @@ impl SBlock {
             tail * near + largest * cached / most + cache_tail * age(sblock)
         };
         let near = self.nearest_tail(section).take(NEAREST);
-        let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|old| old.0));
+        let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|&(sblock, _)| sblock));
         let scored = candidates.map(|sblock| (score(sblock), sblock));
+        // Unlike `max_by`, keeps the first of equal scores.
         scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, sblock)| sblock)
     }
 }
@@ -428,7 +429,6 @@ enum RequestPart {
 type Parts = SmallVec<[RequestPart; 8]>;
 
 impl SBlock {
-    /// The most sectors that an entry holds.
     fn entry_sectors_max(&self) -> u64 {
         self.layout.reserve / RESERVE_COPIES - 1
     }
@@ -447,15 +447,15 @@ impl SBlock {
         self.append(disk, section, lba, n, data, 0)
     }
 
-    /// Appends sectors of one section, those of `data` from sector `at` on, in one access, as as many entries as needed.
+    /// Appends `n` sectors of one section (`data` from sector `at` on), divided into entries if they are too long for one.
     #[inline]
     fn append(&mut self, disk: &mut Disk, section: usize, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let most = self.entry_sectors_max();
         let mut position = self.caches[section].head;
         // Each entry begins with its header.
-        let of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
+        let data_of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
         let entries = n.div_ceil(most);
-        self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(of_entry))?;
+        self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(data_of_entry))?;
         let mut done = 0;
         while done < n {
             let sectors = most.min(n - done);
@@ -496,7 +496,8 @@ impl SBlock {
         Ok(())
     }
 
-    /// The sectors of a request that can be written atomically, and their parts.
+    /// Returns how many of a request's sectors to write at once, so that a power cut leaves all of them or none, and their parts. Prefers the
+    /// whole request with bypass, then the whole request through the cache, then a beginning of it.
     fn plan(&self, lba: Lba, n: u64) -> (u64, Parts) {
         let spares = self.layout.spares * self.size.value;
         let half = self.layout.limit / 2;
@@ -550,7 +551,7 @@ impl SBlock {
         }
     }
 
-    /// Makes room for all parts of a request, and writes them: to the cache, or whole S-blocks to their slots.
+    /// Makes room for all parts, then writes them. `data` has their first sector, `lba`, at sector `at`.
     fn write_planned(&mut self, disk: &mut Disk, lba: Lba, parts: &[RequestPart], data: &Buf, at: u64) -> DiskResult {
         self.make_all_room(disk, parts)?;
         for part in parts {
@@ -569,7 +570,8 @@ impl SBlock {
         Ok(())
     }
 
-    /// Makes room for all parts of a request. Nothing is cleaned between the parts, so an incomplete request has replaced nothing.
+    /// Makes room for all parts, section by section. Nothing is cleaned between the writes of the parts then, so a request that is not
+    /// completely written has replaced nothing.
     fn make_all_room(&mut self, disk: &mut Disk, parts: &[RequestPart]) -> DiskResult {
         let mut at = 0;
         while at < parts.len() {

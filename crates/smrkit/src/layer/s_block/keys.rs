@@ -12,7 +12,6 @@ use crate::quantity::Bytes;
 use crate::schema::Word;
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     pub struct SBlockKeys {
         /// Number of sectors in an S-block.
@@ -30,9 +29,9 @@ keys! {
         /// When a write that finds no space destages S-blocks: while too little of the cache buffer is invalid (ahead),
         /// or only when nothing is invalid (literal, as in algorithm V.2).
         rule: bool = Word(&[("ahead", false), ("literal", true)]), "ahead";
-        /// With rule=ahead, the share of the cache buffer that should be invalid.
+        /// With `rule=ahead`, the share of the cache buffer that should be invalid.
         destage_ahead_percent: f64 = percent(0.0, 50.0), "1";
-        /// With rule=ahead, the number of S-blocks that one write destages.
+        /// With `rule=ahead`, the number of S-blocks that one write destages.
         destage_at_once: u64 = Count(1, 10_000), "1";
         /// How valid entries are moved from the cache buffer's tail to its head: a run at a time, with one read and one
         /// write (runs), or entry by entry (entries).
@@ -58,16 +57,16 @@ words! {
     }
 }
 
-/// Rules for a write that finds no room.
+/// How room is made, and which writes bypass the cache buffer.
 pub struct Rules {
     pub policy: DestagePolicy,
-    /// Algorithm V.2 to the letter.
+    /// Follows algorithm V.2 literally: destages only when nothing in the cache buffer is invalid.
     pub literal: bool,
-    /// The share of the cache buffer that is to be invalid.
+    /// Otherwise, the share of the cache buffer that should be invalid.
     pub destage_ahead: f64,
     pub destage_at_once: u64,
     pub single_copies: bool,
-    /// Algorithm V.5 to the letter: the tail of an S-block buffer moves on only when the buffer is full.
+    /// Follows algorithm V.5 literally: the tail of an S-block buffer advances only when the buffer is full.
     pub moves_when_full: bool,
     pub bypass: bool,
 }
@@ -93,24 +92,25 @@ impl Rules {
 
 /// Sectors of the smallest cache buffer, so that usual requests (256 KiB) fit whole (assumption).
 const CACHE_LEAST_SECTORS: u64 = 512;
-/// There is a header sector for this many cached ones, the paper's 4 KB. Smaller writes fill the buffer sooner (assumption).
+/// The header space allows for one header per this many cached sectors (4 KB, as in the paper); smaller writes fill the buffer sooner
+/// (assumption).
 const ENTRY_SECTORS: u64 = 8;
 /// The largest page of a cache buffer, the unit in which it is released (assumption).
 const PAGE_SECTORS_MAX: u64 = 1024;
 /// The largest reserve for copying runs, of which one copy takes a quarter: 8 MB (assumption: a drive's memory).
 const RESERVE_SECTORS_MAX: u64 = 65_536;
 const RESERVE_SECTORS_MIN: u64 = 256;
-/// Bytes of memory for an S-block: its place, its number, its cached sectors, and its position in the order by those.
+/// Bytes of memory for an S-block: its slot, the slot's owner, its cached sectors, and its place in the tree of the largest.
 const SBLOCK_TABLE_BYTES: u64 = 24;
 /// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
 const SLOTS_KEPT: u64 = 3;
-/// If sectors must not be rewritten next to live ones (DPID), each power cut costs a slot until the tail passes it. A quarter of the slots,
-/// within these bounds, is kept for that.
-const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
+/// Bounds of the slots kept besides for torn writes, else a quarter of all. They are needed where rewriting a sector may damage sectors
+/// upstream (DPID), because each power cut then costs a slot until the tail passes it.
+const SLOTS_KEPT_UPSTREAM_MIN: u64 = 8;
+const SLOTS_KEPT_UPSTREAM_MAX: u64 = 64;
 
 /// Sizes of the sections, and where each begins.
 pub struct SBlockLayout {
-    /// Sectors of an S-block.
     pub sblock_sectors: u64,
     /// S-blocks of each section.
     pub natives: u64,
@@ -118,28 +118,27 @@ pub struct SBlockLayout {
     pub spares: u64,
     /// Slots of each section's S-block buffer.
     pub slots: u64,
-    /// Slots that a write may damage after it.
+    /// Slots that a write may damage downstream.
     pub guard_slots: u64,
-    /// Sectors of a page of the cache buffer, its record counted.
+    /// Sectors of a page of the cache buffer, including its record.
     pub page_sectors: u64,
     /// Pages of each cache buffer.
     pub pages: u64,
-    /// Pages that a write may damage after it.
+    /// Pages that a write may damage downstream.
     pub guard_pages: u64,
-    /// Sectors of entries, with headers, that make a cache buffer full.
+    /// The most sectors that entries of a cache buffer take, with headers.
     pub limit: u64,
-    /// Room beyond the limit, for copying.
+    /// Sectors of a cache buffer beyond the limit, for copying.
     pub reserve: u64,
-    /// True if a second write to a sector wears those upstream.
-    pub wears: bool,
-    /// Beginnings of each section's cache buffer and S-block buffer.
+    /// True if rewriting a sector may damage sectors upstream of it (DPID).
+    pub damages_upstream: bool,
+    /// Where each section's cache buffer and S-block buffer begin.
     pub starts: Vec<(Pba, Pba)>,
-    /// Use of the platters' sectors.
     pub capacity: Capacity,
 }
 
 impl SBlockLayout {
-    /// A layout with the most S-blocks that fit. Errors: too little of anything, with the parameter to change.
+    /// A layout with the most S-blocks that fit. Errors name what is too small, and the parameter to change.
     pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlockLayout, Error> {
         let geometry = &drive.geometry;
         let (raw, sections) = (geometry.sectors, keys.sections);
@@ -167,7 +166,7 @@ impl SBlockLayout {
         let guard_pages = reach.div_ceil(page_sectors);
         let pages = (limit + reserve).div_ceil(page_sectors - 1) + guard_pages + 2;
         let guard_slots = reach.div_ceil(stride);
-        let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM.0, SLOTS_KEPT_UPSTREAM.1);
+        let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM_MIN, SLOTS_KEPT_UPSTREAM_MAX);
         let kept = SLOTS_KEPT + if drive.interference.upstream() > 0 { quarter } else { 0 };
         let mut layout = SBlockLayout {
             sblock_sectors,
@@ -180,7 +179,7 @@ impl SBlockLayout {
             guard_pages,
             limit,
             reserve,
-            wears: drive.interference.upstream() > 0,
+            damages_upstream: drive.interference.upstream() > 0,
             starts: Vec::new(),
             capacity: Capacity::default(),
         };
@@ -213,6 +212,7 @@ impl SBlockLayout {
         Ok(layout)
     }
 
+    /// The most S-blocks that each section has room for, next to its other slots.
     fn most_natives(&self, drive: &Drive, sections: u64) -> u64 {
         let raw = drive.geometry.sectors;
         let (mut low, mut high) = (0, raw / (self.sblock_sectors + 1) / sections + 1);
@@ -224,23 +224,25 @@ impl SBlockLayout {
         low
     }
 
-    /// Beginnings of buffers, the end of the last one (past the disk's end if they don't fit), and sectors between them.
+    /// Lays out sections of `slots` slots. Returns where their buffers begin, the end of the last one (past the disk's end if they don't
+    /// fit), and the guard sectors between buffers.
     fn place(&self, drive: &Drive, sections: u64, slots: u64) -> (Vec<(Pba, Pba)>, u64, u64) {
         let raw = drive.geometry.sectors;
         let guard = drive.interference.guard(&drive.geometry);
         let sizes = [self.pages * self.page_sectors, slots * (self.sblock_sectors + 1)];
-        let (mut starts, mut at, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0u64);
+        let (mut starts, mut next, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0u64);
         for _ in 0..sections {
-            let mut start = [0; 2];
-            for (start, size) in start.iter_mut().zip(sizes) {
-                (gaps, *start) = (gaps + (at - end), at);
-                end = at.saturating_add(size);
+            let mut buffers = [Pba(0); 2];
+            for (buffer, size) in buffers.iter_mut().zip(sizes) {
+                *buffer = Pba(next);
+                gaps += next - end;
+                end = next.saturating_add(size);
                 if end > raw {
                     return (starts, u64::MAX, gaps);
                 }
-                at = after_guard(&drive.geometry, guard, end);
+                next = after_guard(&drive.geometry, guard, end);
             }
-            starts.push((Pba(start[0]), Pba(start[1])));
+            starts.push((buffers[0], buffers[1]));
         }
         (starts, end, gaps)
     }
@@ -254,7 +256,7 @@ fn after_guard(geometry: &Geometry, guard: Guard, end: u64) -> u64 {
     }
 }
 
-/// Greatest number of sectors after a write that it may damage, anywhere on the disk.
+/// The most sectors that a write may damage downstream, wherever on the disk it is.
 fn reach_sectors(geometry: &Geometry, law: &Interference) -> u64 {
     match *law {
         Interference::None => 0,

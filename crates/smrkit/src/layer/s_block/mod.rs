@@ -39,7 +39,7 @@ impl LayerKeys for SBlockKeys {
     }
 }
 
-/// The layer. S-blocks are numbered through over all sections, or within their section as `u32`.
+/// The layer. A `u64` numbers S-blocks across all sections, a `u32` within their section.
 struct SBlock {
     layout: SBlockLayout,
     rules: Rules,
@@ -90,8 +90,8 @@ impl SBlock {
             rules,
             size: Divisor::new(layout.sblock_sectors),
             section_size: Divisor::new(layout.natives * layout.sblock_sectors),
-            caches: layout.starts.iter().map(|start| CacheBuffer::new(start.0, &layout)).collect(),
-            slots: layout.starts.iter().map(|start| SlotBuffer::new(start.1, &layout)).collect(),
+            caches: layout.starts.iter().map(|&(cache, _)| CacheBuffer::new(cache, &layout)).collect(),
+            slots: layout.starts.iter().map(|&(_, slots)| SlotBuffer::new(slots, &layout)).collect(),
             map: ExtentMap::new(),
             cached: vec![0; natives * sections],
             largest: (0..trees).map(|_| Largest::new(natives)).collect(),
@@ -102,20 +102,19 @@ impl SBlock {
         })
     }
 
-    /// The section of an LBA.
     #[inline]
     fn section(&self, lba: Lba) -> usize {
         self.section_size.quotient(lba.0) as usize
     }
 
-    /// Section, number in it, and first LBA of an S-block.
+    /// Returns an S-block's section, its number there, and its first LBA.
     fn of_sblock(&self, sblock: u64) -> (usize, u32, Lba) {
         let first = Lba(sblock * self.size.value);
         let section = self.section(first);
         (section, (sblock - section as u64 * self.layout.natives) as u32, first)
     }
 
-    /// Place of a sector in the S-block buffers.
+    /// Returns the PBA of a sector in its S-block buffer, whether or not a newer version is cached.
     fn native(&self, lba: Lba) -> Pba {
         let (sblock, offset) = self.size.divide(lba.0);
         let (section, local, _) = self.of_sblock(sblock);
@@ -150,12 +149,12 @@ impl SBlock {
         self.map.remove(lba, n);
     }
 
-    /// The first LBA of an entry at a position that is still valid there.
+    /// The first LBA of the entry at `position` that the map still finds there.
     fn first_valid(&self, section: usize, position: u64, entry: HeaderEntry) -> Option<Lba> {
         self.valid_parts(section, position, entry).next().map(|(lba, _)| lba)
     }
 
-    /// The parts of an entry at a position that are still valid there.
+    /// The parts of the entry at `position` that are valid, because the map still finds them there.
     fn valid_parts(&self, section: usize, position: u64, entry: HeaderEntry) -> impl Iterator<Item = (Lba, u64)> + '_ {
         let (cache, lba) = (&self.caches[section], entry.lba());
         let sectors = if entry.is_void() { 0 } else { entry.sectors() };
@@ -180,6 +179,7 @@ impl SBlock {
         if (valid, held, data) != (cache.valid, cache.held, cache.data) {
             return wrong("the sums of its entries are wrong");
         }
+        // The page of the newest sector and the guard pages after it must end before the tail's page, which comes round again a lap later.
         let payload = cache.payload.value;
         let last = cache.head.max(1) - 1;
         if last / payload + self.layout.guard_pages >= cache.tail / payload + cache.pages.value {
@@ -235,14 +235,14 @@ impl SBlock {
 /// The most sectors between two pieces that are read in one access: an entry's header and a page's record.
 const THROUGH_SECTORS: u64 = 2;
 
-/// Joins reads of pieces that are close together into one access, with the headers and page records between. A piece is held back until it
-/// is known that none follows close by.
+/// Reads pieces that lie close together in one access, which includes the headers and page records between them. Pieces are held back until
+/// one follows that is farther away, or until `finish`.
 struct Gather {
     cause: Cause,
-    /// Source and target of a move.
+    /// The pieces held back lie in `from..to`.
     from: Pba,
     to: Pba,
-    /// First PBA, sectors, and where they go.
+    /// First PBA, sectors, and the sector of `out` that the first one goes to.
     pieces: SmallVec<[(Pba, u64, u64); 4]>,
 }
 
@@ -251,7 +251,7 @@ impl Gather {
         Gather { cause, from: Pba(0), to: Pba(0), pieces: SmallVec::new() }
     }
 
-    /// Reads `n` sectors from `pba` into `out` from sector `at` on, at the latest when finished.
+    /// Adds a read of `n` sectors from `pba` into `out` from sector `at` on.
     #[inline]
     fn read(&mut self, disk: &mut Disk, pba: Pba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let close = !self.pieces.is_empty() && pba >= self.to && pba - self.to <= THROUGH_SECTORS;
@@ -288,7 +288,7 @@ impl Layer for SBlock {
         self.layout.capacity
     }
 
-    /// Algorithm V.6, for runs of sectors.
+    /// Reads what is mapped from the cache buffer, and the rest from the S-block buffer (algorithm V.6, by runs instead of sectors).
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut gather = Gather::new(Cause::Host);
         for piece in self.map.pieces(lba, n) {
@@ -329,10 +329,10 @@ impl Layer for SBlock {
         self.idle_delay
     }
 
-    /// S-blocks in order, as on an empty disk, and in slots without headers.
+    /// Places S-block n of a section in its slot n, as on an empty disk. Slot headers hold no LBA, so nothing is placed there.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (size, section_size) = (self.size, self.section_size);
-        let sections: Vec<SlotPlaces> = self.slots.iter().map(SlotBuffer::places).collect();
+        let sections: Vec<SlotPlaces> = self.slots.iter().map(|slots| slots.places).collect();
         Arc::new(Ascending::new(self.layout.capacity.host_sectors, move |lba| {
             let (section, in_section) = section_size.divide(lba.0);
             let (sblock, offset) = size.divide(in_section);
@@ -344,8 +344,8 @@ impl Layer for SBlock {
         true
     }
 
-    /// The maps survive (assumption: headers hold all of them). Where writes wear live neighbours, the sectors of the torn write must not be
-    /// written again.
+    /// The maps survive (assumption: headers hold all of them). If rewriting a sector may damage sectors upstream (DPID), the sectors of the
+    /// torn write are not written again.
     fn power_cut(&mut self) {
         self.caches.iter_mut().for_each(CacheBuffer::power_cut);
         self.slots.iter_mut().for_each(SlotBuffer::power_cut);

@@ -21,13 +21,14 @@ struct ZoneTracks {
     bands: u64,
 }
 
-/// LBAs of one group of tracks in one strip: they fill those tracks of one band after another.
+/// LBAs of one group of tracks in one strip. They fill the group's tracks of one band after another.
 struct GroupRun {
     first_lba: u64,
     strip: u32,
-    /// Index of the group's first track in the scheme's order, and how many it has.
-    group: (usize, Divisor),
-    sectors: Divisor,
+    /// Index of the group's first track in the scheme's order.
+    first_place: usize,
+    group_tracks: Divisor,
+    track_sectors: Divisor,
 }
 
 /// A piece of a request on one track.
@@ -39,11 +40,10 @@ pub struct TrackPiece {
     pub band: u64,
     /// The track in the band, from 0.
     pub track: usize,
-    /// The first sector on the track.
+    /// The first sector, counted from the track's start.
     pub first: u64,
-    /// Number of sectors.
     pub sectors: u64,
-    /// Number of sectors of the request before it.
+    /// The first sector, counted from the request's start.
     pub at: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Band {
     raw: u64,
     /// Raw sectors of a track.
     track: u64,
-    /// Its first track among the used tracks of all bands.
+    /// Number of its first track, counting the used tracks of all bands.
     pub base: usize,
 }
 
@@ -77,7 +77,6 @@ pub struct TrackLayout {
     geometry: Geometry,
     tracks: u64,
     stride: u64,
-    /// Number of bands.
     pub bands: u64,
     /// LBAs that lie on tracks of bands, and how many of them are offered to the host.
     pub sectors: u64,
@@ -86,7 +85,7 @@ pub struct TrackLayout {
     pub random_sectors: u64,
 }
 
-/// Stretches of LBAs are so long that there are fewer than these.
+/// There are fewer stretches of LBAs than this; it sets their length.
 const BUCKETS: u64 = 4096;
 
 impl TrackLayout {
@@ -127,7 +126,6 @@ impl TrackLayout {
         })
     }
 
-    /// The band of a piece.
     #[inline]
     pub fn band(&self, piece: &TrackPiece) -> Band {
         let strip = &self.strips[piece.strip as usize];
@@ -135,25 +133,25 @@ impl TrackLayout {
         Band { raw, track: strip.track, base: (piece.band * self.tracks) as usize }
     }
 
-    /// Place of an LBA, and how many of the next `n` sectors are on the same track.
+    /// Finds the track that an LBA is on, and how many of the next `n` sectors are on it.
     #[inline]
     pub fn piece(&self, lba: Lba, n: u64) -> TrackPiece {
+        // The stretch's first LBA is in the run that the bucket gives; this LBA may be a few runs further on.
         let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
-        let begun = 1 + runs[1..].iter().take_while(|run| run.first_lba <= lba.0).count();
-        let run = &runs[begun - 1];
-        let (turn, first) = run.sectors.divide(lba.0 - run.first_lba);
-        let (band, place) = run.group.1.divide(turn);
+        let run = &runs[runs[1..].iter().take_while(|run| run.first_lba <= lba.0).count()];
+        let (track_in_run, first) = run.track_sectors.divide(lba.0 - run.first_lba);
+        let (band, in_group) = run.group_tracks.divide(track_in_run);
         TrackPiece {
             strip: run.strip,
             band: self.strips[run.strip as usize].first_band + band,
-            track: self.order[run.group.0 + place as usize] as usize,
+            track: self.order[run.first_place + in_group as usize] as usize,
             first,
-            sectors: n.min(run.sectors.value - first),
+            sectors: n.min(run.track_sectors.value - first),
             at: 0,
         }
     }
 
-    /// The pieces of a request by track, in the order of its LBAs.
+    /// Divides a request into one piece for each track, in the order of its LBAs.
     pub fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = TrackPiece> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -171,37 +169,37 @@ impl TrackLayout {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
     }
 
-    /// The sector with the number of a piece's first one, on the track before or after it in the same recording zone.
+    /// The sector beside a piece's first one: the same number on the next or the previous track, if that is in the same recording zone.
     pub fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<Pba> {
         let strip = &self.strips[piece.strip as usize];
-        let turn = (piece.band - strip.first_band) * self.stride + piece.track as u64;
+        let own = (piece.band - strip.first_band) * self.stride + piece.track as u64;
         let beside = if is_after {
-            Some(turn + 1).filter(|&turn| turn < strip.bands * self.stride)
+            Some(own + 1).filter(|&track| track < strip.bands * self.stride)
         } else {
-            turn.checked_sub(1)
+            own.checked_sub(1)
         }?;
         Some(self.geometry.usable(strip.origin + beside * strip.track) + piece.first)
     }
 
-    /// The LBA at a PBA, if there is one.
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let raw = self.geometry.raw(pba);
         let at = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
         let strip = &self.strips[at];
-        let (turn, _) = Divisor::new(strip.track).divide(raw - strip.origin);
-        let (band, track) = (turn / self.stride, turn % self.stride);
+        let track_in_strip = (raw - strip.origin) / strip.track;
+        let (band, track) = (track_in_strip / self.stride, track_in_strip % self.stride);
         if band >= strip.bands || track >= self.tracks {
             return None;
         }
-        let sector = pba - self.geometry.usable(strip.origin + turn * strip.track);
+        let sector = pba - self.geometry.usable(strip.origin + track_in_strip * strip.track);
         let place = self.order.iter().position(|&of| u64::from(of) == track)?;
-        let own = |run: &&GroupRun| (run.group.0..run.group.0 + run.group.1.value as usize).contains(&place);
-        let run = self.runs.iter().filter(|run| run.strip as usize == at).find(own)?;
-        let turn = band * run.group.1.value + (place - run.group.0) as u64;
-        (sector < strip.used).then(|| Lba(run.first_lba + turn * strip.used + sector))
+        let has_place =
+            |run: &&GroupRun| (run.first_place..run.first_place + run.group_tracks.value as usize).contains(&place);
+        let run = self.runs.iter().filter(|run| run.strip as usize == at).find(has_place)?;
+        let track_in_run = band * run.group_tracks.value + (place - run.first_place) as u64;
+        (sector < strip.used).then(|| Lba(run.first_lba + track_in_run * strip.used + sector))
     }
 
-    /// The tracks of bands, in runs with equally many usable sectors: the tracks, and the sectors of each.
+    /// The tracks of bands by strip, and how many sectors of each are used.
     pub fn track_runs(&self) -> impl Iterator<Item = (Range<usize>, u64)> + '_ {
         self.strips.iter().map(|strip| {
             let [first, end] =
@@ -242,8 +240,13 @@ fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     for group in &scheme.groups {
         for (i, strip) in strips.iter().enumerate() {
             let tracks = group.len() as u64;
-            let group = (group.start, Divisor::new(tracks));
-            runs.push(GroupRun { first_lba, strip: i as u32, group, sectors: Divisor::new(strip.used) });
+            runs.push(GroupRun {
+                first_lba,
+                strip: i as u32,
+                first_place: group.start,
+                group_tracks: Divisor::new(tracks),
+                track_sectors: Divisor::new(strip.used),
+            });
             first_lba += strip.bands * tracks * strip.used;
         }
     }
@@ -262,9 +265,7 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     sectors
 }
 
-/// How many tracks a write damages under the drive's law, its own included.
-///
-/// Laws that count sectors give the number of tracks that hold as many in any case, with or without defects.
+/// How many tracks a write damages under the drive's law, its own included. If the law counts sectors, the most tracks that these can be on.
 pub fn width_of(drive: &Drive) -> u64 {
     match drive.interference.guard(&drive.geometry) {
         Guard::Tracks(tracks) => 1 + tracks,

@@ -1,8 +1,8 @@
 //! Static track maps: He & Du, "Novel Address Mappings for Shingled Write Disks", HotStorage 2014.
 //!
-//! Bands of N tracks with W − 1 guard tracks, updated in place; the order in which their tracks are used keeps neighbours empty while the
-//! disk fills. A write rewrites the occupied tracks downstream: they are read before, and written back. There is no map to keep and nothing
-//! to clean; a power cut loses sectors that are being rewritten.
+//! Bands of N tracks with W − 1 guard tracks are updated in place. The order in which their tracks fill keeps neighbours empty for long. A
+//! write has to rewrite the occupied tracks downstream: they are read before it, and written back after it. There is no map to keep and
+//! nothing to clean; a power cut loses sectors that are being rewritten.
 //!
 //! Left out: the use of the random access zone, for metadata. It takes space and is never written.
 
@@ -27,7 +27,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct TrackMapKeys {
         /// Order in which the tracks of the bands fill: tracks outside R(…) band by band; each track inside R(…) in all
@@ -83,11 +82,11 @@ state! {
 const RANDOM_SHARE: u64 = 101;
 
 impl TrackMapKeys {
-    /// Layout, W (which may be larger than a band) and capacity on a drive.
+    /// The layout on a drive, how many tracks a write damages there (a band may have fewer), and the capacity.
     fn plan(&self, drive: &Drive) -> Result<(TrackLayout, u64, Capacity), Error> {
         let width = width_of(drive);
         let mut layout = TrackLayout::new("track-map", drive, &self.scheme, width, self.random_tracks(drive, width))?;
-        // So that rounding of the percentage loses no sector.
+        // The addend keeps rounding errors of the percentage from losing a sector.
         let offered = (layout.sectors as f64 * self.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors);
         layout.offered = host_sectors;
@@ -128,7 +127,7 @@ impl TrackMap {
         })
     }
 
-    /// True if a write of this piece destroys nothing and wears nothing.
+    /// True if a write of this piece destroys nothing in use and needs no count of wear. `base` is the band's first track.
     #[inline]
     fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;
@@ -148,10 +147,13 @@ impl TrackMap {
             let list = if over { &mut self.counts.updates } else { &mut self.counts.cold_writes };
             list[piece.track] += 1;
         }
-        self.counts.taken[usize::from(!is_update)] += taken;
+        match is_update {
+            true => self.counts.taken_by_updates += taken,
+            false => self.counts.taken_by_cold_writes += taken,
+        }
     }
 
-    /// Writes the pieces of one band. Pieces that destroy nothing may wait in `run`, to be joined with others that touch them.
+    /// Writes the pieces of one band. Pieces that destroy nothing may be held back in `run`, to be joined with others that touch them.
     fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
         self.rewrite.plan(disk, &self.head, &self.tracks_used, band, pieces, self.tracks);
@@ -161,16 +163,16 @@ impl TrackMap {
         if self.rewrite.is_more() {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
-            // The write that waits is upstream, and would destroy sectors that are rewritten now.
+            // The write held back is upstream: made later, it would destroy sectors that are rewritten now.
             run.end_write(disk, data)?;
-            self.rewrite.make(disk, band, data)?;
+            self.rewrite.execute(disk, band, data)?;
         } else {
             for piece in pieces {
                 let pba = band.start(disk.geometry(), piece.track) + piece.first;
                 run.write(disk, (pba, piece.at, piece.sectors), data)?;
             }
         }
-        self.rewrite.enter(&self.head, &mut self.tracks_used, band);
+        self.rewrite.note_written(&self.head, &mut self.tracks_used, band);
         Ok(())
     }
 
@@ -239,7 +241,7 @@ impl Layer for TrackMap {
         run.end_write(disk, data)
     }
 
-    /// A track counts as in use up to its highest used sector: only sectors discarded at its end are dropped.
+    /// Drops sectors at the end of a track's used part only, because a track counts as in use up to its highest used sector.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for piece in self.layout.pieces(lba, n) {
             let track = self.layout.band(&piece).base + piece.track;
@@ -252,6 +254,7 @@ impl Layer for TrackMap {
         for (tracks, sectors) in self.layout.track_runs() {
             self.tracks_used.fill(tracks, sectors);
         }
+        // Sectors that the layout has beyond the host's stay unused.
         let host = self.capacity.host_sectors;
         for piece in self.layout.pieces(Lba(host), self.layout.sectors - host) {
             let track = self.layout.band(&piece).base + piece.track;
@@ -303,7 +306,7 @@ impl Layer for TrackMap {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let rewritten = counts.taken[0] + counts.taken[1] + counts.refreshed;
+        let rewritten = counts.taken_by_updates + counts.taken_by_cold_writes + counts.refreshed;
         let named = [("tracks_rewritten", rewritten), ("tracks_refreshed", counts.refreshed)];
         let stats = LayerStats::new(named, self.first_rewrite)
             .with("track_updates", Scalar::List(counts.updates.clone()))

@@ -10,8 +10,25 @@ use super::layout::{Band, TrackPiece};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
 
-/// A run of sectors of a track, as (first, end); empty where both are equal.
-type SectorSpan = (u64, u64);
+/// A run of sectors of a track.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct SectorSpan {
+    first: u64,
+    end: u64,
+}
+
+impl SectorSpan {
+    fn is_empty(self) -> bool {
+        self.first == self.end
+    }
+}
+
+/// The host's sectors on a track, the first of which is sector `at` of the request.
+#[derive(Clone, Copy, Default)]
+struct HostSpan {
+    span: SectorSpan,
+    at: u64,
+}
 
 /// The layer's model of the head.
 #[derive(Clone, Copy)]
@@ -20,10 +37,10 @@ pub struct Head {
     pub width: usize,
     /// True if a write also destroys sectors of its own track, as under laws that count sectors.
     pub in_track: bool,
-    /// How often a sector may be written while the sectors upstream are not; `None` for any number of times.
+    /// How often a sector may be written while the sectors upstream, which it wears, are not; `None` for any number of times.
     pub limit: Option<u32>,
     /// True if a sector that is overwritten too often wears out sectors of its own track, too.
-    pub wears_in_track: bool,
+    pub damages_own_track: bool,
 }
 
 impl Head {
@@ -34,21 +51,21 @@ impl Head {
             width: width.min(tracks as u64) as usize,
             in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
             limit: (law.upstream() > 0).then(|| law.writes_survived()),
-            wears_in_track: law.upstream() > 0,
+            damages_own_track: law.upstream() > 0,
         }
     }
 }
 
-/// A write to one band, as it is planned and made.
+/// A write to one band. All lists are by track.
 #[derive(Default)]
 pub struct Rewrite {
-    /// The host's sectors by track, each with the position of the first sector in the request.
-    own: Vec<(SectorSpan, u64)>,
-    /// Sectors that are written on each track, the host's included.
+    /// The host's sectors.
+    own: Vec<HostSpan>,
+    /// The sectors to write, the host's included.
     spans: Vec<SectorSpan>,
-    /// The used part of each track after the host's write.
+    /// The end of the used part after the host's write.
     used: Vec<u64>,
-    /// Positions of the spans in the buffer.
+    /// Where each span begins in the buffer.
     places: Vec<u64>,
 }
 
@@ -64,42 +81,42 @@ impl Rewrite {
         tracks: usize,
     ) {
         self.own.clear();
-        self.own.resize(tracks, ((0, 0), 0));
+        self.own.resize(tracks, HostSpan::default());
         self.used.clear();
         self.used.extend((0..tracks).map(|track| tracks_used.used(band.base + track)));
         for piece in pieces {
-            let end = piece.first + piece.sectors;
-            self.own[piece.track] = ((piece.first, end), piece.at);
+            let span = SectorSpan { first: piece.first, end: piece.first + piece.sectors };
+            self.own[piece.track] = HostSpan { span, at: piece.at };
         }
         self.spans.clear();
-        self.spans.extend(self.own.iter().map(|own| own.0));
-        // Rewritten sectors may destroy or wear others: repeated until nothing is added.
+        self.spans.extend(self.own.iter().map(|own| own.span));
+        // Repeated, because sectors that are added may destroy or wear others.
         loop {
-            self.add_spoilt(disk, head, band);
+            self.add_destroyed(disk, head, band);
             if !self.add_worn(head, tracks_used, band) {
                 break;
             }
         }
-        for (used, &((_, end), _)) in self.used.iter_mut().zip(&self.own) {
-            *used = (*used).max(end);
+        for (used, own) in self.used.iter_mut().zip(&self.own) {
+            *used = (*used).max(own.span.end);
         }
     }
 
     /// True if sectors other than the host's are rewritten.
     pub fn is_more(&self) -> bool {
-        self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.0)
+        self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.span)
     }
 
     /// Adds the used sectors that the writes destroy, from the first track to the last.
-    fn add_spoilt(&mut self, disk: &Disk, head: &Head, band: Band) {
+    fn add_destroyed(&mut self, disk: &Disk, head: &Head, band: Band) {
         for track in 0..self.spans.len() {
             // Under laws that count sectors, the track's own span may grow, and then destroy more.
             loop {
                 let span = self.spans[track];
-                if span.0 == span.1 {
+                if span.is_empty() {
                     break;
                 }
-                self.spoil_from(disk, head, band, track, span);
+                self.add_destroyed_by(disk, head, band, track, span);
                 if self.spans[track] == span {
                     break;
                 }
@@ -107,20 +124,20 @@ impl Rewrite {
         }
     }
 
-    /// Adds the used sectors that a write of `span` on a track destroys to the spans to rewrite.
-    fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
+    /// Adds the used sectors that a write of `span` on a track destroys.
+    fn add_destroyed_by(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
         let geometry = disk.geometry();
         let reach = track + 1..(track + head.width).min(self.spans.len());
-        // A write destroys nothing if the tracks in its reach are unused, unless its law spoils its own track, too.
+        // A write destroys nothing if the tracks in its reach are unused, unless its law also destroys sectors of its own track.
         if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
-            let pba = band.start(geometry, track) + span.0;
-            disk.interference().destroyed(geometry, pba, span.1 - span.0, |at, sectors| {
+            let pba = band.start(geometry, track) + span.first;
+            disk.interference().destroyed(geometry, pba, span.end - span.first, |at, sectors| {
                 for next in track..reach.end {
                     let start = band.start(geometry, next);
                     let from = at.0.max(start.0);
                     let to = (at.0 + sectors).min(start.0 + self.used[next]);
                     if from < to {
-                        self.add(next, (from - start.0, to - start.0));
+                        self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
                     }
                 }
             });
@@ -133,12 +150,12 @@ impl Rewrite {
         let mut added = false;
         // From the last track backwards, because wear acts upstream: added tracks come earlier, and are visited next.
         for track in (0..self.spans.len()).rev() {
-            let (first, end) = self.spans[track];
-            let worn = first < end && tracks_used.worn(band.base + track, first, limit);
+            let span = self.spans[track];
+            let worn = !span.is_empty() && tracks_used.worn(band.base + track, span.first, limit);
             if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
-                    self.add(up, (0, self.used[up]));
+                    self.add(up, SectorSpan { first: 0, end: self.used[up] });
                 }
                 added = true;
             }
@@ -146,38 +163,41 @@ impl Rewrite {
         added
     }
 
-    /// True if no track within reach upstream is in use.
+    /// True if nothing that writes of this track could wear is in use.
     fn is_alone(&self, head: &Head, track: usize) -> bool {
         let upstream = (track + 1).saturating_sub(head.width)..track;
-        !head.wears_in_track && upstream.clone().all(|up| self.used[up] == 0)
+        !head.damages_own_track && upstream.clone().all(|up| self.used[up] == 0)
     }
 
     /// True if the track, and all tracks within reach upstream, are written whole.
     fn is_fresh(&self, head: &Head, track: usize) -> bool {
-        let covered = |up: usize| self.used[up] == 0 || self.spans[up].0 == 0 && self.spans[up].1 >= self.used[up];
+        let covered =
+            |up: usize| self.used[up] == 0 || self.spans[up].first == 0 && self.spans[up].end >= self.used[up];
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
     }
 
     fn add(&mut self, track: usize, more: SectorSpan) {
         let span = &mut self.spans[track];
-        if more.0 == more.1 {
-            return;
+        if span.is_empty() {
+            *span = more;
+        } else if !more.is_empty() {
+            *span = SectorSpan { first: span.first.min(more.first), end: span.end.max(more.end) };
         }
-        *span = if span.0 == span.1 { more } else { (span.0.min(more.0), span.1.max(more.1)) };
     }
 
-    /// Reads the other tracks to rewrite, and writes all of them with the host's `data`.
-    pub fn make(&mut self, disk: &mut Disk, band: Band, data: &Buf) -> DiskResult {
+    /// Reads what has to be rewritten, and writes it together with the host's `data`.
+    pub fn execute(&mut self, disk: &mut Disk, band: Band, data: &Buf) -> DiskResult {
         self.places.clear();
         let mut sectors = 0;
         for span in &self.spans {
             self.places.push(sectors);
-            sectors += span.1 - span.0;
+            sectors += span.end - span.first;
         }
         let mut buf = disk.buf(sectors);
         self.read(disk, band, &mut buf)?;
-        for (track, &((first, end), at)) in self.own.iter().enumerate().filter(|(_, own)| own.0.0 < own.0.1) {
-            buf.put(self.places[track] + (first - self.spans[track].0), data, at, end - first);
+        for (track, own) in self.own.iter().enumerate().filter(|(_, own)| !own.span.is_empty()) {
+            let HostSpan { span: SectorSpan { first, end }, at } = *own;
+            buf.put(self.places[track] + (first - self.spans[track].first), data, at, end - first);
         }
         self.write(disk, band, &buf)
     }
@@ -185,44 +205,42 @@ impl Rewrite {
     fn read(&self, disk: &mut Disk, band: Band, buf: &mut Buf) -> DiskResult {
         let mut run = Joined::default();
         for (track, &span) in self.spans.iter().enumerate() {
-            let (first, end) = missing(span, self.own[track].0);
+            let SectorSpan { first, end } = missing(span, self.own[track].span);
             if first < end {
                 let pba = band.start(disk.geometry(), track) + first;
-                let missing = (pba, self.places[track] + (first - span.0), end - first);
+                let missing = (pba, self.places[track] + (first - span.first), end - first);
                 run.add(missing, |pba, at, n| disk.read(pba, n, Cause::Clean, buf, at))?;
             }
         }
         run.end(|pba, at, n| disk.read(pba, n, Cause::Clean, buf, at))
     }
 
-    /// Writes the spans. The cause of a run is the host if it has no other sectors.
+    /// Writes the spans. A run counts as a host write if it has only the host's sectors, else as cleaning.
     fn write(&self, disk: &mut Disk, band: Band, buf: &Buf) -> DiskResult {
-        // In the order of PBAs, because a write destroys sectors behind it.
+        // In the order of PBAs, because a write destroys sectors downstream.
         let mut run = Joined::default();
         let mut cause = Cause::Host;
-        for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {
-            let pba = band.start(disk.geometry(), track) + first;
-            run.add((pba, self.places[track], end - first), |pba, at, n| {
+        for (track, span) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
+            let pba = band.start(disk.geometry(), track) + span.first;
+            run.add((pba, self.places[track], span.end - span.first), |pba, at, n| {
                 disk.write(pba, n, std::mem::replace(&mut cause, Cause::Host), buf, at)
             })?;
-            if self.own[track].0 != (first, end) {
+            if self.own[track].span != *span {
                 cause = Cause::Clean;
             }
         }
         run.end(|pba, at, n| disk.write(pba, n, cause, buf, at))
     }
 
-    /// Updates the counts of the tracks that were written.
-    pub fn enter(&self, head: &Head, tracks_used: &mut TrackUse, band: Band) {
-        for (track, &((first, end), _)) in self.own.iter().enumerate() {
-            if first < end {
-                tracks_used.write(band.base + track, end);
-            }
+    /// Updates the use and wear of the tracks that were written.
+    pub fn note_written(&self, head: &Head, tracks_used: &mut TrackUse, band: Band) {
+        for (track, own) in self.own.iter().enumerate().filter(|(_, own)| !own.span.is_empty()) {
+            tracks_used.write(band.base + track, own.span.end);
         }
         if head.limit.is_none() {
             return;
         }
-        for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {
+        for (track, &SectorSpan { first, end }) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
             tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track), self.is_alone(head, track));
         }
     }
@@ -231,13 +249,13 @@ impl Rewrite {
     /// and further tracks that are rewritten because of wear.
     pub fn taken(&self, head: &Head) -> (u64, u64) {
         let (mut taken, mut others, mut last) = (0, 0, None);
-        for (track, &((first, end), _)) in self.own.iter().enumerate() {
+        for (track, own) in self.own.iter().enumerate() {
             let reached = last.is_some_and(|last| track - last < head.width);
-            if first < end {
+            if !own.span.is_empty() {
                 last = Some(track);
             } else if reached && self.used[track] > 0 {
                 (taken, last) = (taken + 1, Some(track));
-            } else if self.spans[track].0 < self.spans[track].1 {
+            } else if !self.spans[track].is_empty() {
                 others += 1;
             }
         }
@@ -247,21 +265,25 @@ impl Rewrite {
 
 /// The smallest run of `span` that covers all sectors that are not in `own`.
 fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
-    match own {
-        (first, end) if first == end => span,
-        (first, end) if first == span.0 => (end, span.1),
-        (first, end) if end == span.1 => (span.0, first),
-        _ => span,
+    if own.is_empty() {
+        span
+    } else if own.first == span.first {
+        SectorSpan { first: own.end, ..span }
+    } else if own.end == span.end {
+        SectorSpan { end: own.first, ..span }
+    } else {
+        span
     }
 }
 
-/// Joins accesses that touch on the platters and in the buffer. One access waits for the next.
+/// Joins accesses that touch, both on the platters and in the buffer. The last access (PBA, sector of the buffer, sectors) is held back until
+/// one follows that does not touch it, or until `end`.
 #[derive(Default)]
 pub struct Joined(Option<(Pba, u64, u64)>);
 
 impl Joined {
-    /// Adds an access to `n` sectors at `pba` with those of the buffer from sector `at` on. If it does not touch the waiting access, that
-    /// is made first.
+    /// Adds an access to `n` sectors at `pba` with those of the buffer from sector `at` on. If it does not touch the access held back, that
+    /// one is made now.
     #[inline]
     pub fn add(
         &mut self,
@@ -278,7 +300,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Makes the waiting access.
+    /// Makes the access held back.
     #[inline]
     pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
         self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
@@ -290,7 +312,7 @@ impl Joined {
         self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 
-    /// Makes the host's waiting write.
+    /// Makes the host's write that is held back.
     #[inline]
     pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
         self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
@@ -301,7 +323,6 @@ impl Joined {
 pub struct TrackUse {
     /// Sectors from the track's start to the end of the highest used one; 0 for an empty track.
     used: Vec<u32>,
-    /// Tracks in use.
     pub in_use: u64,
     wear: Option<Wear>,
 }
@@ -319,7 +340,7 @@ state! { TrackUse { parts: wear; sized: used; values: in_use; } }
 state! { Wear { sized: written, writes; } }
 
 impl TrackUse {
-    /// Counts for this many empty tracks.
+    /// Empty tracks. Wear is counted if overwriting is `limited`.
     pub fn new(tracks: u64, limited: bool) -> TrackUse {
         let zeros = || vec![0; tracks as usize];
         let wear = limited.then(|| Wear { written: zeros(), writes: zeros() });
@@ -359,7 +380,7 @@ impl TrackUse {
         }
     }
 
-    /// Forgets the counts of a track, of which the host may use the sectors up to `end`.
+    /// Assumes the worst of a track: the host uses its sectors up to `end`, and they are worn.
     pub fn forget(&mut self, track: usize, end: u64) {
         self.write(track, end);
         if let Some(wear) = &mut self.wear {
@@ -379,11 +400,12 @@ impl TrackUse {
     /// if none of them is in use.
     pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
         let Some(Wear { written, writes }) = &mut self.wear else { return };
-        writes[track] = match (alone, fresh || first >= u64::from(written[track])) {
-            (true, _) => 0,
-            (_, true) if fresh => 1,
-            (_, true) => writes[track].max(1),
-            _ => writes[track].saturating_add(1),
+        let is_overwritten = first < u64::from(written[track]);
+        writes[track] = match (alone, fresh, is_overwritten) {
+            (true, ..) => 0,
+            (_, true, _) => 1,
+            (.., true) => writes[track].saturating_add(1),
+            (.., false) => writes[track].max(1),
         };
         written[track] = written[track].max(end as u32);
     }
@@ -411,15 +433,16 @@ impl TrackUse {
     }
 }
 
-/// Counts of writes by tracks.
 #[derive(Clone, Default)]
 pub struct TrackCounts {
     /// Updates by track of a band: writes over sectors that had been written before.
     pub updates: Vec<u64>,
     /// First writes by track of a band.
     pub cold_writes: Vec<u64>,
-    /// Tracks taken along by updates, and by first writes.
-    pub taken: [u64; 2],
+    /// Tracks that updates forced to be rewritten.
+    pub taken_by_updates: u64,
+    /// Tracks that first writes forced to be rewritten.
+    pub taken_by_cold_writes: u64,
     /// Tracks rewritten upstream, because of the limit of overwriting.
     pub refreshed: u64,
     /// Times that a write took other tracks of its band with it.
@@ -429,7 +452,7 @@ pub struct TrackCounts {
 state! {
     TrackCounts {
         sized: updates, cold_writes;
-        values: taken, refreshed, bands_rewritten;
+        values: taken_by_updates, taken_by_cold_writes, refreshed, bands_rewritten;
     }
 }
 
@@ -440,10 +463,11 @@ impl TrackCounts {
 
     /// WAR of updates, of first writes, and of both; `None` where there was none.
     pub fn wars(&self) -> [Option<f64>; 3] {
-        let own = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
+        let [updates, cold_writes] = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
         let war = |taken: u64, own: u64| (own > 0).then(|| (own + 2 * taken) as f64 / own as f64);
-        let all = war(self.taken[0] + self.taken[1] + self.refreshed, own[0] + own[1]);
-        [war(self.taken[0], own[0]), war(self.taken[1], own[1]), all]
+        let taken = self.taken_by_updates + self.taken_by_cold_writes + self.refreshed;
+        let all = war(taken, updates + cold_writes);
+        [war(self.taken_by_updates, updates), war(self.taken_by_cold_writes, cold_writes), all]
     }
 }
 

@@ -1,7 +1,7 @@
 //! The persistent cache of `vguard`: a circular log of whole tracks, and the exception map that finds them.
 //!
-//! A slot is a track of the cache. An entry is the data of a home track, followed by a copy of the map; it begins with a slot, and takes as
-//! many slots as it needs. Positions count slots and never wrap.
+//! A slot is a track of the cache. An entry is the data of a home track, followed by a copy of the map; it begins at the start of a slot, and
+//! takes as many slots as it needs. Positions count slots and never wrap.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,13 @@ use crate::units::{Pba, Track};
 /// A cached track in the log.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct CachedTrack {
-    /// The home track.
     pub track: u32,
-    /// True if it is the track's valid copy.
+    /// False if the track was cached again or rewritten at home since.
     pub valid: bool,
-    /// Number of its slots.
     pub slots: u64,
-    /// The position of its first slot.
+    /// Position of the first slot.
     pub position: u64,
-    /// Beginning of its data.
+    /// First sector of the data.
     pub pba: Pba,
 }
 
@@ -71,9 +69,9 @@ pub(super) struct TrackLog {
     pub entries: VecDeque<CachedTrack>,
     /// The number of the oldest entry. Numbers count from 1 and are never reused.
     pub first: u64,
-    /// Position of the next entry, or before it, if the entry does not fit there.
+    /// Position of the next entry, unless it does not fit there and begins with the next lap.
     pub head: u64,
-    /// The number of each home track's valid entry; 0 if it is not cached.
+    /// The number of each home track's valid entry; 0 if the track is not cached.
     numbers: Vec<u64>,
     pub valid_entries: u64,
     /// Slots of valid entries.
@@ -89,7 +87,6 @@ state! {
 }
 
 impl TrackLog {
-    /// An empty log for the tracks of `home`.
     pub fn new(places: Slots, home: &Home) -> TrackLog {
         TrackLog {
             slots: Divisor::new(places.count),
@@ -117,7 +114,6 @@ impl TrackLog {
         }
     }
 
-    /// The slot of a position.
     pub fn slot(&self, position: u64) -> u64 {
         self.slots.remainder(position)
     }

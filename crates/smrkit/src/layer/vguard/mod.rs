@@ -1,7 +1,7 @@
 //! Virtual Guard: Shafaei & Desnoyers, "Virtual Guard: A Track-Based Translation Layer for Shingled Disks", HotStorage 2017.
 //!
 //! Writes go in place; the track that they would damage is copied to a persistent cache first. Bands are cleaned when too much is cached.
-//! Where a write damages sectors of its own track (laws that count in sectors), nothing can be written in place, and the written track
+//! Under laws that count in sectors, a write damages sectors of its own track. Then nothing can be written in place, and the written track
 //! itself is moved to the cache. Left out: the timing of commands in the paper's own simulator.
 
 mod log;
@@ -30,15 +30,14 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
 );
 
 keys! {
-    /// The parameters.
     #[derive(Clone)]
     struct VguardKeys {
         /// Bands and the persistent cache.
         bands: BandKeys;
-        /// Number of cached tracks above which cleaning is due; auto is 2/3 of cache_tracks.
+        /// Number of cached tracks above which cleaning is due; auto is 2/3 of `cache_tracks`.
         alpha: Option<u64> = THRESHOLD, "auto";
         /// Length of the log above which cleaning is due, in copied tracks, including invalid ones; auto is 2/3 of
-        /// cache_tracks.
+        /// `cache_tracks`.
         beta: Option<u64> = THRESHOLD, "auto";
         /// Memory.
         buffer: BufferKeys;
@@ -83,19 +82,18 @@ struct VguardSettings {
     in_place: bool,
     /// Cleaning is due when the log takes more slots than this, so that commands rarely find no room.
     slots_limit: u64,
-    /// The most valid entries in a copy of the map; `copy_sectors` is the length of a copy.
+    /// The most valid entries that a copy of the map has room for, and the length of a copy.
     entries_max: u64,
     copy_sectors: u64,
-    /// Bits of an entry of the map.
     entry_bits: u64,
 }
 
-/// The state of the map on the platters, which a drive must not overwrite because it reads its map from there after a power cut.
+/// The copies of the map on the platters from which a drive would read its map after a power cut.
 #[derive(Default, Serialize, Deserialize)]
 struct SavedMap {
-    /// The log's tail in the newest copy: slots before it may be overwritten.
+    /// The log's tail in the newest copy. Slots before it may be overwritten.
     tail: u64,
-    /// The newest entry in the copy in a map slot, from which the log would be followed; `head` is the log's head in it.
+    /// Number of the newest entry when the last map slot was written, and the log's head then. The log would be followed from there.
     number: u64,
     head: u64,
     next_slot: usize,
@@ -178,9 +176,9 @@ impl VguardKeys {
 /// Words of a copy of the map before its entries: kind, number, place and track of the newest entry, the stage of cleaning under way.
 const COPY_HEAD_WORDS: u64 = 9;
 
-/// Sectors of a copy of the map, which follows each cached track, and now and then has a slot of its own. It records which slots hold valid
-/// entries (a bit for each) and of which tracks: about 30 KB for the 5 TB drive, as in the paper. A torn entry is overwritten by the next
-/// one; the copy keeps that at the distance from older data at which a second write does no harm.
+/// Sectors of a copy of the map. A copy follows each cached track, and now and then is written to a slot of its own. It records which slots
+/// hold valid entries (a bit for each) and of which tracks: about 30 KB for the 5 TB drive, as in the paper. The next entry overwrites a torn
+/// one, which may damage sectors upstream (DPID); a copy is at least as long, so that no track's data is within that distance.
 fn copy_sectors(drive: &Drive, slots: u64, entries_max: u64) -> u64 {
     let words = (entries_max * track_bits(drive)).div_ceil(64) + slots.div_ceil(64);
     record_sectors(COPY_HEAD_WORDS + words).max(drive.interference.upstream())
@@ -279,7 +277,7 @@ impl Vguard {
         Ok(())
     }
 
-    /// Equation (1), in bytes.
+    /// Memory of a map of `entries` entries (equation 1 of the paper).
     fn bytes_of_map(&self, entries: u64) -> u64 {
         (entries * self.settings.entry_bits).div_ceil(8)
     }

@@ -1,7 +1,10 @@
 //! Writes in place, the copies that make them safe, and the four cases of figure 1.
 //!
-//! So that a drive could read its map from the platters, three rules hold: the newest copy of the map follows the newest entry or is in a
-//! map slot; no copy of an entry after that slot is destroyed; and tracks that the newest copy says are valid are not overwritten.
+//! After a power cut, a drive has to find its map on the platters. Three rules make that possible:
+//!
+//! - The newest copy of the map is in a map slot, or follows the newest entry of the log.
+//! - No copy that follows an entry newer than the map slot is destroyed.
+//! - Tracks that the newest copy says are valid are not overwritten.
 //!
 //! Also decides when cleaning is due, which bands are cleaned, and how far (section 2.3).
 
@@ -13,7 +16,7 @@ use crate::layer::vguard::Vguard;
 use crate::layer::vguard::log::CachedTrack;
 use crate::medium::interference::Interference;
 
-/// A part of the host's write: sectors of a track, and where their data is.
+/// The part of a host write on one track. Its data begins at sector `at` of `data`.
 #[derive(Clone, Copy)]
 struct TrackWrite<'a> {
     spot: &'a HomeLocation,
@@ -23,7 +26,7 @@ struct TrackWrite<'a> {
 }
 
 impl Vguard {
-    /// Writes sectors of one track.
+    /// Writes sectors of one track: at once in the usual case, that nothing has to be copied or moved first.
     #[inline]
     pub(super) fn write_piece(
         &mut self,
@@ -41,13 +44,14 @@ impl Vguard {
         self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
     }
 
-    /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and nothing is unsaved.
+    /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and no track was rewritten
+    /// since the newest copy of the map.
     #[inline]
     fn is_plain(&self) -> bool {
         self.settings.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
     }
 
-    /// Writes a piece into the cache or to its home, and makes room for it until that succeeds.
+    /// Writes a piece to the cache or to its home. Cleans as long as the cache has no room for that.
     fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
         let spot = piece.spot;
         loop {
@@ -63,7 +67,8 @@ impl Vguard {
         }
     }
 
-    /// Figure 1 (a) and (b). Returns `false` if the cache has no room for the tracks that must be copied first.
+    /// Writes sectors of an uncached track in place, after copying to the cache the tracks that the write destroys (figure 1 a and b). If the
+    /// write would also destroy sectors of its own track, moves this track to the cache instead. Returns `false` if the cache has no room.
     fn write_home(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult<bool> {
         let track = piece.spot.track;
         if !self.settings.in_place {
@@ -82,32 +87,33 @@ impl Vguard {
             }
         }
         if self.saved.rewritten.iter().any(|tracks| tracks.contains(&track)) {
-            // The newest copy of the map says that the track is cached: a drive that read it after a power cut would return old data.
+            // The newest copy of the map still says that the track is cached, so after a power cut the drive would return old data.
             self.save(disk)?;
         }
         disk.write(piece.spot.pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
 
-    /// Figure 1 (c), if the write destroys nothing valid, and (d).
+    /// Writes sectors of a cached track in its cache slots if that destroys nothing valid (figure 1 c); otherwise moves the track to the log's
+    /// head (d). Returns `false` if the cache has no room.
     fn write_cached(&mut self, disk: &mut Disk, piece: TrackWrite, entry: &CachedTrack) -> DiskResult<bool> {
         let track = piece.spot.track;
         let pba = entry.pba + piece.spot.offset;
         if !self.settings.in_place {
             return self.relocate(disk, piece);
         }
-        // As in figure 1d, moves the written track; section 2.1 would move the tracks that follow it.
+        // Moves the written track, as in figure 1d; section 2.1 of the paper would move the tracks that follow it.
         let Some(newest) = self.destroys(disk, track, pba, piece.sectors) else { return self.relocate(disk, piece) };
         if newest > self.saved.number || !self.saved.rewritten.is_empty() {
-            // A new copy is saved, because the write destroys copies of the map that a drive would need to follow the log.
+            // The write destroys copies of the map that a drive would need to follow the log from the map slot.
             self.save(disk)?;
         }
         disk.write(pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
 
-    /// The newest entry whose copy of the map a write to a cached track would destroy, or 0; `None` if it would destroy data of a cached
-    /// track.
+    /// Returns the number of the newest entry whose copy of the map a write to a cached track would destroy, 0 if none; `None` if the write
+    /// would destroy data of a cached track.
     fn destroys(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> Option<u64> {
         let lost = destroyed(disk, pba, n);
         let mut newest = 0;
@@ -186,13 +192,13 @@ impl Vguard {
     /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
         let places = &self.log.places;
-        // Assumes that each entry takes the most slots, and that the lap ends before the first.
+        // The worst case: each entry takes the most slots, and the first one has to skip the end of the lap.
         let end = self.log.head + places.skipped + tracks * places.most + self.home.reach;
         end <= self.saved.tail + self.log.slots() && self.log.valid_entries + tracks <= self.settings.entries_max
     }
 
-    /// Finishes a stage of cleaning that holds one of these tracks in memory, before they change.
-    fn finish_stage_over(&mut self, disk: &mut Disk, tracks: std::ops::Range<u32>) -> DiskResult {
+    /// Before tracks change, finishes a stage of cleaning that holds one of them in memory.
+    fn finish_stage_over(&mut self, disk: &mut Disk, tracks: Range<u32>) -> DiskResult {
         while overlap(&self.cleaner.held(), &tracks) {
             self.clean_a_phase(disk)?;
         }
@@ -200,7 +206,6 @@ impl Vguard {
     }
 }
 
-/// True if two ranges of tracks share one.
 #[inline]
 fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end
@@ -223,7 +228,7 @@ words! {
 }
 
 impl Vguard {
-    /// Cleans before a command: one phase, or as many as are needed to keep up.
+    /// Cleans before a command: one phase, or as many as are needed to keep up. Returns `false` if nothing was due.
     #[inline]
     pub(super) fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.is_cleaning() && !self.episode.is_idle() || self.overdue() > 0 {
@@ -250,7 +255,7 @@ impl Vguard {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// By how many tracks the cache (α) or the log (β) exceeds its threshold, or free slots fall short.
+    /// By how many tracks cached tracks (α), the log (β) or used slots exceed their threshold, whichever is most.
     #[inline]
     fn overdue(&self) -> u64 {
         let cached = self.log.valid_entries.saturating_sub(self.settings.alpha);
@@ -278,7 +283,7 @@ impl Vguard {
         by_spread || self.episode.falls_short_of(self.overdue())
     }
 
-    /// Makes room in a full cache: saves the map, if that frees slots, or else cleans while the host waits.
+    /// Makes room in a full cache while the host waits: saves the map if that frees slots, or else does a phase of cleaning.
     pub(super) fn make_room(&mut self, disk: &mut Disk) -> DiskResult {
         if self.saved.tail < self.log.tail() {
             return self.save(disk);
@@ -294,7 +299,7 @@ impl Vguard {
         }
     }
 
-    /// Begins an episode with the two bands of the oldest cached tracks; these may have more cached tracks than the oldest.
+    /// Begins an episode with the bands of the oldest cached tracks. It frees all cached tracks that these bands rewrite.
     fn begin_episode(&mut self, disk: &Disk, begin: fn(&mut Episode, &[u32], u64)) {
         let (mut bands, mut frees) = ([0; Episode::BANDS], 0);
         let mut count = 0;
@@ -313,8 +318,8 @@ impl Vguard {
         begin(&mut self.episode, &bands[..count], frees);
     }
 
-    /// The tracks of a band to rewrite; `None` if none is cached. Tracks before the first cached one are skipped, unless the rewrite would
-    /// wear them. Partial cleaning stops at the next cached track after the oldest one.
+    /// The tracks of a band to rewrite; `None` if none is cached. Tracks before the first cached one are skipped, unless the rewrite may
+    /// damage sectors upstream (DPID). With `partial`, stops after the oldest cached track as soon as all tracks that this damages are cached.
     fn plan(&self, law: &Interference, band: u32) -> Option<Range<u32>> {
         let tracks = self.home.tracks_of(band);
         let cached = |t: &u32| self.log.has(*t);
@@ -331,6 +336,7 @@ impl Vguard {
         while !self.cleaner.is_working() {
             let Some(band) = self.episode.next_band() else { return Ok(()) };
             if let Some(tracks) = self.plan(disk.interference(), band) {
+                // Does not know which tracks were never written.
                 self.cleaner.begin(tracks, u32::MAX);
             }
         }
@@ -356,14 +362,14 @@ impl Vguard {
             self.free(tracks);
             self.counts.bands_cleaned += u64::from(over);
             if over && self.episode.is_last_band() {
-                // No band is left: ends the episode with this phase, rather than with the next command's.
+                // Ends the episode now rather than with the next command's phase.
                 self.episode.next_band();
             }
         }
         Ok(())
     }
 
-    /// Frees the copies of home tracks that were rewritten.
+    /// Drops the cached copies of home tracks that were rewritten.
     pub(super) fn free(&mut self, tracks: Range<u32>) {
         tracks.clone().for_each(|track| self.log.drop(track));
         self.saved.rewritten.push(tracks);

@@ -1,12 +1,11 @@
-//! The shingling law: what a write destroys downstream, in the four forms that the papers use; and that of interlaced tracks.
+//! The shingling law: what a write destroys downstream (at higher PBAs), in the four forms that the papers use, and on interlaced tracks.
 //!
-//! Blocks: Cassuto 2010, definition 2. Tracks: Vguard 2017, He & Du 2014. Distances: Caveat-Scriptor 2015. Physical: Cassuto 2010,
-//! definition 1, from which the others are derived. The history that the DPID needs is kept by the medium that holds stamps; this module is
-//! only arithmetic.
-//!
-//! The physical interference profile: a write at some angles damages the neighbouring tracks around those angles.
-//!
-//! Cassuto 2010, definition 1. Sector angles, skew included, come from the geometry, as they do for the clock.
+//! - Blocks: Cassuto 2010, definition 2.
+//! - Tracks: Vguard 2017, He & Du 2014.
+//! - Distances: Caveat-Scriptor 2015. The only form with damage upstream (at lower PBAs), which depends on the order of writes; the medium
+//!   that holds stamps keeps that order.
+//! - Physical: Cassuto 2010, definition 1, from which the others are derived. A write at some angles damages the neighbouring tracks around
+//!   those angles. Sector angles, skew included, come from the geometry, as they do for the clock.
 
 use smallvec::SmallVec;
 
@@ -35,13 +34,13 @@ pub enum Interference {
         /// disk's end.
         band: Option<u64>,
     },
-    /// All `did` sectors that follow; and, written again, the `dpid` sectors before.
+    /// All `did` sectors downstream and, if the sectors had been written before, the `dpid` sectors upstream.
     Distances {
         /// Drive isolation distance in sectors.
         did: u64,
         /// Drive prefix isolation distance in sectors.
         dpid: u64,
-        /// How many writes to one sector its upstream neighbour survives, since it was written itself: 1 by the paper's rule.
+        /// How many writes to one sector its upstream neighbours survive, counted since they were written themselves: 1 by the paper's rule.
         writes: u32,
     },
     /// Tracks and angles.
@@ -116,8 +115,8 @@ impl Interference {
         }
     }
 
-    /// Calls `hit` with every run of sectors outside `pba .. pba + n` that a write of these destroys downstream, in ascending order. On
-    /// interlaced tracks also with runs inside that it has written before.
+    /// Calls `hit` with every run of sectors that a write of `pba .. pba + n` destroys downstream, in ascending order. On interlaced tracks
+    /// these include sectors upstream, and sectors that this write has written before.
     pub fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, mut hit: impl FnMut(Pba, u64)) {
         if n == 0 {
             return;
@@ -134,8 +133,8 @@ impl Interference {
         }
     }
 
-    /// The exclusive end of the last sector that a write of `pba .. pba + n` may destroy, clipped to the disk; `pba + n` if it destroys
-    /// none. An upper bound: under the physical form it may be the end of the track.
+    /// The end of the sectors that a write of `pba .. pba + n` may destroy, at most the disk's end; `pba + n` if it destroys none. An upper
+    /// bound: under the physical form it may be the end of the track.
     pub fn downstream_end(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
         self.downstream(g, pba, n).1
     }
@@ -161,7 +160,7 @@ impl Interference {
         }
     }
 
-    /// How many sectors upstream of a sector suffer when it is written again: the DPID; 0 for other forms.
+    /// How many sectors upstream of a sector may be damaged when it is written again (the DPID); 0 for other forms.
     pub fn upstream(&self) -> u64 {
         match *self {
             Interference::Distances { dpid, .. } => dpid,
@@ -169,7 +168,7 @@ impl Interference {
         }
     }
 
-    /// How many writes to one sector its upstream neighbour survives, since that was written (U).
+    /// How many writes to one sector its upstream neighbours survive, counted since they were written (U).
     pub fn writes_survived(&self) -> u32 {
         match *self {
             Interference::Distances { writes, .. } => writes,
@@ -177,7 +176,7 @@ impl Interference {
         }
     }
 
-    /// The guard between two regions so that neither endangers the other: the same anywhere on the disk.
+    /// The guard between two regions that keeps either from damaging the other. It is the same anywhere on the disk.
     pub fn guard(&self, _: &Geometry) -> Guard {
         match *self {
             Interference::None => Guard::Sectors(0),
@@ -269,7 +268,7 @@ pub fn is_bottom(g: &Geometry, track: Track) -> bool {
     (track - g.zone_of_track(track).first_track) % 2 == 1
 }
 
-/// See `Interference::destroyed`, for interlaced tracks.
+/// [`Interference::destroyed`] on interlaced tracks: a write to a bottom track destroys the same sectors of both top tracks beside it.
 fn destroyed_on_top(g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u64)) {
     let end = pba + n;
     let (first, last) = g.tracks_of(pba, n);
@@ -301,9 +300,10 @@ fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
 fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> (Pba, Pba) {
     let end = pba + n;
     let (first, last) = g.tracks_of(pba, n);
+    // A write over several tracks of one band damages the rest of its last track; other writes damage only the next track and those beyond.
     let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
     let start = if damaged_by_itself { end } else { g.track_start_near(end - 1, last + 1) };
-    // A head of one track damages nothing. A write over several tracks damages at least the rest of its last.
+    // A head of one track damages nothing.
     if width <= 1 {
         return (start, end);
     }
@@ -314,8 +314,8 @@ fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>)
 #[cfg(test)]
 mod tests;
 
-/// The quadruple of definition 1. The direction depends on the recording zone: in a zone that shingles the other way, the head counts as
-/// mirrored.
+/// The physical interference profile: the quadruple of definition 1. In a recording zone that shingles in the other direction, the head
+/// counts as mirrored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// s_id: tracks affected toward the inner edge, the written one included.
@@ -391,7 +391,7 @@ impl Profile {
         }
     }
 
-    /// Adds the raw sectors of `track` that are damaged by the part of `extent` on the track `writer` before it.
+    /// Adds the raw sectors of `track` that are damaged by the part of `extent` on `writer`, a track before it.
     fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut DamagedRuns) {
         let from = g.zone_of_track(writer);
         let to = if from.holds(track) { from } else { g.zone_of_track(track) };
@@ -401,7 +401,7 @@ impl Profile {
         let base = to.raw_start(track);
         let all = (base, base + to.track_sectors);
         let origin = from.raw_start(writer);
-        // Defects at either end of a track are not written, whether the extent continues beyond them or not.
+        // From the first to the last usable sector: defects at either end of a track are not written.
         let own = g.track_start(writer);
         let (first, end) = (extent.0.max(own), extent.1.min(own + g.track_sectors(writer)));
         if first >= end {
@@ -415,7 +415,7 @@ impl Profile {
             runs.push(all);
             return;
         }
-        // From the first damaged angle, on the damaged track. Sectors that the arc only touches are lost, too.
+        // `low` is the first damaged angle, counted from the start of the damaged track. Sectors that the arc only touches are lost, too.
         let low = from.angle(writer - from.first_track, start).wrapping_sub(self.ccw);
         let low = low.wrapping_sub(to.angle(track - to.first_track, 0));
         let first = low / to.sector_turn();
@@ -433,8 +433,9 @@ impl Profile {
     }
 }
 
-/// True if `track` is in reach of a head on `writer`: on the same surface, with consecutive tracks between them.
+/// True if `track` is in reach of a head on `writer`: on the same surface, fewer than `width` cylinders downstream.
 fn neighbours(g: &Geometry, from: &RecordingZone, to: &RecordingZone, writer: Track, track: Track, width: u64) -> bool {
+    // Within a zone, `track` is downstream, and the caller asks only about writers fewer than `width` tracks before it.
     if from.first_track == to.first_track {
         return true;
     }
