@@ -191,7 +191,7 @@ pub struct CourseOptions {
     pub until_bytes: u64,
     /// The end, by the target's clock from the beginning.
     pub until_time: Option<Nanos>,
-    /// True if it ends with the benchmarks.
+    /// True if it ends with the benchmarks, at point B.
     pub stop_at_b: bool,
     /// A sample is taken each time this many bytes have been written.
     pub sample_bytes: u64,
@@ -326,7 +326,7 @@ pub struct BenchmarkResult {
 impl BenchmarkResult {
     /// Bytes read and written a second.
     pub fn bytes_per_s(&self) -> (f64, f64) {
-        let seconds = self.record.span.1.since(self.record.span.0).as_secs().max(1e-9);
+        let seconds = self.record.end.since(self.record.begin).as_secs().max(1e-9);
         (self.record.read_bytes as f64 / seconds, self.record.written_bytes as f64 / seconds)
     }
 }
@@ -336,9 +336,9 @@ impl BenchmarkResult {
 pub struct AgeingResult {
     /// The disk over time.
     pub samples: Vec<Sample>,
-    /// The beginning of the benchmarks, if it was reached.
+    /// Point A, the beginning of the benchmarks, if it was reached.
     pub a: Option<Sample>,
-    /// Their end.
+    /// Point B, their end.
     pub b: Option<Sample>,
     /// When the cleaner first moved data or reset a band.
     pub first_cleaning: Option<Sample>,
@@ -612,7 +612,8 @@ mod tests {
         let span = (Nanos(1_000_000_000), Nanos(5_000_000_000));
         let (reading, writing) = (Nanos(2_000_000_000), Nanos(500_000_000));
         let mut record = Record::default();
-        (record.span, record.reading, record.writing) = (span, reading, writing);
+        (record.begin, record.end) = span;
+        (record.reading, record.writing) = (reading, writing);
         (record.read_bytes, record.written_bytes) = (80, 20);
         let benchmark = Benchmark::Postmark(PostmarkOptions::new(1));
         let measured = BenchmarkResult { benchmark, record, moved_bytes: 0, kept_bytes: 0 };

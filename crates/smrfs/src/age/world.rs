@@ -68,8 +68,7 @@ pub struct World {
 }
 
 impl World {
-    /// The paper's world of one model (Kadekodi et al. 2015, sections 4 and 5): 100 GB of its disk, bands of 32 MB, next-fit,
-    /// no defragmenter.
+    /// The paper's world of one model (Kadekodi et al. 2015, sections 4 and 5): 100 GB of its disk, bands of 32 MB, next-fit, no defragmenter.
     pub fn paper(model: Model, drive: Drive) -> World {
         World {
             model,
@@ -336,23 +335,24 @@ pub const AGES_DAYS: Distribution = Distribution {
 impl Distribution {
     /// The value at a share from 0 to 1; up to the first point's share, the first value.
     pub fn at(&self, share: f64) -> f64 {
-        let next = self.points.partition_point(|point| point.1 < share).min(self.points.len() - 1);
-        let (high, end) = self.points[next];
-        if next == 0 || share >= end {
+        let next = self.points.partition_point(|&(_, point_share)| point_share < share).min(self.points.len() - 1);
+        let (high, high_share) = self.points[next];
+        if next == 0 || share >= high_share {
             return high;
         }
-        let (low, start) = self.points[next - 1];
-        low * libm::pow(high / low, (share - start) / (end - start))
+        let (low, low_share) = self.points[next - 1];
+        low * libm::pow(high / low, (share - low_share) / (high_share - low_share))
     }
 
     /// The mean.
     pub fn mean(&self) -> f64 {
-        let first = self.points[0];
-        let pairs = self.points.windows(2).map(|pair| (pair[0], pair[1]));
-        let of_pair = |((low, start), (high, end)): ((f64, f64), (f64, f64))| {
-            (end - start) * (high - low) / libm::log(high / low)
-        };
-        first.0 * first.1 + pairs.map(of_pair).sum::<f64>()
+        let (first, first_share) = self.points[0];
+        let stretches = self.points.windows(2).map(|pair| {
+            let [(low, low_share), (high, high_share)] = [pair[0], pair[1]];
+            // The mean of values whose logarithm is uniform is (high - low) / ln(high / low).
+            (high_share - low_share) * (high - low) / libm::log(high / low)
+        });
+        first * first_share + stretches.sum::<f64>()
     }
 
     /// One value at random.

@@ -224,8 +224,7 @@ pub trait HostManaged: Send + Sync {
     /// Start, cursor and state of `count` bands from `first` on; empty without bands.
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
 
-    /// Tells the disk that the host will not read these granules before it has written them again. A checker relies on it; disks may ignore
-    /// it.
+    /// Tells the disk that the host will not read these granules before it has written them again. Only a checker relies on it.
     fn discard(&self, span: Span);
 
     /// Reserves room for `bytes` to be written anywhere on the disk: all that has been accepted and not been written yet. An image file

@@ -65,7 +65,6 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
-    /// The band of `span`.
     fn band_of(&self, span: Span) -> Result<u64, Violation> {
         let band = self.shape.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
         if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
@@ -92,7 +91,6 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         cursors.open = cursors.open + is_open(filled) - is_open(before);
     }
 
-    /// Adopts the platters' report of a band.
     fn adopt_report(&self, band: u64, report: &BandReport) {
         self.put_cursor(band, (report.cursor - report.start).min(self.shape.bands.granules));
         if report.state.is_lost() {

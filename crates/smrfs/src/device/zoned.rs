@@ -131,7 +131,7 @@ impl ZonedLayout {
             ));
         }
         let mut sequential = zones.iter().filter(|zone| zone.kind == ZoneKind::SequentialRequired);
-        // A lost zone may report any capacity: it is asked only if all are lost.
+        // A lost zone may report any capacity, so its report counts only if all are lost.
         let writable = sequential.clone().find(|zone| !zone.state.is_lost()).or(sequential.next());
         let Some(capacity) = writable.map(|zone| zone.capacity) else {
             return impossible("it has no zones that are written in sequence: take another device".into());
@@ -326,13 +326,14 @@ impl<D: ZonedDevice> Zones<D> {
 
     fn disk(self) -> Result<StrictAppend<Zones<D>>, ZonedError> {
         let zones = self.device.report(self.layout.first_zone, self.layout.shape.bands.count)?;
-        let reports: Vec<BandReport> = (0..).zip(&zones).map(|(band, zone)| self.judged(band, zone)).collect();
+        let reports: Vec<BandReport> = (0..).zip(&zones).map(|(band, zone)| self.band_report(band, zone)).collect();
         let shape = self.layout.shape;
         Ok(StrictAppend::reported(Arc::new(self), shape, &reports)?)
     }
 
-    /// A zone as a band. A pointer in the middle of a granule is from a power cut: the granule is padded with zeros.
-    fn judged(&self, band: u64, zone: &Zone) -> BandReport {
+    /// Converts the report of a zone to that of its band. A write pointer in the middle of a granule is due to a power cut, so the granule is
+    /// padded with zeros.
+    fn band_report(&self, band: u64, zone: &Zone) -> BandReport {
         let (span, granule) = (self.layout.shape.bands.span(band), self.layout.shape.granule_bytes);
         let in_table = self.table.as_ref().filter(|_| band < self.layout.conventional);
         let filled = match (zone.state, in_table) {
@@ -403,7 +404,7 @@ impl<D: ZonedDevice> Platters for Zones<D> {
 
     fn band(&self, band: u64) -> DeviceResult<Option<BandReport>> {
         let zones = self.device.report(self.layout.first_zone + band, 1)?;
-        Ok(zones.first().map(|zone| self.judged(band, zone)))
+        Ok(zones.first().map(|zone| self.band_report(band, zone)))
     }
 
     fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {

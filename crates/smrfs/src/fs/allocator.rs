@@ -163,7 +163,7 @@ impl Allocator {
         self.release(vec![span], discarded);
     }
 
-    /// Ends the sharing of the parts of pieces that no other file has any more, and returns them. The caller counts their use.
+    /// Ends the sharing of the parts of pieces that no other file has any more, and returns them.
     pub(super) fn reclaim(&self, file: NodeId, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
         let mut shared = self.shared.write();
         let mut reclaim = |piece: FilePiece| {
@@ -172,6 +172,7 @@ impl Allocator {
             parts.into_iter().map(move |part| part_of(piece, part))
         };
         let reclaimed: Vec<FilePiece> = pieces.flat_map(&mut reclaim).collect();
+        // Shared granules count once, but not in the use of any file. From now on the caller counts these in the use of its file.
         self.rooms.lock().recount(0, reclaimed.iter().map(|piece| piece.count).sum());
         reclaimed
     }
@@ -181,7 +182,6 @@ impl Allocator {
         self.rooms.lock().promise(granules)
     }
 
-    /// Takes a promise back.
     pub(super) fn take_back(&self, granules: u64) {
         self.rooms.lock().take_back(granules);
     }
@@ -252,7 +252,7 @@ impl Allocator {
             return;
         }
         let mut space = self.space.lock();
-        // Spans that others share stay; only the last release frees them.
+        // A span that was shared is freed by its last release only.
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
@@ -272,7 +272,7 @@ impl Allocator {
         self.progressed();
     }
 
-    /// Keeps spans that become free from now on as they are; returns `false` if that was begun already.
+    /// Keeps spans that become free from now on unchanged, for a backup; returns `false` if another backup has begun this already.
     pub(super) fn keep(&self) -> bool {
         self.kept.lock().replace(Vec::new()).is_none()
     }
@@ -295,7 +295,6 @@ impl Allocator {
         self.progressed();
     }
 
-    /// Marks live data in `span` as unmovable.
     pub(super) fn mark_unmovable(&self, span: Span) {
         self.space.lock().unmovable(span);
     }
@@ -430,7 +429,6 @@ impl Rooms {
         Ok(())
     }
 
-    /// Takes a promise back.
     pub(super) fn take_back(&mut self, granules: u64) {
         debug_assert!(granules <= self.promised, "{granules} taken back of {} promised", self.promised);
         self.promised = self.promised.saturating_sub(granules);
@@ -516,7 +514,7 @@ impl Promises {
         self.unplaced
     }
 
-    /// Granules of `range`, a hole or shared, that are promised or buffered.
+    /// Granules of `range`, which is a hole or shared, that are promised or buffered.
     pub(super) fn unplaced_in(&self, range: Range<u64>, buffer: &Buffer) -> u64 {
         let buffered = buffer.within(range.clone()).filter(|&granule| !self.ranges.contains(granule));
         self.ranges.count_within(range) + buffered.count() as u64

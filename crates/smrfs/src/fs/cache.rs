@@ -158,6 +158,7 @@ impl Files {
             idle.extend(unheld.map(|file| (file.used.load(Relaxed), file.id)));
         }
         idle.sort_unstable();
+        // Down to three quarters, so that the next search is not due at once.
         for (_, id) in idle {
             if self.weight.load(Relaxed) <= extents / 4 * 3 {
                 break;

@@ -2,8 +2,7 @@
 //! files.
 //!
 //! One thread cleans at a time. No thread waits for it while holding a lock on a file. Joining is for files that are written at random and
-//! read in order later; the paper leaves it open (Kadekodi et al. 2015). It takes a window of a file at a time, and only if that leaves
-//! fewer extents.
+//! read in order later; the paper leaves it open (Kadekodi et al. 2015). It joins one window of a file at a time, if that leaves fewer extents.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -69,6 +68,7 @@ impl FileSystem {
         if self.data.allocator.is_stuck_since(seen) && !self.let_go() {
             return Err(Errno::ENOSPC.into());
         }
+        // Others may make room before the caller tries again.
         std::thread::yield_now();
         Ok(())
     }
@@ -327,8 +327,8 @@ impl DataStore {
         }
     }
 
-    /// Makes one owner of `original` name its copy instead, where it still names the original. Returns how many granules of the copy this
-    /// owner is the first to name, and how many granules of the original it was the last to name.
+    /// Makes one owner of `original` name the copy, as far as it still names the original. Returns how many granules of the copy this owner
+    /// is the first to name, and how many granules of the original it was the last to name.
     fn take_copy(&self, file: &Arc<File>, owner: Owner, original: Span, copy: Span) -> (u64, u64) {
         let mut state = file.lock();
         let (mut named, mut unnamed) = (0, 0);
@@ -351,7 +351,7 @@ impl DataStore {
     }
 }
 
-/// The checksums of a shared span from the map of its first owner. 0 stands for unknown, where the owner no longer names the span.
+/// The checksums of a shared span from the map of its first owner, or 0 (unknown) for granules that this owner no longer has there.
 fn checksums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
     let Some((file, owner)) = owners.first() else { return vec![0; span.count as usize] };
     let state = file.look();

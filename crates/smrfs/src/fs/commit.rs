@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::FileSystem;
 use super::file::{File, FileState, Times};
-use super::place::SMALL;
+use super::place::SMALL_PIECES;
 use super::statistics::CleaningWork;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
@@ -37,7 +37,7 @@ pub(super) struct Snapshot {
     shares: bool,
 }
 
-/// Extents and parts of a file that no map in memory names any more, until that is durable.
+/// Extents and parts of a file that no map in memory names any more. They are freed when this is durable.
 pub(super) struct UnlinkedFile {
     pub spans: Vec<Span>,
     /// The parts of its map in the store.
@@ -63,7 +63,7 @@ impl Commits {
         Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
     }
 
-    /// Has extents and parts freed by the next commit.
+    /// Leaves extents and parts to the next commit, which frees them.
     pub(super) fn free_at_next_commit(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
             self.pending_free.lock().push(gone);
@@ -134,8 +134,7 @@ impl FileSystem {
         self.data.counters.lock().commits += 1;
         // All are locked before the first snapshot, because a file whose fsync is under way could store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
-        // Taken before the snapshots: an extent that is retired after them may still be named by a map that is stored now, and is left to
-        // the next commit.
+        // Taken before the snapshots: an extent that is retired later may still be in a map that is stored now, and is left to the next commit.
         let freed = std::mem::take(&mut *self.commits.pending_free.lock());
         self.commits.unsynced.lock().begin();
         let snapshots = due.iter().filter_map(|file| {
@@ -161,8 +160,7 @@ impl FileSystem {
         result
     }
 
-    /// Flushes once, stores the maps that can be stored, and syncs once. If a map can't be stored, the old one stays, and the call returns
-    /// an error.
+    /// Flushes once, stores the maps that can be stored, and syncs once. If a map can't be stored, the old one stays: an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
             && let Err(error) = self.data.disk.flush_with(self.store.journal())
@@ -257,6 +255,7 @@ impl FileSystem {
         state.record_shares |= snapshot.shares;
         if let Some(version) = snapshot.version {
             state.durable_version = version;
+            // All bytes of the snapshot are on the disk. The file may have been cut meanwhile.
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
         if !state.is_dirty() {
@@ -300,7 +299,7 @@ impl FileSystem {
         let rooms = self.data.allocator.rooms();
         let has_room = rooms.free() > rooms.usable / 8;
         let more = match self.file(id) {
-            Ok(file) if has_room => self.data.join_step(&file, SMALL as usize),
+            Ok(file) if has_room => self.data.join_step(&file, SMALL_PIECES as usize),
             _ => Ok(false),
         };
         match more {
@@ -334,6 +333,7 @@ impl FileSystem {
             self.execute(step, seen, &mut CleaningWork::default())?;
             return Ok(true);
         }
+        // Writing out may clean, which takes this lock again.
         drop(cleaner);
         Ok(idle && (self.write_out_oldest(&mut CleaningWork::default())? || self.join_in_background()?))
     }
@@ -489,7 +489,7 @@ impl Unsynced {
         }
     }
 
-    /// Forgets durable changes of names of `id` and of the directories that they lie in.
+    /// Forgets changes of names of `id`, and of the directories with these names, that are durable now.
     pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
         for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
             let Some(left) = self.now.get_mut(&node) else { continue };

@@ -71,7 +71,6 @@ impl Disk {
         self.read.load(Relaxed)
     }
 
-    /// Makes writes to the disk durable.
     pub(super) fn flush(&self) -> FsResult {
         self.flush_with(None)
     }

@@ -140,7 +140,7 @@ impl FileState {
         uses
     }
 
-    /// End on the disk of the data before granule `first`.
+    /// Where on the disk the data just before granule `first` ends, if there is any.
     pub(super) fn end_before(&self, first: u64) -> Option<Granule> {
         let before = self.map.at(first.checked_sub(1)?)?;
         Some(before + 1)
@@ -176,7 +176,7 @@ impl FileState {
         Ok(())
     }
 
-    /// The size with which this map can be committed while some granules are still buffered: up to it, the disk holds all data.
+    /// The size with which the map can be committed now. Up to this size the disk holds the file's bytes, old or new.
     pub(super) fn size_to_commit(&self, granule_bytes: u64) -> u64 {
         match self.buffer.next(self.settled_size / granule_bytes) {
             Some(granule) => self.size.min(self.settled_size.max(granule * granule_bytes)),
@@ -299,7 +299,6 @@ impl Buffer {
     }
 }
 
-/// A granule of zeros.
 pub(super) fn zeros(granule_bytes: u64) -> Box<[u8]> {
     vec![0; granule_bytes as usize].into_boxed_slice()
 }

@@ -300,8 +300,8 @@ pub(super) fn adopt(
         return Err(conflicting_owner(span, owner));
     }
     let (mut at, mut adopted) = (span.at, 0);
-    let ends = others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]);
-    for other in ends {
+    // An empty span at the end, so that what lies behind the last of the others is adopted, too.
+    for other in others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]) {
         let before = Span { at, count: other.at - at };
         if !space.adopt(before, owner.further(at - span.at)) {
             return Err(conflicting_owner(span, owner));
@@ -357,7 +357,7 @@ impl SavedState {
         for &(span, owner) in live.iter().filter(stays) {
             first.insert(span, owner);
         }
-        // If the first owner is unlinked, the next one takes its place.
+        // If an extent's first owner is unlinked, the next one is inserted in its place. The rest, which `insert` refuses, are further owners.
         let mut is_further = |&(span, owner): &(Span, Owner)| !first.holds(span, owner) && !first.insert(span, owner);
         let shared = shared.iter().filter(stays).copied().filter(|extent| is_further(extent)).collect();
         let (extents, mapped) = (first.from(Granule(0)).collect(), first.granules());

@@ -135,33 +135,32 @@ impl FileSystem {
 
     /// Commits a file with data that is not durable.
     fn save_unsaved(&self, id: NodeId) -> FsResult {
-        match self.files.get(id).filter(|file| file.look().is_unsaved()) {
-            Some(file) => self.save(&file),
-            None => Ok(()),
-        }
+        let unsaved = self.files.get(id).filter(|file| file.look().is_unsaved());
+        unsaved.map_or(Ok(()), |file| self.save(&file))
     }
 
     /// Renames `moved`. The caller holds the lock of names.
     fn rename_node(&self, moved: &Attr, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        let victim = match self.victim(to.0, to.1) {
+        let ((from_parent, _), (to_parent, to_name)) = (from, to);
+        let victim = match self.victim(to_parent, to_name) {
             Ok(victim) => Some(victim),
             Err(error) if error.errno() == Errno::ENOENT => None,
             Err(error) => return Err(error),
         };
         let result = self.store.rename(from, to, mode);
         if result.is_ok() {
-            self.commits.named(moved.id, from.0);
-            self.commits.named(moved.id, to.0);
+            self.commits.named(moved.id, from_parent);
+            self.commits.named(moved.id, to_parent);
             self.status_changed(moved.id, moved.kind);
         }
         let Some(victim) = victim else { return result };
         if result.is_ok() && mode == RenameMode::Exchange {
-            self.commits.named(victim.attr.id, from.0);
-            self.commits.named(victim.attr.id, to.0);
+            self.commits.named(victim.attr.id, from_parent);
+            self.commits.named(victim.attr.id, to_parent);
             self.status_changed(victim.attr.id, victim.attr.kind);
         }
         if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
-            self.name_gone(&victim, to.0);
+            self.name_gone(&victim, to_parent);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -243,7 +242,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Looks up the node that is about to lose a name, and reads its map, which could not be read later.
+    /// Looks up the node that is about to lose a name, and reads its map, which could not be read later. The caller then ends the lookup (`forget`).
     fn victim(&self, parent: NodeId, name: &[u8]) -> FsResult<Victim> {
         let attr = self.store.lookup(parent, name)?;
         let file = match attr.kind {
@@ -313,7 +312,7 @@ impl FileSystem {
         self.overlaid(self.store.attributes(id)?)
     }
 
-    /// The store's attributes of a node, with those that the core knows better.
+    /// The store's attributes of a node, with size, blocks and times of a file replaced by those of its record.
     pub(super) fn overlaid(&self, attr: Attr) -> FsResult<Attr> {
         if attr.kind != Kind::File {
             return Ok(attr);

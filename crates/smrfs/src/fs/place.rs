@@ -24,9 +24,10 @@ use crate::meta::{MetadataStore, Time};
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Owner, Span};
 
-/// A piece is small if it is less than this part of a block, and a file is fragmented after more than this many small pieces. (Assumption:
-/// reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
-pub(super) const SMALL: u64 = 8;
+/// A piece is small if it is less than a block divided by this. (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
+const SMALL_PART: u64 = 8;
+/// A file is fragmented if more pieces than this are small. (Assumption.)
+pub(super) const SMALL_PIECES: u64 = 8;
 
 /// Blocks of a buffer that are written in one go, so that the space knows what follows. (Assumption.)
 const GATHERED: u64 = 4;
@@ -271,7 +272,7 @@ impl DataStore {
 
     /// Writes out a file's buffer, in the order of the file; returns `false` if there is no room for all of it.
     pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
-        let small_granules = self.block_granules / SMALL;
+        let small_granules = self.block_granules / SMALL_PART;
         let (mut small_pieces, mut has_written) = (0, false);
         while !state.buffer.is_empty() {
             has_written = true;
@@ -294,7 +295,7 @@ impl DataStore {
         if state.writers == 0 && has_written {
             self.allocator.closed(file.id);
         }
-        if small_pieces > SMALL {
+        if small_pieces > SMALL_PIECES {
             self.fragmented.lock().insert(file.id);
         }
         Ok(true)

@@ -37,8 +37,7 @@ impl ReadAhead {
         file.ahead.store(self.end * 2 * WINDOW_MAX + self.window, Relaxed);
     }
 
-    /// Returns the blocks to hint at when `block` is read, and the new window. A reader that enters the window gets the next one, twice as
-    /// long.
+    /// Returns the blocks to hint at when `block` is read, and the new window: if the reader enters the old one, the next, twice as long.
     fn next(self, block: u64) -> (Range<u64>, ReadAhead) {
         let ReadAhead { end, window } = self;
         let start = end.saturating_sub(window);
@@ -155,8 +154,7 @@ impl FileSystem {
         }
     }
 
-    /// Reads the granules of `span` that still belong to its owner, and verifies them. The owner is locked meanwhile, so spans should be
-    /// small.
+    /// Reads the granules of `span` that still belong to its owner, and verifies them. The owner is locked meanwhile: spans should be small.
     pub fn scrub(&self, span: Span, owner: Owner) -> FsResult<Scrubbed> {
         let file = match self.file(owner.file) {
             Err(error) if error.errno() == Errno::ENOENT => return Ok(Scrubbed::default()),
@@ -178,6 +176,7 @@ impl FileSystem {
     }
 }
 
+/// The first granule from `from` on that neither has a place nor is buffered.
 fn next_hole(state: &FileState, from: u64) -> u64 {
     let mut hole = from;
     loop {

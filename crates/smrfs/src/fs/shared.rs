@@ -99,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// Adds `owner` to the owners of `span`, a copy of shared data, which is not freed before its next release. Returns the parts that had
-    /// no owner yet, and those that have other owners. Parts that all owners have given up again are dead, and get no new owner.
+    /// Adds `owner` to the owners of `span`, a copy of shared data. Returns the parts that had no owner yet, and those that have other owners.
+    /// Parts that all owners have given up again are dead, and get no new owner.
     pub(super) fn add_copy(&mut self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let whose = |at: u64| owner.further(at - span.at.0);
         let mut others = Vec::new();
@@ -108,6 +108,7 @@ impl Shared {
             holders.owners.push(whose(part.start));
             others.push(part.into());
         }
+        // `retired` is 1, so that the copy is not freed before `end_copy` releases it.
         let first = self.unshared(span);
         for part in &first {
             self.0.insert(part.range(), Holders { owners: vec![whose(part.at.0)], retired: 1 });
@@ -142,7 +143,7 @@ impl Shared {
         given_up
     }
 
-    /// Notes that one durable map less names `span`; returns the parts that are free now.
+    /// Notes that `span` is named by one durable map less than before; returns the parts that are free now.
     pub(super) fn release(&mut self, span: Span) -> Vec<Span> {
         let mut free: Vec<Span> = self.unshared(span);
         let mut unnamed: Vec<Span> = Vec::new();
@@ -158,7 +159,7 @@ impl Shared {
         free
     }
 
-    /// Ends the sharing of the parts of `span` that only `owner` still names, and no other durable map; returns them.
+    /// Ends the sharing of the parts of `span` that only `owner` names, in memory and in durable maps; returns them.
     pub(super) fn reclaim(&mut self, span: Span, owner: Owner) -> Vec<Span> {
         let is_alone =
             |at: u64, holders: &Holders| holders.retired == 0 && holders.owners == [owner.further(at - span.at.0)];

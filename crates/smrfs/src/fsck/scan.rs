@@ -333,7 +333,7 @@ impl Scan {
         }
     }
 
-    /// Has the repair make a hole of an extent.
+    /// Lists an extent for the repair, which makes a hole of it.
     pub fn hole(&mut self, (span, owner): (Span, Owner)) -> FilePlace {
         self.fix(owner.file).holes.push((owner.granule, span.count));
         FilePlace::new(span, owner)

@@ -1,7 +1,7 @@
 //! The disk by its own report, with the extents of the maps.
 //!
-//! Past writes are unknown, as at a mount: on Caveat-Scriptor, dead granules within DPID below live data count as not writable (NW), and on
-//! strict-append, all granules before a cursor.
+//! The order of past writes is unknown, as at a mount. So on Caveat-Scriptor, dead granules within DPID downstream of live data count as not
+//! writable (NW), and on strict-append, all dead granules before a cursor.
 
 use super::report::Fill;
 use crate::device::{BandReport, BandState, HostManaged, Model, Shape};
@@ -104,6 +104,7 @@ impl Surface {
         let mut counts = Counts::default();
         // `done`: granules before it are counted. `upstream`: the end of the nearest live data upstream and its DPID, at first none.
         let (mut done, mut upstream) = (0, 0);
+        // At the end of the disk, no data is downstream.
         let end = (Span::new(self.shape.granules, 0), 0);
         for (span, downstream) in extents.iter().map(|&(span, _)| (span, did)).chain([end]) {
             let gap = span.at.0 - done;

@@ -90,6 +90,7 @@ pub(super) fn write_record(
     }
     put(&mut out, summary.head.promised);
     put(&mut out, summary.granules);
+    // The base of the record: no part, parts listed here, or parts listed in a part.
     match index {
         _ if parts.is_empty() => out.push(0),
         None => {
@@ -116,7 +117,7 @@ fn version_of(shares: bool, with_sums: bool) -> u8 {
 /// Decodes a record: returns the summary, the base, a reader at the count of pieces, and whether checksums follow the pieces.
 pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(record)?;
-    let flags = version(&mut reader)? - PLAIN;
+    let flags = flags(&mut reader)?;
     let (shares, with_sums) = (flags & SHARES != 0, flags & WITH_SUMS != 0);
     let generation = reader.integer()?;
     let size = reader.integer()?;
@@ -181,7 +182,7 @@ pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8],
 /// Decodes part `number`: returns a reader at its body, and whether it names checksums.
 pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<(RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(part)?;
-    let with_sums = (version(&mut reader)? - PLAIN) & WITH_SUMS != 0;
+    let with_sums = flags(&mut reader)? & WITH_SUMS != 0;
     match reader.byte()? {
         found if found == kind => {}
         found => return Err(MapError::Kind(found)),
@@ -192,9 +193,10 @@ pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<(RecordRea
     }
 }
 
-fn version(reader: &mut RecordReader<'_>) -> Result<u8, MapError> {
+/// The features that the version of a record or a part adds to [`PLAIN`].
+fn flags(reader: &mut RecordReader<'_>) -> Result<u8, MapError> {
     match reader.byte()? {
-        known @ PLAIN..=VERSION => Ok(known),
+        known @ PLAIN..=VERSION => Ok(known - PLAIN),
         other => Err(MapError::Version(other)),
     }
 }
@@ -256,7 +258,6 @@ impl From<MapError> for FsError {
 /// Addresses and offsets in a file are below this, so that no sum of two overflows.
 pub(super) const LIMIT: u64 = 1 << 56;
 
-/// Appends `value`.
 fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -265,7 +266,6 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a signed `value`.
 pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, (value << 1 ^ value >> 63) as u64);
 }
@@ -282,14 +282,12 @@ impl<'a> RecordReader<'a> {
         Ok(RecordReader { bytes })
     }
 
-    /// One byte.
     pub(super) fn byte(&mut self) -> Result<u8, MapError> {
         let (&byte, rest) = self.bytes.split_first().ok_or(MapError::Short)?;
         self.bytes = rest;
         Ok(byte)
     }
 
-    /// An integer.
     pub(super) fn integer(&mut self) -> Result<u64, MapError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -324,7 +322,6 @@ impl<'a> RecordReader<'a> {
         Some(self.integer()?).filter(|&value| value < LIMIT).ok_or(MapError::Range)
     }
 
-    /// True if nothing is left.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -349,7 +346,6 @@ pub(super) struct PieceWriter {
 }
 
 impl PieceWriter {
-    /// A writer with a capacity of `bytes`.
     pub(super) fn with_room(bytes: usize) -> PieceWriter {
         PieceWriter { bytes: Vec::with_capacity(bytes), ..PieceWriter::default() }
     }

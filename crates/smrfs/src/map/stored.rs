@@ -363,7 +363,6 @@ fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsRe
     }
 }
 
-/// Reads the checksums of these pieces.
 fn read_sums(
     reader: &mut RecordReader<'_>,
     with_data: &[FilePiece],
@@ -410,7 +409,6 @@ impl Overlay {
         }
     }
 
-    /// Removes `range`.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         self.ranges.uncover(range.clone());
         self.data.sums.remove(range.clone());

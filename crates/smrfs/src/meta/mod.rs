@@ -215,8 +215,7 @@ pub trait Attributes: Send + Sync {
     fn now(&self) -> Time;
 }
 
-/// The data of the core in the store: maps of files, parts of long maps, and states. A map is stored atomically: a crash leaves the old one
-/// or the new one.
+/// The core's data in the store: maps of files, parts of long maps, and states. A map is stored atomically: a crash leaves the old or new one.
 pub trait Maps: Send + Sync {
     /// The map of a file, as `store_map` stored it; `None` for a file that never had one.
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;

@@ -1,4 +1,4 @@
-//! Placement of data and cleaning: one allocator and cleaner a model.
+//! Placement of data and cleaning: an allocator and a cleaner for each model of disk.
 //!
 //! A granule is free, then live (in a map), then retired (no longer in a map, but the durable map may still name it), and free again once
 //! released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the space from `place` to `written`
@@ -21,11 +21,11 @@ use crate::units::{Granule, NodeId, Owner, Span};
 pub struct AllocationRequest {
     /// Owner of the data, with its place in the file.
     pub owner: Owner,
-    /// End on the disk of the file's data before it, if there is any.
+    /// Where on the disk the data just before it in the file ends, if there is any.
     pub after: Option<Granule>,
     /// Granules of this write: at most this many are placed. At least 1.
     pub count: u64,
-    /// Granules that are known to follow in the same file at once, behind these.
+    /// Granules of the same file that are known to be written right after these.
     pub more: u64,
     /// True for a move by the cleaner, which may use the reserve.
     pub moving: bool,
@@ -54,7 +54,7 @@ pub enum CleaningStep {
     Reset(u64),
 }
 
-/// The span of pieces that lie side by side in ascending order.
+/// Returns the span that `pieces` cover. They must lie side by side in ascending order.
 fn whole(pieces: &[(Span, Owner)]) -> Span {
     let neighbours = pieces.iter().zip(&pieces[1..]).all(|((span, _), (next, _))| span.end() == next.at);
     assert!(neighbours, "pieces of one write do not lie side by side: {pieces:?}");
@@ -63,9 +63,9 @@ fn whole(pieces: &[(Span, Owner)]) -> Span {
 
 /// The allocator and cleaner of one model.
 pub trait Space: Send {
-    /// Adds live data, at mount. Returns `false` if part of it is live already or out of range.
+    /// Adds live data that a map names, at mount. Returns `false` if part of it is live already or out of range.
     fn adopt(&mut self, span: Span, owner: Owner) -> bool;
-    /// Ends the mount, after the last `adopt`, with the disk's report of its bands. The order of past writes is not known.
+    /// Ends the mount, after the last `adopt`, with the disk's report of its bands. The order of writes before the mount is not known.
     fn start(&mut self, report: &[BandReport]);
 
     /// Finds room for at most `want.count` granules; fewer if only a smaller gap is left, or is better. `None` if cleaning must come first.
@@ -74,7 +74,7 @@ pub trait Space: Send {
     fn written(&mut self, span: Span, owner: Owner) {
         self.written_in_pieces(&[(span, owner)]);
     }
-    /// Notes that a shared place was written: `pieces` lie side by side in ascending order and cover it. At least one.
+    /// Notes that a placed span was written with data of one or more owners. `pieces` lie side by side in ascending order and cover it.
     fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
     /// Notes that the write of the placed `span` failed. Any part may have reached the disk, and no retry goes to the same place.
     fn failed(&mut self, span: Span);
@@ -95,11 +95,11 @@ pub trait Space: Send {
     fn was_reset(&mut self, band: u64);
     /// Notes that the disk failed to reset a band, which is offered again later.
     fn reset_failed(&mut self, band: u64);
-    /// Notes live data that can't be moved (the disk does not read it, or its file's map makes no sense). Until it is retired, cleaning
+    /// Notes live data that can't be moved, because the disk can't read it or its file's map makes no sense. Until it is retired, cleaning
     /// does not touch it.
     fn unmovable(&mut self, span: Span);
 
-    /// The granules that files can fill in all, for statfs. Constant while mounted.
+    /// Granules that all files together can fill, for statfs. Constant while mounted.
     fn usable(&self) -> u64;
     /// The granules of the disk by state.
     fn counts(&self) -> Counts;
@@ -159,17 +159,17 @@ impl Live {
 
     /// Gives a wholly live extent to another owner.
     pub fn hand_over(&mut self, span: Span, owner: Owner) {
-        let there = self.remove(span);
-        assert!(there == span.count && self.insert(span, owner), "{span} is handed over, of which {there} are there");
+        let live = self.remove(span);
+        assert!(live == span.count && self.insert(span, owner), "{span} is handed over, of which {live} are live");
     }
 
     /// True if all of `span` is live and contiguous in one file from `owner` on.
     pub fn holds(&self, span: Span, owner: Owner) -> bool {
-        // A damaged map may have a place beyond any file's end, so `whose` is compared by going back: adding to `owner` could overflow.
-        let goes_on = |at: u64, whose: Owner| {
-            whose.file == owner.file && whose.granule.checked_sub(at - span.at.0) == Some(owner.granule)
+        // A damaged map may give `owner` a place beyond any file's end, where an addition would overflow. So this subtracts instead.
+        let continues = |at: u64, found: Owner| {
+            found.file == owner.file && found.granule.checked_sub(at - span.at.0) == Some(owner.granule)
         };
-        self.0.parts(span.range()).all(|(part, whose)| whose.is_some_and(|whose| goes_on(part.start, whose)))
+        self.0.parts(span.range()).all(|(part, found)| found.is_some_and(|found| continues(part.start, found)))
     }
 
     /// The last extent that begins before `at`.

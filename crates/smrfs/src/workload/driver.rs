@@ -82,7 +82,7 @@ pub struct Driver<'a> {
     rests: Option<Rests>,
     /// Bytes written at the last rest.
     rested_at: u64,
-    /// Time by which cleaning has made rests longer.
+    /// Time by which cleaning has lasted beyond rests.
     overrun: Nanos,
     /// Time by which cleaning had delayed acts when the last act ended. Later delay belongs to the next act.
     waited: Nanos,
@@ -101,8 +101,10 @@ pub struct Record {
     pub writing: Nanos,
     /// Time spent in events that read.
     pub reading: Nanos,
-    /// When it began and ended, by the target's clock.
-    pub span: (Nanos, Nanos),
+    /// When it began, by the target's clock.
+    pub begin: Nanos,
+    /// When it ended.
+    pub end: Nanos,
     /// Time spent in events of any kind.
     pub busy: Nanos,
     /// The part of `busy` that cleaning took.
@@ -143,7 +145,7 @@ impl<'a> Driver<'a> {
         Driver { target, watch, interleave, written_bytes: 0, rests: None, rested_at: 0, overrun: Nanos::ZERO, waited }
     }
 
-    /// Lets scripts that run alone rest.
+    /// Sets when scripts that run alone rest.
     pub fn rest(self, rests: Option<Rests>) -> Driver<'a> {
         Driver { rests, ..self }
     }
@@ -171,8 +173,8 @@ impl<'a> Driver<'a> {
     fn rest_for(&mut self, pause: Nanos) -> FsResult<bool> {
         let end = self.target.now() + pause;
         while self.target.now() < end {
-            let part = self.target.now() + Nanos(REST_NS);
-            self.target.rest(part.min(end))?;
+            let until = self.target.now() + Nanos(REST_NS);
+            self.target.rest(until.min(end))?;
             if !self.watch.stepped(self.target, self.written_bytes)? {
                 return Ok(false);
             }
@@ -195,7 +197,7 @@ impl<'a> Driver<'a> {
         share: f64,
     ) -> FsResult<(Record, End)> {
         let turn = self.interleave.turn_bytes();
-        let mut record = Record { span: (self.target.now(), Nanos::ZERO), ..Record::default() };
+        let mut record = Record { begin: self.target.now(), ..Record::default() };
         let mut other_record = Record::default();
         let mut owed_bytes = 0.0;
         let end = loop {
@@ -211,7 +213,7 @@ impl<'a> Driver<'a> {
                 break end;
             }
         };
-        record.span.1 = self.target.now();
+        record.end = self.target.now();
         Ok((record, end))
     }
 

@@ -76,7 +76,7 @@ pub trait Events {
     }
 }
 
-/// Cuts events into acts of at most this many bytes.
+/// Events, cut into acts of a bounded size.
 pub struct Script<E> {
     /// The events.
     pub events: E,
@@ -117,6 +117,7 @@ impl<E: Events> Script<E> {
     /// The next act, of at most `most_bytes` (at least 1); `None` at the end.
     pub fn next(&mut self, most_bytes: u64) -> Option<WorkloadStep> {
         let Some(mut now) = self.current.take() else {
+            // No event is under way, so the next one begins.
             let event = self.events.next()?;
             let (act, ends) = match event.kind {
                 EventKind::Create => (Act::Create(event.file), false),

@@ -72,8 +72,8 @@ pub enum Synced {
     All,
 }
 
-/// Is called before every operation, and may refuse it. Simulation uses it to charge the drive's time; tests use it to cut the power and to
-/// know what survives.
+/// Observes a store: is called before every operation, and may refuse it. Simulation charges the drive's time in this way; tests cut the
+/// power, and know what survives.
 pub trait Recorder: Any + Send {
     /// Called before a read of the store.
     fn look(&self) -> FsResult {
@@ -148,10 +148,10 @@ impl MemoryStore {
         if tree.nodes.len() as u64 >= self.limits.nodes {
             return Err(Errno::ENOSPC.into());
         }
-        let above = &tree.node(parent)?.saved;
+        let directory = &tree.node(parent)?.saved;
         let mut saved = SavedNode::new(new, now);
-        if above.mode & 0o2000 != 0 {
-            saved.gid = above.gid;
+        if directory.mode & 0o2000 != 0 {
+            saved.gid = directory.gid;
             saved.mode |= if new.kind == Kind::Directory { 0o2000 } else { 0 };
         }
         saved.target = target.map(Arc::from);
@@ -274,27 +274,27 @@ impl Names for MemoryStore {
         let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
         let StoreState { tree, .. } = &mut *state;
         let Some((id, other)) = tree.check_rename(from, to, mode)? else { return Ok(()) };
-        let names: [Arc<[u8]>; 2] = [Arc::from(from.1), Arc::from(to.1)];
+        let ((from_parent, from_name), (to_parent, to_name)) = (from, to);
         let exchanged = other.filter(|_| mode == RenameMode::Exchange);
-        tree.detach(from.0, from.1)?;
+        tree.detach(from_parent, from_name)?;
         if other.is_some() {
-            tree.detach(to.0, to.1)?;
+            tree.detach(to_parent, to_name)?;
         }
-        tree.attach(to.0, &names[1], id)?;
+        let (from_name, to_name): (Name, Name) = (from_name.into(), to_name.into());
+        tree.attach(to_parent, &to_name, id)?;
         if let Some(exchanged) = exchanged {
-            tree.attach(from.0, &names[0], exchanged)?;
+            tree.attach(from_parent, &from_name, exchanged)?;
         }
-        tree.modified(from.0, now);
-        tree.modified(to.0, now);
+        tree.modified(from_parent, now);
+        tree.modified(to_parent, now);
         tree.changed(id, now);
         let emptied = other.filter(|&victim| exchanged.is_none() && tree.names(victim).is_ok());
         if let Some(other) = other {
             tree.note_removed_name(other, now);
         }
-        let [from_name, to_name] = names;
-        let effects = vec![Effect::Name(from.0, from_name, exchanged), Effect::Name(to.0, to_name, Some(id))];
+        let effects = vec![Effect::Name(from_parent, from_name, exchanged), Effect::Name(to_parent, to_name, Some(id))];
         state.rename(effects, [Some(id), other].into_iter().flatten().collect(), emptied);
-        for node in [Some(id), other, Some(from.0), Some(to.0)].into_iter().flatten() {
+        for node in [Some(id), other, Some(from_parent), Some(to_parent)].into_iter().flatten() {
             state.save(node);
         }
         Ok(())

@@ -61,6 +61,7 @@ impl SavedNode {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub(super) parent: u64,
+    /// The node of each name, and its place: a position for `list` that stays as other names come and go.
     pub(super) by_name: BTreeMap<Name, (NodeId, u64)>,
     by_place: BTreeMap<u64, Name>,
     last_place: u64,
@@ -264,9 +265,9 @@ impl Tree {
         Ok(self.names(id)?.by_name.is_empty())
     }
 
-    /// True if `id` is `above` or below it.
-    fn lies_in(&self, mut id: NodeId, above: NodeId) -> bool {
-        while id != above {
+    /// True if `id` is `directory`, or in it at any depth.
+    fn lies_in(&self, mut id: NodeId, directory: NodeId) -> bool {
+        while id != directory {
             if id == ROOT {
                 return false;
             }
@@ -282,29 +283,30 @@ impl Tree {
     /// such a rename changes nothing.
     pub(super) fn check_rename(
         &self,
-        from: (NodeId, &[u8]),
-        to: (NodeId, &[u8]),
+        (from_parent, from_name): (NodeId, &[u8]),
+        (to_parent, to_name): (NodeId, &[u8]),
         mode: RenameMode,
     ) -> FsResult<Option<(NodeId, Option<NodeId>)>> {
-        check_name(to.1)?;
-        let id = self.find(from.0, from.1)?;
-        let victim = match self.find(to.0, to.1) {
+        check_name(to_name)?;
+        let id = self.find(from_parent, from_name)?;
+        let victim = match self.find(to_parent, to_name) {
             Ok(victim) => Some(victim),
-            Err(error) if error.errno() == Errno::ENOENT && self.names(to.0).is_ok() => None,
+            Err(error) if error.errno() == Errno::ENOENT && self.names(to_parent).is_ok() => None,
             Err(error) => return Err(error),
         };
         match (mode, victim) {
             (RenameMode::NoReplace, Some(_)) => return Err(Errno::EEXIST.into()),
             (RenameMode::Exchange, None) => return Err(Errno::ENOENT.into()),
-            _ if self.node(to.0)?.links == 0 => return Err(Errno::ENOENT.into()),
+            // A removed directory takes no new names.
+            _ if self.node(to_parent)?.links == 0 => return Err(Errno::ENOENT.into()),
             _ => {}
         }
         let is_directory = |id: NodeId| self.names(id).is_ok();
-        if is_directory(id) && self.lies_in(to.0, id) {
+        if is_directory(id) && self.lies_in(to_parent, id) {
             return Err(Errno::EINVAL.into());
         }
         let Some(victim) = victim else { return Ok(Some((id, None))) };
-        if is_directory(victim) && self.lies_in(from.0, victim) {
+        if is_directory(victim) && self.lies_in(from_parent, victim) {
             let exchange = mode == RenameMode::Exchange;
             return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY }.into());
         }

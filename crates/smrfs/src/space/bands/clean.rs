@@ -29,9 +29,9 @@ pub(super) struct BandCleaner {
     stuck_without_gain: u32,
     /// True if the maps have been made durable since the last host write.
     stuck_has_settled: bool,
-    /// True if refused resets have been tried again since the last host write.
+    /// True if refused resets have been tried again for the host write that waits.
     stuck_has_retried: bool,
-    /// Bands that the disk did not reset, with the value of `BandSpace::clock` then.
+    /// Bands that the disk did not reset, with the value of `BandSpace::clock` at the failure.
     pub(super) refused: Vec<(u64, u64)>,
 }
 
@@ -79,8 +79,8 @@ impl BandSpace {
         (self.table.layout.granules * self.options.idle_dead_percent / 100).max(1)
     }
 
-    /// Raises the cleaning budget after a host has written `placed` granules: by as many live granules as the event moves to free as much
-    /// space, and by up to twice that the fewer bands are empty.
+    /// Raises the cleaning budget after a host has written `placed` granules. An event moves `live / dead` granules for each one that it
+    /// frees, so the budget grows by `placed * live / dead`, and by up to twice that as empty bands run out.
     pub(super) fn raise_budget(&mut self, placed: u64) {
         self.cleaner.stuck_room = None;
         self.cleaner.stuck_without_gain = 0;
@@ -110,11 +110,12 @@ impl BandSpace {
         (idle && helps_when_idle).then_some(Trigger::Idle)
     }
 
-    /// True if some full band is dead enough to be cleaned in idle time. The sums are looked at first, because they are at hand.
+    /// True if some full band is dead enough to be cleaned in idle time.
     fn would_gain_when_idle(&self) -> bool {
         let dead_min = self.dead_min_when_idle();
         let size = self.table.layout.granules;
         let gains = |band: &Band| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= dead_min;
+        // The sum is tested first, because it usually saves the search of all bands.
         !self.cleaner.found_nothing
             && self.table.sums.reclaimable >= dead_min
             && self.table.all().any(|(_, band)| gains(band))
@@ -137,7 +138,7 @@ impl BandSpace {
         }
     }
 
-    /// Asks for a reset. Until it is done, nobody writes to the band.
+    /// Returns the step that resets a band. Until the core has done it, nobody writes to the band.
     fn reset(&mut self, number: u64) -> CleaningStep {
         self.close(number);
         self.table.change(number, |band| band.reset_asked = true);
@@ -183,13 +184,14 @@ impl BandSpace {
 
     /// Returns a step of cleaning for a host that has no room; `None` if hosts can write, or if nothing helps. Tries in this order:
     ///
-    /// 1. events, as long as they gain room,
-    /// 2. settling, which frees what only stored maps still name,
-    /// 3. the bands whose reset was refused.
+    /// 1. cleaning events, until too many of them have gained no room,
+    /// 2. settling, which frees data that only stored maps still name,
+    /// 3. resets that the disk refused before.
     fn step_stuck(&mut self) -> Option<CleaningStep> {
         if self.streams.can_place(&self.table) {
             return None;
         }
+        // The host would wait for the whole event. `CleaningQuota::Event` wants just that, as in the paper.
         if let Some(event) = self.cleaner.event.as_mut().filter(|_| self.options.pace == CleaningQuota::Steady) {
             event.end_after_current_band();
         }
@@ -216,11 +218,12 @@ impl BandSpace {
         {
             return Some(self.reset(band));
         }
+        // Nothing helped, so this write fails. The next one may try the refused resets again.
         self.cleaner.stuck_has_retried = false;
         None
     }
 
-    /// Granules that the cleaner can write while one band stays empty.
+    /// Granules that the cleaner can write to its open band and to all empty ones but one.
     fn room(&self) -> u64 {
         let own = self.streams.moved.map_or(0, |band| self.table.writable(band));
         own + (self.table.empty.len() as u64).saturating_sub(1) * self.table.layout.granules
@@ -271,7 +274,7 @@ pub(super) struct Choice {
     pub closed_early_first: bool,
     /// Room for moved data, in granules.
     pub room: u64,
-    /// Room for the data of the first band, if `room` is too little for it.
+    /// Room for the data of the first band, which is chosen even if `room` is too little: the last empty band and hosts' open bands count too.
     pub first_band_room: u64,
     /// Granules that hosts have written until now.
     pub clock: u64,
@@ -284,7 +287,7 @@ impl Choice {
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
         for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
             let score = self.score(band, size);
-            if best.len() < self.bands || score > best[best.len() - 1].0 {
+            if best.len() < self.bands || best.last().is_some_and(|&(worst, _)| score > worst) {
                 let place = best.partition_point(|&(other, _)| other >= score);
                 best.insert(place, (score, number));
                 best.truncate(self.bands);
@@ -294,6 +297,7 @@ impl Choice {
         let mut moved = 0;
         for (_, number) in best {
             let live = table.get(number).live;
+            // For the first there is `first_band_room`.
             if chosen.is_empty() || moved + live <= self.room {
                 moved += live;
                 chosen.push(number);
@@ -302,7 +306,7 @@ impl Choice {
         chosen
     }
 
-    /// True if a band may be emptied: that frees space, no stream loses it, and there is room for its live data.
+    /// True if a band may be emptied, because this frees space, takes the band from no stream, and there is room for its live data.
     fn allows(&self, number: u64, band: &Band, table: &BandTable, streams: &Streams) -> bool {
         let can_be_emptied = !band.lost && band.can_be_emptied() && band.pending == 0;
         let writable = table.writable(number);
@@ -352,8 +356,8 @@ impl CleaningEvent {
         self.bands.get(self.moving).copied()
     }
 
-    /// Returns the next live piece to move, of at most `block` granules, without passing it; `None` after the last one, and where the next
-    /// band needs more than `room`.
+    /// Returns the next live piece to move, of at most `block` granules, without passing it. `None` after the last one, or if the next band
+    /// needs more than `room`.
     pub fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
         loop {
             self.end_if_short_of_room(table, room);
@@ -387,8 +391,7 @@ impl CleaningEvent {
         self.bands.truncate(self.moving + 1);
     }
 
-    /// Drops the remaining bands if the next one needs more than `room`. The first band is kept, and so is a band of which pieces have been
-    /// moved already.
+    /// Drops the remaining bands if the next one needs more than `room`. Keeps the first band, and one of which pieces have been moved.
     fn end_if_short_of_room(&mut self, table: &BandTable, room: u64) {
         let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
         if next.is_some_and(|band| table.get(band).live > room) {

@@ -52,7 +52,7 @@ impl BandSpace {
         })
     }
 
-    /// Changes every band in which `span` lies. `how` also gets the number of granules there.
+    /// Changes every band in which `span` lies. `how` gets the band, and how many granules of the span are in it.
     fn change_bands(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
         let pieces = self.table.pieces(span);
         for (band, piece) in pieces.unwrap_or_else(|| panic!("{span} is not in the bands {:?}", self.shape.bands)) {
@@ -64,7 +64,7 @@ impl BandSpace {
         self.cleaner.changed();
     }
 
-    /// The end of the last granule of a band that a map names, in granules from the band's start.
+    /// The end of a band's last live extent, in granules from the band's start.
     fn live_end(&self, band: u64) -> u64 {
         let span = self.shape.bands.span(band);
         let last = self.live.before(span.end()).and_then(|(extent, _)| extent.overlap(span));
@@ -116,6 +116,7 @@ impl Space for BandSpace {
 
     fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         let span = self.streams.place(&self.table, want)?;
+        // Moved data is as old as the band that it comes from.
         let written = match self.cleaner.source().filter(|_| want.moving) {
             Some(source) => self.table.get(source).youngest,
             None => self.clock,
@@ -194,7 +195,7 @@ impl Space for BandSpace {
     }
 
     fn reset_failed(&mut self, band: u64) {
-        self.note_refused_reset(band);
+        self.cleaner.refused.push((band, self.clock));
     }
 
     fn unmovable(&mut self, span: Span) {
@@ -211,7 +212,7 @@ impl Space for BandSpace {
     fn counts(&self) -> Counts {
         let sums = self.table.sums;
         let readable = sums.live + sums.retired + sums.pending;
-        // Unused granules count, because the disk would still take writes there.
+        // Unused granules count as writable, because the disk would still take writes there.
         let writable = sums.writable + sums.unused;
         Counts {
             readable,
@@ -267,11 +268,9 @@ pub enum Blocks {
 const LOW_PERCENT: u64 = 5;
 /// Cleaning is done in idle time when less than this share of the bands is empty (section 4.1).
 const IDLE_PERCENT: u64 = 35;
-/// Only the cleaner may use the room of this many bands. Each of two power cuts in the middle of cleaning may cost one, until cleaning has
-/// regained it.
+/// Only the cleaner may use the room of this many bands. Each of two power cuts during cleaning may cost one, until cleaning regains it.
 pub const RESERVE_BANDS: u64 = 3;
-/// Share of the bands that files can't fill, or more if the reserve needs it (assumption: a compromise between room for files and
-/// amplification).
+/// Share of the bands that files can't fill, or more if the reserve needs it (assumption: a compromise of room and amplification).
 const SPARE_PERCENT: u64 = 8;
 /// At least this many bands are kept from files: the reserve, the cleaner's open band, one that cleaning gains, and one of garbage, without
 /// which cleaning a full disk costs a hundred times its gain.
@@ -286,7 +285,7 @@ pub struct BandsOptions {
     pub pace: CleaningQuota,
     /// Blocks at the end of a band.
     pub blocks: Blocks,
-    /// Most files that have an open band of their own while they are written; on a small disk one for 32 bands.
+    /// The most files that have an open band of their own while they are written. On a small disk fewer, one for 32 bands.
     pub writers: u64,
     /// The largest piece that the cleaner moves at once, in granules.
     pub block_granules: u64,
@@ -323,14 +322,13 @@ impl BandsOptions {
         }
     }
 
-    /// Bands that an event examines on a disk of that shape: no more than a 32nd of all (assumption; small disks).
+    /// Bands that an event examines on a disk of `shape`. On a small disk at most a 32nd of all (assumption).
     pub fn event_bands(&self, shape: &Shape) -> usize {
         let most = (shape.bands.count / 32).max(1);
         (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
     }
 
-    /// How many files have an open band of their own on a disk of that shape. Few, because partly written bands are space that is not
-    /// cleaned.
+    /// How many files have an open band of their own on a disk of `shape`. Few, because partly written bands are not cleaned.
     fn writers_of(&self, shape: &Shape) -> u64 {
         self.writers.min(shape.bands.count / 32).max(1)
     }

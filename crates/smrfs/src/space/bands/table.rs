@@ -16,7 +16,7 @@ use crate::units::{Granule, NodeId, Span};
 /// One band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Band {
-    /// Granules from its start on that no write can go to any more.
+    /// The number of granules from its start that can't be written any more. The next write goes behind them.
     pub cursor: u64,
     /// Granules in maps.
     pub live: u64,
@@ -24,11 +24,11 @@ pub(super) struct Band {
     pub retired: u64,
     /// Granules placed, whose write has not been completed.
     pub pending: u64,
-    /// When its youngest data was written, in granules written by hosts until then. Moved data keeps its age.
+    /// `BandSpace::clock` when its youngest data was written. Moved data keeps its age.
     pub youngest: u64,
     /// True if it was closed while partly written, after a failed write or to be cleaned. For the disk it is open until it is reset.
     pub closed_early: bool,
-    /// Granules before `cursor` that were never written, because the band was closed to be cleaned. The disk's own cursor is before them.
+    /// The last granules before `cursor`, never written, because the band was closed to be cleaned. The disk's cursor is before them.
     pub unused: u64,
     /// True if the disk can no longer write it.
     pub lost: bool,
@@ -114,7 +114,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Applies `how` to each sum and the same number of `part`.
+    /// Applies `how` to each sum and its counterpart in `part`.
     fn change(&mut self, part: &Sums, how: impl Fn(&mut u64, u64)) {
         how(&mut self.live, part.live);
         how(&mut self.retired, part.retired);
@@ -130,7 +130,7 @@ impl Sums {
     }
 }
 
-/// All bands, with the numbers of those in certain states.
+/// All bands, and sets of their numbers by state.
 #[derive(Debug)]
 pub(super) struct BandTable {
     pub layout: Bands,
@@ -179,12 +179,12 @@ impl BandTable {
         self.layout.span(number).at + self.get(number).cursor
     }
 
-    /// Bands that are open for the disk.
+    /// Bands that the disk counts as open, including those that are closed early here.
     pub fn open_for_disk(&self) -> u64 {
         self.open.len() as u64 + self.sums.closed_early
     }
 
-    /// Changes a band, and every sum with it.
+    /// Changes a band, and the sums and sets with it.
     pub fn change(&mut self, number: u64, how: impl FnOnce(&mut Band)) {
         let mut band = self.bands[number as usize];
         self.uncount(number, &band);
@@ -193,7 +193,7 @@ impl BandTable {
         self.count(number, &band);
     }
 
-    /// Splits a span by bands, whose numbers come with the pieces; `None` if some of it lies outside the bands.
+    /// Splits a span into (number of the band, piece in this band); `None` if some of it lies outside the bands.
     pub fn pieces(&self, span: Span) -> Option<Vec<(u64, Span)>> {
         let mut pieces = Vec::with_capacity(1);
         let mut left = span;
@@ -246,7 +246,7 @@ impl BandSpace {
         self.cleaner.count_as_gain();
     }
 
-    /// Lets a band be written again that was closed to be cleaned.
+    /// Opens a band again that was closed to be cleaned.
     fn reopen(&mut self, number: u64) {
         if self.table.get(number).unused == 0 {
             return;
@@ -271,26 +271,22 @@ impl BandSpace {
         }
     }
 
-    /// Notes that the disk did not reset a band.
-    pub(super) fn note_refused_reset(&mut self, band: u64) {
-        self.cleaner.refused.push((band, self.clock));
-    }
-
     /// Lets bands whose reset failed be reset again; returns `false` if there are none.
     pub(super) fn retry_refused(&mut self) -> bool {
-        self.retry_refused_since(self.clock)
+        self.retry_refused_until(self.clock)
     }
 
-    /// Lets bands be reset again whose reset failed at least as many granules of writes ago as a band has (assumption).
+    /// Lets bands be reset again after a refused reset, once hosts have written as much as a band holds (assumption).
     pub(super) fn retry_refused_later(&mut self) {
-        if let Some(then) = self.clock.checked_sub(self.shape.bands.granules) {
-            self.retry_refused_since(then);
+        if let Some(latest) = self.clock.checked_sub(self.shape.bands.granules) {
+            self.retry_refused_until(latest);
         }
     }
 
-    fn retry_refused_since(&mut self, then: u64) -> bool {
+    /// Lets bands be reset again whose reset was refused at `latest` or before.
+    fn retry_refused_until(&mut self, latest: u64) -> bool {
         let (again, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, since)| since <= then);
+            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, refused_at)| refused_at <= latest);
         self.cleaner.refused = later;
         for &(band, _) in &again {
             self.table.change(band, |band| band.reset_asked = false);
@@ -305,8 +301,14 @@ impl BandSpace {
 pub(super) struct Stream {
     pub band: Option<u64>,
     writer: Option<NodeId>,
-    /// The number of its last placement.
+    /// The number of its last placement, from `Streams::placements`.
     last_used: u64,
+}
+
+/// A band for a host's data, and the most granules that may go there.
+struct HostPlace {
+    band: u64,
+    max_granules: u64,
 }
 
 /// The open bands and their writers.
@@ -337,7 +339,7 @@ impl Streams {
         }
     }
 
-    /// Notes that nobody writes to that file any more.
+    /// Notes that nobody writes to `file` any more.
     pub fn closed(&mut self, file: NodeId) {
         for stream in self.writers.iter_mut().filter(|stream| stream.writer == Some(file)) {
             stream.writer = None;
@@ -352,7 +354,7 @@ impl Streams {
         self.moved = self.moved.filter(|&moved| moved != band);
     }
 
-    /// True if a band is written by anyone.
+    /// True if a host or the cleaner writes to `band`.
     pub fn is_written(&self, band: u64) -> bool {
         self.moved == Some(band) || self.is_written_by_host(band)
     }
@@ -368,8 +370,8 @@ impl Streams {
         own > 0 || (spare > 0 && !table.open.is_empty()) || (spare >= table.layout.granules && self.may_open(table))
     }
 
-    /// Granules that hosts may take beyond their own bands. The reserve is left to the cleaner, which otherwise could not continue in the
-    /// middle of a band, or after a power cut there.
+    /// Granules that hosts may take beyond the bands that they write already. The reserve is left to the cleaner, which otherwise could not
+    /// continue in the middle of a band, or after a power cut there.
     fn spare(&self, table: &BandTable) -> u64 {
         let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.writable(band)).sum();
         let size = table.layout.granules;
@@ -378,11 +380,11 @@ impl Streams {
 
     /// Chooses where the next granules of `want` go: at a cursor, at most up to the band's end.
     pub fn place(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<Span> {
-        let (band, most) = match want.moving {
-            true => (self.band_for_cleaner(table, want.count)?, want.count),
+        let HostPlace { band, max_granules } = match want.moving {
+            true => HostPlace { band: self.band_for_cleaner(table, want.count)?, max_granules: want.count },
             false => self.band_for_host(table, want)?,
         };
-        Some(Span { at: table.cursor(band), count: table.writable(band).min(most) })
+        Some(Span { at: table.cursor(band), count: table.writable(band).min(max_granules) })
     }
 
     /// Chooses a band for `count` granules of moved data: the one used last, or an open one that fits, or a new one, or any open one.
@@ -401,36 +403,38 @@ impl Streams {
         Some(band)
     }
 
-    /// Chooses a band for `want`; returns also how many granules may go there.
-    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
+    /// Chooses a band for `want` of a host.
+    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<HostPlace> {
+        let all_in = |band| HostPlace { band, max_granules: want.count };
         let number = self.stream_for(table, want);
         self.placements += 1;
         let stream = &mut self.writers[number];
         (stream.writer, stream.last_used) = (Some(want.owner.file), self.placements);
         if let Some(band) = self.writers[number].band.filter(|&band| self.takes(table, band, want.count)) {
-            return Some((band, want.count));
+            return Some(all_in(band));
         }
         let spare = self.spare(table);
         if let Some(band) = self.new_band(table, want.count, number, spare) {
             self.writers[number].band = Some(band);
-            return Some((band, want.count));
+            return Some(all_in(band));
         }
-        // If space or open bands are short, any open band will do; the cleaner's comes last.
+        // Space or open bands are short, so another stream's band will do. `spare` leaves out hosts' bands, so it does not limit them.
         if let Some(band) = self.any(table, Streams::is_written_by_host) {
-            return Some((band, want.count));
+            return Some(all_in(band));
         }
         let others = self.any(table, |streams, band| streams.moved != Some(band)).or(self.moved);
         match others.filter(|_| spare > 0) {
-            Some(band) => Some((band, want.count.min(spare))),
+            Some(band) => Some(HostPlace { band, max_granules: want.count.min(spare) }),
+            // `new_band` has refused to open the band that it keeps for the cleaner. A host that would have to wait gets it.
             None if spare >= table.layout.granules && self.may_open(table) => {
                 self.writers[number].band = self.open(table);
-                self.writers[number].band.map(|band| (band, want.count))
+                self.writers[number].band.map(all_in)
             }
             None => None,
         }
     }
 
-    /// A new band for a stream: an open one without a writer, or an empty one.
+    /// Chooses a new band for a stream: an open one without a writer, or an empty one. `spare` is from `Streams::spare`.
     fn new_band(&mut self, table: &BandTable, count: u64, stream: usize, spare: u64) -> Option<u64> {
         let unused = match self.blocks {
             Blocks::Split => self.any(table, |streams, band| !streams.is_written(band)),
@@ -439,6 +443,7 @@ impl Streams {
         if let Some(band) = unused.filter(|&band| table.writable(band) <= spare) {
             return Some(band);
         }
+        // If the cleaner has no open band, it may soon need one.
         let for_cleaner = u64::from(self.moved.is_none() && self.max_open > 1);
         if spare < table.layout.granules || table.open_for_disk() + for_cleaner >= self.max_open {
             return None;
@@ -449,7 +454,7 @@ impl Streams {
     /// Chooses the stream for a write of a file, best first:
     ///
     /// 1. the file's own,
-    /// 2. one without a writer whose cursor is where the file's data before ends,
+    /// 2. one without a writer whose cursor is where the file's last data ends,
     /// 3. the one without a writer that was used last,
     /// 4. the one not used for longest.
     fn stream_for(&self, table: &BandTable, want: &AllocationRequest) -> usize {
@@ -473,7 +478,8 @@ impl Streams {
         }
     }
 
-    /// The fullest open band with room for a whole block of `count` granules that no other stream writes.
+    /// The fullest open band with room for a whole block of `count` granules, and without another stream than `stream`. `None` if blocks may
+    /// be split, because then any band will do.
     fn fitting(&self, table: &BandTable, count: u64, stream: Option<usize>) -> Option<u64> {
         if self.blocks == Blocks::Split {
             return None;
@@ -488,7 +494,7 @@ impl Streams {
         !table.empty.is_empty() && table.open_for_disk() < self.max_open
     }
 
-    /// The next empty band after the one opened last.
+    /// Takes the next empty band after the one opened last.
     fn open(&mut self, table: &BandTable) -> Option<u64> {
         let band = table.empty.range(self.last_opened..).next().or_else(|| table.empty.first()).copied()?;
         self.last_opened = band;

@@ -1,6 +1,6 @@
 //! The defragmenter: empties windows of the disk, a little at a time, if that gains more space than it uses.
 //!
-//! Kadekodi et al. 2015 leave the defragmenter open. This one samples some windows, and empties the one that gains the most space for each
+//! Kadekodi et al. 2015 do not specify the defragmenter. This one samples some windows, and empties the one that gains the most space for each
 //! granule moved. If a host writes in the window, the window is dropped.
 
 use rand::RngExt;
@@ -23,6 +23,7 @@ const SAMPLES_MIN: u32 = 16;
 /// A stretch of the disk, with the cost and the gain of emptying it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
+    /// Its first granule, and its end, excluded.
     span: (u64, u64),
     /// Granules that are still to be moved out of it.
     to_move: u64,
@@ -67,7 +68,7 @@ impl CleaningProgress {
         self.window = self.window.filter(|_| self.window_in(at, end).is_none());
     }
 
-    /// Room that the window still needs after a write of `at..end`; none if the write drops the window.
+    /// Room that emptying the window still needs after a write of `at..end`; none if the write drops the window.
     pub fn room_needed_beside(&self, at: u64, end: u64) -> u64 {
         self.window.filter(|_| self.window_in(at, end).is_none()).map_or(0, |window| window.to_move)
     }
@@ -103,6 +104,7 @@ impl Caveat {
         if self.progress.budget > 0 && self.shortage() > 0 {
             return Some(Trigger::Low);
         }
+        // Fragmented, if more than half of the dead space is in gaps and runs that are too short to count as room.
         let dead = self.ledger.granules - self.ledger.readable.count();
         let fragmented = self.ledger.runs.roomy_granules < dead / 2;
         (idle && fragmented && !self.progress.idle_gains_nothing).then_some(Trigger::Idle)
@@ -135,7 +137,7 @@ impl Caveat {
         (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules + self.progress.moved_unsettled)
     }
 
-    /// The reserve that the live data needs.
+    /// Room that the defragmenter needs beside the live data.
     fn needed(&self) -> u64 {
         self.reserve.beside(self.live.granules()).unwrap_or(self.ledger.granules)
     }
@@ -151,6 +153,7 @@ impl Caveat {
 
     /// Returns the next step of emptying a window. When the window is empty, settles to free its granules, and chooses the next one.
     fn empty_window(&mut self, why: Trigger) -> Option<CleaningStep> {
+        // The window in progress may turn out to be empty with nothing to settle. Then another one is tried, once.
         for _ in 0..2 {
             let Some(window) = self.progress.window.or_else(|| self.find_window(why)) else { break };
             self.progress.window = Some(window);
@@ -165,12 +168,13 @@ impl Caveat {
         match why {
             Trigger::Low => self.progress.budget = 0,
             Trigger::Idle => self.progress.idle_gains_nothing = true,
+            // A host waits, so places where writes failed are tried again.
             Trigger::Stuck => self.failed.clear(),
         }
         self.settle()
     }
 
-    /// Moves the next piece out of a window; `None` if the window is empty or there is no room outside.
+    /// Places the next piece of a window elsewhere, and returns its move; `None` if the window is empty or there is no room outside.
     fn move_next_piece(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
         let (piece, owner) = self.live.within(whole).next()?;
@@ -205,7 +209,7 @@ impl Caveat {
         }
     }
 
-    /// The best of some sampled windows of at most `most` granules each, and how many extents were visited.
+    /// Returns the best of some sampled windows with at most `most` granules to move each, and how many extents were visited.
     pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
         let (mut best, mut visited) = (None, 0);
         for sample in 0..SAMPLES {
@@ -236,14 +240,15 @@ impl Caveat {
     /// extents that were looked at.
     fn window_from(&self, at: u64, most: u64, visited: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
-        let mut above = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
+        let mut upstream_end = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
         // If `at` is in the middle of a run, skips to its end.
-        while let Some(span) = extents.next_if(|span| Some(span.at.0) == above) {
-            above = Some(span.end().0);
+        while let Some(span) = extents.next_if(|span| Some(span.at.0) == upstream_end) {
+            upstream_end = Some(span.end().0);
         }
-        let from = above.unwrap_or(0);
-        let upper = from + above.map_or(0, |_| ledger.dpid);
+        let from = upstream_end.unwrap_or(0);
+        // Of the emptied window, only `free_from..free_to` is sure: the rest is within DPID of data upstream, or within DID of data downstream.
+        let free_from = from + upstream_end.map_or(0, |_| ledger.dpid);
         let mut room_before = ledger.runs.worth_within(from, extents.peek()?.at.0);
         let room = ledger.runs.roomy_granules;
         let (mut to_move, mut best) = (0, None);
@@ -260,10 +265,10 @@ impl Caveat {
             }
             let to = next.unwrap_or(ledger.granules);
             room_before += ledger.runs.worth_within(span.end().0, to);
-            let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
-            // The moved data may become a new run elsewhere, with its own DPID after it.
-            let gain =
-                ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(room_before + to_move + ledger.dpid);
+            let free_to = next.map_or(to, |next| next.saturating_sub(ledger.did));
+            let room_after = ledger.runs.worth(free_to.saturating_sub(free_from));
+            // The moved data takes room elsewhere, where it may need a DPID of its own behind it.
+            let gain = room_after.saturating_sub(room_before + to_move + ledger.dpid);
             if gain > 0 && to_move + room_before <= room {
                 best = Window::better(best, Some(Window { span: (from, to), to_move, gain }));
             }

@@ -1,11 +1,14 @@
 //! What may be written on a Caveat-Scriptor disk, by the safety rules of Kadekodi et al. 2015, section 4.2, granule by granule.
 //!
-//! The ledger keeps readable extents and *scars*, each with its place in the order of writes. A scar is a dead extent that was written after
-//! readable data within DPID above it, so that a second write there would damage this data. When no such data is left, the scar is forgotten;
-//! other past writes don't matter. From both follow the writable runs, which are indexed by address and by length.
+//! *Upstream* is towards lower addresses, *downstream* towards higher ones. A write damages readable data up to DID downstream. A granule that
+//! was written since readable data up to DPID upstream damages this data when it is written again.
 //!
-//! The beginning of a run may be within DPID below readable data, where it can be written once. The rest is *solid*: it stays writable when
-//! the history is lost in a mount. Space that must be relied on is counted in solid granules.
+//! The ledger keeps readable extents and *scars*, each with its place in the order of writes. A scar is a dead extent that was written after
+//! readable data within DPID upstream of it, so it must not be written again. When no such data is left, the scar is forgotten; other past
+//! writes don't matter. From readable extents and scars follow the writable runs, which are indexed by address and by length.
+//!
+//! The beginning of a run may be within DPID downstream of readable data, where it can be written once. The rest is *solid*: it stays writable
+//! when the history is lost in a mount. Space that must be relied on is counted in solid granules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
@@ -19,9 +22,9 @@ use crate::units::Span;
 /// Label of a granule that is not readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteLabel {
-    /// Must not be written: readable data follows within DID.
+    /// Must not be written: readable data is within DID downstream.
     Before,
-    /// Must not be written: it has been written since readable data within DPID above it was.
+    /// Must not be written: it has been written since readable data within DPID upstream was.
     Scar,
     /// May be written once.
     Once,
@@ -94,7 +97,7 @@ impl CaveatLedger {
         self.readable.insert(span.range(), Order(self.order));
     }
 
-    /// Ends a mount, after the last `adopt`. Dead granules within DPID below readable ones may have been written later, so they are scars.
+    /// Ends a mount, after the last `adopt`. Dead granules within DPID downstream of readable ones may be newer than these: they are scars.
     pub fn start(&mut self) {
         let following = self.readable.iter().skip(1).map(|(next, _)| next.start).chain([self.granules]);
         for ((extent, &order), next) in self.readable.iter().zip(following) {
@@ -136,64 +139,64 @@ impl CaveatLedger {
 
     /// Walks the gaps between readable extents in `lo..hi`, and calls `emit` with each stretch and its label.
     pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
-        // `above` is the end of the readable extent above the gap, and `at` the first granule that has no label yet.
-        let mut above = self.readable.before(lo + 1).next().map(|(extent, _)| extent.end);
-        let mut at = above.unwrap_or(lo).max(lo);
+        // The end of the readable extent upstream of the gap, and the first granule that has no label yet.
+        let mut upstream_end = self.readable.before(lo + 1).next().map(|(extent, _)| extent.end);
+        let mut at = upstream_end.unwrap_or(lo).max(lo);
         let mut scars = self.scars.overlapping(at..hi).map(|(scar, _)| scar).peekable();
         for (Range { start: from, end: to }, _) in self.readable.from(at) {
             if at >= hi {
                 return;
             }
-            self.gap(above, Some(from), (at, from.min(hi)), &mut scars, emit);
+            self.gap(upstream_end, Some(from), (at, from.min(hi)), &mut scars, emit);
             at = to;
-            above = Some(to);
+            upstream_end = Some(to);
         }
         if at < hi {
-            self.gap(above, None, (at, hi), &mut scars, emit);
+            self.gap(upstream_end, None, (at, hi), &mut scars, emit);
         }
     }
 
-    /// Emits the labels of a part of the gap between the readable extent that ends at `above` and the one that starts at `next`. `scars` are
-    /// those in the gap and behind it.
+    /// Emits the labels of the part `lo..hi` of the gap between the readable extent that ends at `upstream_end` and the one that starts at
+    /// `next`. `scars` are those in the gap and downstream of it.
     fn gap(
         &self,
-        above: Option<u64>,
+        upstream_end: Option<u64>,
         next: Option<u64>,
-        part: (u64, u64),
+        (lo, hi): (u64, u64),
         scars: &mut Peekable<impl Iterator<Item = Range<u64>>>,
         emit: &mut impl FnMut(u64, u64, WriteLabel),
     ) {
-        let (lo, hi) = part;
-        let before = next.map_or(hi, |next| next.saturating_sub(self.did)).clamp(lo, hi);
-        let below = above.map_or(lo, |end| end + self.dpid).clamp(lo, before);
-        if lo < below {
-            label_below(lo, below, scars, emit);
+        let did_start = next.map_or(hi, |next| next.saturating_sub(self.did)).clamp(lo, hi);
+        let dpid_end = upstream_end.map_or(lo, |end| end + self.dpid).clamp(lo, did_start);
+        if lo < dpid_end {
+            label_within_dpid(lo, dpid_end, scars, emit);
         }
-        emit(below, before, WriteLabel::Free);
-        emit(before, hi, WriteLabel::Before);
+        emit(dpid_end, did_start, WriteLabel::Free);
+        emit(did_start, hi, WriteLabel::Before);
     }
 
-    /// Forgets scars, and parts of them, in `range` that have no older readable granule within DPID above them, because a write there
-    /// damages nothing.
+    /// Forgets scars (or parts of them) in `range` without an older readable granule within DPID upstream: a write there damages nothing.
     fn forget(&mut self, range: Range<u64>) {
         let reach = self.dpid;
         let readable = &self.readable;
         let forgotten = self.scars.within(range).filter_map(|(scar, order)| {
-            let mut above = readable.before(scar.start).take_while(|(extent, _)| extent.end + reach > scar.start);
-            let until =
-                above.find(|(_, written)| **written <= order).map_or(scar.start, |(extent, _)| extent.end + reach);
-            (until < scar.end).then_some(until..scar.end)
+            let mut upstream = readable.before(scar.start).take_while(|(extent, _)| extent.end + reach > scar.start);
+            // The nearest extent comes first, so the first older one keeps the longest part of the scar: up to `kept_end`.
+            let older = upstream.find(|(_, written)| **written <= order);
+            let kept_end = older.map_or(scar.start, |(extent, _)| extent.end + reach);
+            (kept_end < scar.end).then_some(kept_end..scar.end)
         });
         for part in forgotten.collect::<Vec<_>>() {
             self.scars.uncover(part);
         }
     }
 
-    /// Calls `apply`, which may change readable granules in `range` only (and scars), and updates the tally and the writable runs.
+    /// Calls `apply`, and updates the tally and the writable runs. `apply` may change readable granules in `range` only, and scars up to DPID
+    /// downstream of it.
     fn change(&mut self, range: Range<u64>, apply: impl FnOnce(&mut CaveatLedger)) {
         let (mut lo, hi) = (range.start.saturating_sub(self.did), (range.end + self.dpid).min(self.granules));
         if let Some((extent, _)) = self.readable.before(range.start).next() {
-            // Labels before the end of that extent do not change.
+            // Labels upstream of that extent's end do not change.
             lo = lo.max(extent.end.min(range.start));
         }
         let mut tally = self.tally;
@@ -220,7 +223,7 @@ impl CaveatLedger {
 }
 
 /// Emits the labels of `lo..hi`, the first DPID granules behind readable data: `Scar` for scars, and `Once` between them.
-fn label_below(
+fn label_within_dpid(
     lo: u64,
     hi: u64,
     scars: &mut Peekable<impl Iterator<Item = Range<u64>>>,
@@ -228,7 +231,7 @@ fn label_below(
 ) {
     let mut at = lo;
     while let Some(Range { start: from, end: to }) = scars.next_if(|scar| scar.start < hi) {
-        // A `to` before `lo` lies in an earlier gap, out of the scars' reach.
+        // A scar that ends before `lo` is in an earlier gap, where it has no label to get.
         if to > lo {
             emit(at, from.max(lo), WriteLabel::Once);
             at = to.min(hi);
@@ -248,7 +251,7 @@ pub(super) struct WritableRun {
     pub solid: u64,
 }
 
-/// The longest runs of granules that may be written, by address and by length.
+/// The runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WritableRuns {
     /// The end of each run, and the beginning of its solid part, by its start.
@@ -274,12 +277,12 @@ impl WritableRuns {
         if solid >= self.unit { solid } else { 0 }
     }
 
-    /// Sum of the worths of the runs that begin in `from..to`.
+    /// The room of the runs that begin in `from..to`, by [`WritableRuns::worth`].
     pub fn worth_within(&self, from: u64, to: u64) -> u64 {
         if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, solid)| solid).sum() }
     }
 
-    /// Replaces the writable runs of `lo..hi` by `runs`, in ascending order. Runs that touch are joined, also with those outside.
+    /// Replaces the writable runs of `lo..hi` by `runs`, in ascending order. Runs that touch are joined, also with runs outside `lo..hi`.
     pub fn replace(&mut self, lo: u64, hi: u64, runs: &[WritableRun]) {
         let before = self.before(lo).filter(|run| run.to >= lo);
         let old: Vec<WritableRun> = before.into_iter().chain(self.within(lo, hi + 1)).collect();
@@ -291,7 +294,7 @@ impl WritableRuns {
         if let Some(&WritableRun { from, to, solid }) = old.last() {
             join(&mut new, WritableRun { from: from.max(hi), to, solid: solid.max(hi) });
         }
-        // Usually only one run has another end, so only the difference is applied.
+        // Usually only one run changes its end, so only the difference is applied.
         old.iter().filter(|run| new.binary_search(run).is_err()).for_each(|run| self.take(*run));
         new.iter().filter(|run| old.binary_search(run).is_err()).for_each(|run| self.put(*run));
     }

@@ -48,7 +48,7 @@ pub struct Caveat {
     reserve: Reserve,
     /// End of the block that a host wrote last.
     cursor: u64,
-    /// Places where writes failed.
+    /// Places where writes failed, each from its first granule to its end, excluded.
     failed: Vec<(u64, u64)>,
     /// Part of `live` that can't be moved.
     unmovable: Ranges,
@@ -62,6 +62,7 @@ impl Caveat {
     /// The allocator of an empty disk.
     pub fn new(shape: &Shape, options: CaveatOptions) -> Result<Caveat, Error> {
         let block = options.block_granules;
+        // On a tiny disk, where blocks may be split, runs shorter than a block count as room too.
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
         let caveat = Caveat {
             ledger: CaveatLedger::new(shape, unit),
@@ -203,9 +204,9 @@ impl Space for Caveat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
+    /// Right behind the file's last block, or else in the shortest run that holds the expected rest of the file. Keeps room next to open files.
     Adjacent,
-    /// The paper's: from where the last write ended, for all files.
+    /// The paper's: the first run from the end of the last write on, of whatever file.
     NextFit,
     /// The first run of the disk.
     FirstFit,
@@ -293,6 +294,7 @@ impl Caveat {
             // Cleaning makes runs of a unit; on small disks a unit is less than a block.
             (self.options.split && count > self.ledger.runs.unit).then(|| self.search_longest(want, count)).flatten()
         })?;
+        // A block that is split fills its run, so there is nothing to reserve behind it.
         if to < from + count {
             return Some(Span::new(from, to - from));
         }
