@@ -78,7 +78,7 @@ pub struct AdviseOptions {
     /// Time in which all of the work has to be done.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     within: Option<Nanos>,
-    /// Time after which the work comes again; by then it has to be done, and its data cleaned.
+    /// Interval at which the work recurs; within it the work has to be done, and its data cleaned.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     every: Option<Nanos>,
     /// Time in which 99 of 100 requests have to be answered.

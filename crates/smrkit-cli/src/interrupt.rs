@@ -20,7 +20,7 @@ use crate::style;
 
 /// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
-/// Time between the handler's checks for that.
+/// Time between the handler's looks at whether the command has noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Columns of a terminal of unknown width.
@@ -137,7 +137,6 @@ impl Monitor for Interrupt {
     }
 }
 
-/// The width of the terminal.
 fn columns() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| width.0).into()
 }

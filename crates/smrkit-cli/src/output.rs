@@ -47,6 +47,7 @@ pub fn command_given() -> String {
     while let Some(word) = given.next() {
         match word.split_once('=') {
             Some((option, _)) if WRITTEN.contains(&option) => {}
+            // The next word is the option's value.
             None if WRITTEN.contains(&word.as_str()) => drop(given.next()),
             _ => words.push(word),
         }

@@ -19,11 +19,9 @@ pub struct Paths {
 impl Paths {
     /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
     pub fn check(&self) -> Result<(), Error> {
-        let mut known: Vec<(Identity, &Path, &str)> = Vec::new();
-        let named = self.inputs.iter().map(|path| (path, "an input"));
-        for (path, what) in named {
-            known.extend(Identity::for_path(path).map(|identity| (identity, path.as_path(), what)));
-        }
+        let input = |path| Some((Identity::for_path(path)?, path, "an input"));
+        let mut known: Vec<(Identity, &Path, &str)> =
+            self.inputs.iter().map(PathBuf::as_path).filter_map(input).collect();
         for path in &self.outputs {
             let Some(identity) = Identity::for_path(path) else { continue };
             match known.iter().find(|(other, ..)| *other == identity) {
@@ -70,6 +68,7 @@ impl Identity {
             Ok(meta) if meta.is_file() => Some(Identity::File(meta.dev(), meta.ino())),
             Ok(_) => None,
             Err(_) => {
+                // Writing to a link without a target would make the target.
                 let path = fs::read_link(path).map_or_else(|_| path.to_path_buf(), |to| path.with_file_name(to));
                 let folder = match path.parent() {
                     Some(parent) if parent != Path::new("") => parent,

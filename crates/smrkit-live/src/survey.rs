@@ -1,7 +1,7 @@
 //! Survey of a volume: counts, bands by fill, and the disk's surface in cells.
 //!
-//! Of past writes nothing is known where it is not mounted: on Caveat-Scriptor whatever is dead within DPID below live data
-//! counts as NW. A mount counts what it knows; its surface is drawn as if it knew nothing.
+//! Without a mount, the order of past writes is unknown. So on Caveat-Scriptor, dead granules up to DPID downstream of live data count as NW
+//! (not writable). A mount knows which of them can be written once, and counts these as WO; its surface is drawn as if it did not know.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use smrfs::units::{Granule, Span};
 use crate::error::LiveError;
 use crate::volume::Volume;
 
-/// A part of the surface: its granules by what may be done with them.
+/// Granules of a part of the surface, by what may be done with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// R: in maps.
@@ -37,7 +37,7 @@ impl Cell {
     }
 }
 
-/// A volume in numbers.
+/// Counts of a volume, and its surface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Survey {
     /// The disk for data.
@@ -76,8 +76,7 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
         free_nodes,
         ..Usage::default()
     };
-    let files = (adopted.files, adopted.damaged.len() as u64);
-    Ok(disk_survey(&*device, &reports, usage, files, &spans, cells))
+    Ok(disk_survey(&*device, &reports, usage, adopted.files, adopted.damaged.len(), &spans, cells))
 }
 
 /// Looks at a mounted file system on `device`; the surface in about `cells` parts.
@@ -86,32 +85,34 @@ pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize
     let (usage, live) = (core.usage()?, core.live());
     let files: HashSet<u64> = live.iter().chain(&core.further_owners()).map(|(_, owner)| owner.file.0).collect();
     let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
-    let files = (files.len() as u64, core.damaged_maps().len() as u64);
-    Ok(disk_survey(device, &reports, usage, files, &spans, cells))
+    Ok(disk_survey(device, &reports, usage, files.len() as u64, core.damaged_maps().len(), &spans, cells))
 }
 
-/// The survey of a disk with that use of its room, and with data in `spans`.
+/// Builds the survey of a disk from the volume's usage, its number of files, and the spans of its live data.
 fn disk_survey(
     device: &dyn HostManaged,
     reports: &[BandReport],
     usage: Usage,
-    (files, damaged_maps): (u64, u64),
+    files: u64,
+    damaged_maps: usize,
     spans: &[Span],
     cells: usize,
 ) -> Survey {
     let shape = *device.shape();
     let (bands, surface) = drawn(&shape, reports, spans, cells);
-    Survey { shape, usage, bands, files, damaged_maps, extents: spans.len() as u64, surface }
+    let (extents, damaged_maps) = (spans.len() as u64, damaged_maps as u64);
+    Survey { shape, usage, bands, files, damaged_maps, extents, surface }
 }
 
-/// Bands by fill, and the surface.
+/// Returns the bands by fill, on strict-append, and the surface.
 fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
-    let marks = match shape.model {
-        Model::StrictAppend => marks_of_bands(shape, reports, spans),
-        Model::Caveat => marks_of_gaps(shape, spans),
+    let (bands, marks) = match shape.model {
+        Model::StrictAppend => {
+            let live = shape.bands.granules_by_band(spans.iter().copied());
+            (Some(Fill::new(&shape.bands, reports, &live)), marks_of_bands(shape, reports, spans))
+        }
+        Model::Caveat => (None, marks_of_gaps(shape, spans)),
     };
-    let live = || shape.bands.granules_by_band(spans.iter().copied());
-    let bands = (shape.model == Model::StrictAppend).then(|| Fill::new(&shape.bands, reports, &live()));
     (bands, surface(shape, &marks, cells))
 }
 
@@ -122,7 +123,7 @@ fn explained(volume: &Volume, error: FsError) -> LiveError {
     }
 }
 
-/// Label of granules on the map; what has none must not be written.
+/// Label of granules on the surface. Granules without one must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Readable,

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// Executes the command and ends the process. The first word is the name that it was called by. The command starts itself again by the path
-/// `program`.
+/// Executes the command line `words`, whose first is the command's name, and ends the process. It starts itself again by the path `program`.
 #[pyfunction]
 pub fn command(py: Python, words: Vec<OsString>, program: PathBuf) {
     // Ends the process here: Python's exit would not flush Rust's standard output.

@@ -662,8 +662,7 @@ impl Layer for PythonLayer {
     }
 }
 
-/// Reads gauges from a dict: `cache_fill`, and others by their names. A float is a share. An integer is a count, or bytes if the name ends in
-/// `_bytes`.
+/// Reads gauges from a dict: `cache_fill`, and others by name. A float is a share, an integer a count, or bytes if the name ends in `_bytes`.
 fn read_gauges(dict: &Bound<PyAny>) -> PyResult<Gauges> {
     /// Names live as long as the process. Each is leaked only once.
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());

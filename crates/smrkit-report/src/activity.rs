@@ -120,9 +120,12 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
         let rate = format!("{}/s", bytes(recent.max(0.0) / seconds));
         text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(total));
     }
-    let [host, written, moved] = ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
-    let share = |written: f64, host: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
-    let (recent, total) = (share(written.0 + moved.0, host.0), share(written.1 + moved.1, host.1));
+    let amplification =
+        |host: f64, written: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
+    let [(recent_host, host), (recent_written, written), (recent_moved, moved)] =
+        ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
+    let (recent, total) =
+        (amplification(recent_host, recent_written + recent_moved), amplification(host, written + moved));
     text += &format!("{:<22} {recent:>12} {total:>14}\n\n", "write amplification");
     text + &counters(report)
 }

@@ -111,7 +111,7 @@ impl Style {
         matches!(self, Style::Dashed | Style::DashedStep)
     }
 
-    /// True where the value holds until the next point.
+    /// True if a value holds until the next point.
     pub fn steps(self) -> bool {
         matches!(self, Style::Step | Style::DashedStep)
     }
@@ -227,8 +227,8 @@ impl Panel {
 
     /// The points of a series that can be drawn on the axes, split at the gaps.
     pub(crate) fn stretches(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
-        let shown = |p: &&(f64, f64)| self.x.takes(p.0) && self.y.takes(p.1);
-        let stretches = series.points.split(|point| point.1.is_nan());
+        let shown = |&&(x, y): &&(f64, f64)| self.x.takes(x) && self.y.takes(y);
+        let stretches = series.points.split(|(_, y)| y.is_nan());
         stretches
             .map(|points| points.iter().filter(shown).copied().collect())
             .filter(|s: &Vec<_>| !s.is_empty())
@@ -253,7 +253,7 @@ impl Panel {
         (0..rows.len()).map(|row| parts.iter().map(|part| part.values[row]).sum()).collect()
     }
 
-    /// True where nothing would be drawn.
+    /// True if nothing would be drawn.
     pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
@@ -341,7 +341,7 @@ impl Axis {
         value.is_finite() && (!self.log || value > 0.0)
     }
 
-    /// The range to draw for data from `low` to `high`; never empty.
+    /// The range to draw for `values`; never empty.
     pub fn range(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         if let Some(range) = self.fixed {
             return range;
@@ -365,8 +365,7 @@ fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::INFINITY)
 }
 
-// The colours are those of Okabe and Ito (2008), which people with any common colour blindness can tell apart, and wine of Tol
-// (2021).
+// Colours of Okabe and Ito (2008), which people with any common colour blindness can tell apart, and wine of Tol (2021).
 
 /// A colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

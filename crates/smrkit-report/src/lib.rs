@@ -2,8 +2,7 @@
 //!
 //! Everything is a pure function of outcomes (or of a trace's statistics, or of a mount's report) and returns text; files
 //! are their caller's. [`text`] and [`report`] show runs next to each other; what else wants a table or a page makes it of
-//! [`Grid`], [`figure`] and [`Section`]. Only [`progress`] writes, to standard error. The modules stand in the order of their
-//! dependencies.
+//! [`Grid`], [`figure`] and [`Section`]. Only [`progress`] writes, to standard error. Modules are in the order of their dependencies.
 
 pub mod format;
 mod grid;

@@ -90,6 +90,7 @@ pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<Str
         let copied = vec![("The command", command)];
         sections.push(Section { heading: "Run it again".into(), copied, ..Section::default() }.under(RUN));
     }
+    // A section without a topic has no position (`None`), which sorts before all others.
     sections.sort_by_key(|section| TOPICS.iter().position(|&topic| section.topic == Some(topic)));
     page(&title(runs), &sections)
 }
@@ -109,11 +110,11 @@ const TOPICS: [&str; 6] = ["How long requests take", "Over time", "Extra work", 
 /// The topic of a figure.
 fn topic(name: &str) -> &'static str {
     match name {
-        "latency" => TOPICS[0],
-        "iops" | "longest" | "throughput" | "cache-fill" | "gauges" => TOPICS[1],
-        "amplification" | "busy" => TOPICS[2],
-        "capacity" => TOPICS[3],
-        _ => TOPICS[4],
+        "latency" => "How long requests take",
+        "iops" | "longest" | "throughput" | "cache-fill" | "gauges" => "Over time",
+        "amplification" | "busy" => "Extra work",
+        "capacity" => "The disk",
+        _ => "Arrays and sources",
     }
 }
 

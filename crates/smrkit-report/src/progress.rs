@@ -24,7 +24,6 @@ pub struct ProgressBar {
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Progress of several runs.
 struct RunsProgress {
     what: String,
     /// Share of each run that is done.

@@ -134,7 +134,8 @@ fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
 
 /// The figure of the rebuilt member's work, a bar for each run.
 fn busy(all: &[Named]) -> Figure {
-    let times: Vec<[f64; 6]> = all.iter().map(|(_, rebuild, ..)| WORK.map(|work| seconds(rebuild, work.2))).collect();
+    let times_of = |(_, rebuild, ..): &Named| WORK.map(|(_, _, of)| seconds(rebuild, of));
+    let times: Vec<[f64; 6]> = all.iter().map(times_of).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let (unit_s, unit) = format::time_unit(longest);
     let part = |(at, (name, colour, _)): (usize, &BusyWork)| BarPart {

@@ -56,7 +56,7 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Sw
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
     done.complete = true;
-    // Tasks that another process computes come last, because their results may be there by then.
+    // Tasks that another process computes are left out at first (`false`), and waited for at the end, when their results may be there.
     let claimed_elsewhere = compute_all(&tasks, store, monitor, false, &mut done)?;
     compute_all(&claimed_elsewhere, store, monitor, true, &mut done)?;
     store.tidy()?;
@@ -94,7 +94,6 @@ fn compute_all<'a>(
     Ok(left_out)
 }
 
-/// How a task ended.
 enum TaskEnd {
     Computed,
     /// Another process has computed it meanwhile.

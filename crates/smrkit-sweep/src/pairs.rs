@@ -80,7 +80,8 @@ impl Pairs {
         let (firsts, seconds) = (grouped(&first, &by), grouped(&second, &by));
         let mut lines = Vec::new();
         for (cells, first_runs) in &firsts {
-            let is_match = |others: &&(Vec<String>, Vec<&FlatRun>)| others.0[..shared.len()] == cells[..shared.len()];
+            let is_match =
+                |(others, _): &&(Vec<String>, Vec<&FlatRun>)| others[..shared.len()] == cells[..shared.len()];
             for (_, second_runs) in seconds.iter().filter(is_match) {
                 let value = |name: &String| {
                     let side = if varies(&first, name) { first_runs } else { second_runs };
@@ -184,7 +185,7 @@ fn line(names: Vec<Value>, key: &str, first: &[&FlatRun], second: &[&FlatRun]) -
     Some(Line {
         names,
         key: key.into(),
-        means: [mean(|pair| pair.0), mean(|pair| pair.1)],
+        means: [mean(|(a, _)| *a), mean(|(_, b)| *b)],
         difference: Spread::new(pairs.iter().map(|(a, b)| b - a))?,
         log_ratio: Spread::new(pairs.iter().map(|(a, b)| (b / a).ln())).filter(|_| is_positive),
         is_replay: has("trace") && !has("workload") && !has("run.rebuild"),

@@ -158,7 +158,6 @@ pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
     })
 }
 
-/// The spread of a value over rows.
 fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
     Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
 }
@@ -240,8 +239,7 @@ pub fn shown(rows: &[FlatRun]) -> Vec<String> {
     std::iter::once(measure).chain(others).map(str::to_string).collect()
 }
 
-/// The page of the sweep `name`: the table of its runs, and their settings. It has no figures; `docs/how-to/sweep.md` shows how to draw
-/// them.
+/// The page of the sweep `name`: the table of its runs, and their settings. `docs/how-to/sweep.md` shows how to draw figures.
 pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     let rows = rows(outcomes);
     let runs =
@@ -302,7 +300,8 @@ fn best_lines(key: &str, groups: &[Vec<&FlatRun>], names: &[String], values: &[O
         by_demand.entry(own_demand).or_default().extend(mean.map(|mean| (sign * mean, at)));
     }
     let several = by_demand.into_values().filter(|lines| lines.len() > 1);
-    several.filter_map(|lines| Some(lines.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()
+    let best = several.filter_map(|lines| lines.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b)));
+    best.map(|(_, at)| at).collect()
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ impl TextFormat for Blkparse {
     /// Chooses the kind of event that stands for requests: the best of those in the head, else that of the first event.
     fn prepare(&mut self, head: &[u8]) {
         let (mut volumes, mut probe) = (Volumes::default(), Blkparse::default());
+        // A probe without a chosen kind takes that of the line it parses.
         let event = |line| {
             probe.event = None;
             probe.parse(line, &mut volumes).ok().and(probe.event)

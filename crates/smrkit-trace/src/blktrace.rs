@@ -63,7 +63,7 @@ impl RecordFormat for Blktrace {
         self.event.is_some() || times == RowTimes::Clock
     }
 
-    /// Chooses the best kind of event that the beginning has.
+    /// Chooses the best kind of event that the beginning has: the least.
     fn prepare(&mut self, head: &[u8]) {
         if self.event.is_some() {
             return;
@@ -112,8 +112,7 @@ impl RecordFormat for Blktrace {
 const RECORD: usize = 48;
 /// The number at the front of each record; its last byte is the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Records of each CPU that are read ahead, to be sorted: a CPU writes its events nearly in order, but an interrupt may put a few behind
-/// later ones.
+/// Records of each CPU that are read ahead, to be sorted: nearly in order, but an interrupt may put a few behind later ones.
 const READ_AHEAD: usize = 64;
 
 /// Bytes of the record at the front of `bytes`, with its payload; `None` if its head is cut off, or it is no record.
@@ -186,7 +185,6 @@ struct PendingRecord {
 struct Merged<R> {
     files: Vec<R>,
     pending: BinaryHeap<Reverse<PendingRecord>>,
-    /// Number of records read.
     records: u64,
     /// The record that is being returned; its bytes before `at` have been.
     record: Vec<u8>,

@@ -15,7 +15,7 @@ use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
 /// The reader of lcs, or of oracleGeneral; its requests are writes, or reads.
 #[derive(Debug, Default)]
 pub(crate) struct Cachesim<const IS_LCS: bool, const WRITES: bool> {
-    /// The version of the records; 0 where the heading was not read yet.
+    /// The version of the records; 0 until the heading has been read, and always for oracleGeneral.
     version: usize,
     volume: Option<u16>,
 }

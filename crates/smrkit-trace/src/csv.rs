@@ -167,7 +167,7 @@ fn separator(part: &str, text: &str) -> Result<Separator, Error> {
 
 impl TextFormat for Csv {
     fn tick_ns(&self) -> u64 {
-        // All times are scaled to nanoseconds except Windows' file times, which would overflow.
+        // All times are converted to nanoseconds, except Windows' file times (of 100 ns), which would overflow.
         if matches!(self.time, Some((_, 100))) { 100 } else { 1 }
     }
 
@@ -314,8 +314,7 @@ const UNITS: [(&[&str], &str, bool); 7] = [
 ];
 
 impl Csv {
-    /// Completes `map` for a table that begins with `head`: replaces names of columns by their numbers, and adds missing parts from the first
-    /// lines.
+    /// Completes `map` for a table that begins with `head`: replaces names of columns by numbers, and adds missing parts from the first lines.
     pub fn of(map: &str, head: &[u8]) -> Result<Csv, Error> {
         let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
         let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
@@ -479,9 +478,9 @@ impl HeaderTable {
     /// True if a size without a unit counts sectors: addresses are in sectors, and some size is no multiple of a sector in bytes.
     fn counts_sectors(&self, at: usize) -> bool {
         let is_beside_sectors = self.found(OFFSET).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
-        let is_open = unit_bytes(&self.names[at]).1;
-        let is_odd = |value: String| float(&value).is_some_and(|value| value % SECTOR_BYTES as f64 != 0.0);
-        is_open && is_beside_sectors && self.values(at).any(is_odd)
+        let (_, is_ambiguous) = unit_bytes(&self.names[at]);
+        let is_no_multiple = |value: String| float(&value).is_some_and(|value| value % SECTOR_BYTES as f64 != 0.0);
+        is_ambiguous && is_beside_sectors && self.values(at).any(is_no_multiple)
     }
 
     /// The first values of a column.
@@ -561,8 +560,8 @@ pub(crate) fn tick_ns(name: &str) -> Option<u64> {
 /// Bytes of the unit of an address or a size by a column's name, and whether the name could mean either unit.
 pub(crate) fn unit_bytes(name: &str) -> (u64, bool) {
     let unit = unit_of_place(name);
-    let (own, told) = plain(name);
-    (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && told.is_none())
+    let (own, unit_in_name) = plain(name);
+    (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && unit_in_name.is_none())
 }
 
 /// True if 1 stands for a read in a column of this name.
@@ -601,8 +600,7 @@ fn unit_of_place(name: &str) -> &'static str {
 /// A unit as a map writes it, and true for a unit of time.
 type Unit = (&'static str, bool);
 
-/// Normalises a column's name to small letters with underscores between words, and splits off its unit: "Offset (bytes)" is `offset` in
-/// bytes.
+/// Normalises a column's name to small letters with underscores, and splits off its unit: "Offset (bytes)" is `offset` in bytes.
 fn plain(name: &str) -> (String, Option<Unit>) {
     let name = name.to_lowercase();
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

@@ -115,7 +115,7 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
 }
 
 impl VolumeTable {
-    /// Beginning of each volume when all lie end to end, and the end of the last. Fails where they exceed 2^63 bytes.
+    /// Lays all volumes end to end. Returns the first sector of each, and the end of the last. Fails if they exceed 2^63 bytes.
     pub fn end_to_end(&self, path: &Path) -> Result<(Vec<Lba>, Lba), Error> {
         let mut order: Vec<usize> = (0..self.volumes.len()).collect();
         order.sort_by_key(|index| (self.volumes[*index].volume.number, *index));
@@ -153,7 +153,7 @@ pub struct LaidOutTrace {
     /// The trace itself: its format, volumes, notes and hash.
     pub trace: Trace,
     path: PathBuf,
-    /// The path that was given; another one where a copy is read.
+    /// The path that the user gave. It differs from `path` if a copy is read.
     name: PathBuf,
     reading: TraceReading,
     plan: LayoutPlan,
@@ -164,8 +164,7 @@ pub struct LaidOutTrace {
 }
 
 impl LaidOutTrace {
-    /// Opens a trace with all its volumes end to end, or one of them. Scans the trace first if all volumes are wanted and its beginning has
-    /// several.
+    /// Opens a trace with all its volumes end to end, or one of them. Scans it first if all are wanted and its beginning has several.
     pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<LaidOutTrace, Error> {
         let mut trace = Trace::open(path, options)?;
         let mut batch = Vec::new();
@@ -209,8 +208,8 @@ impl LaidOutTrace {
         Ok(LaidOutTrace { table: Some(table), ..laid })
     }
 
-    /// True if a row so far is earlier than one above it. The times of the requests do not show that, because rows earlier than the first row get
-    /// its time.
+    /// True if a row so far is earlier than a row before it. The times of the requests do not show this, because rows earlier than the first row
+    /// get its time.
     pub fn is_out_of_order(&self) -> bool {
         match self.plan {
             LayoutPlan::Only { is_out_of_order, .. } => is_out_of_order,
@@ -375,7 +374,7 @@ pub struct TraceDemand {
     path: PathBuf,
     options: OpenOptions,
     volumes: VolumeChoice,
-    /// Result of a scan, where one was needed; one thread scans, the others wait.
+    /// Result of a scan, if one was needed. One thread scans, and the others wait.
     table: OnceLock<VolumeTable>,
     scanning: Mutex<()>,
     /// The file's SHA-256, if it was asked for before the trace was read.
@@ -384,7 +383,7 @@ pub struct TraceDemand {
 }
 
 impl TraceDemand {
-    /// A trace at `name`. Standard input and pipes are copied to a temporary file first: every run reads the trace.
+    /// A trace at `name`. Standard input and pipes are copied to a temporary file first, because every run reads the trace.
     pub fn new(name: &Path, options: OpenOptions, volumes: VolumeChoice) -> Result<TraceDemand, Error> {
         let is_stdin = name.as_os_str() == "-";
         let is_pipe = is_stdin || std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
@@ -491,6 +490,7 @@ impl Demand for TraceDemand {
         volumes.into_iter().chain(gap).collect()
     }
 
+    /// In messages, the path that the user gave takes the place of the copy's.
     fn named(&self, mut error: Error) -> Error {
         let path = match &mut error {
             Error::Input(bad) => &mut bad.path,

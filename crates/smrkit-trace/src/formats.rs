@@ -341,7 +341,7 @@ fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Rows that are checked for that.
+/// Rows that [`doubt_of_disksim`] examines.
 const DOUBTED: usize = 1000;
 
 fn nothing(line: &mut LineColumns) -> Result<(), Bad> {
@@ -388,6 +388,7 @@ impl TextFormat for Measured {
         let think = columns.next("column 6 (think time in µs)")?.decimal(1000)?;
         columns.end()?;
         let volume = volumes.numbered(0, action, || "0".into())?;
+        // What the clock advances before this row's time, and after it.
         let (before, after) = match self.times {
             RowTimes::Clock | RowTimes::Issue => (0, response.saturating_add(think)),
             RowTimes::Completion => (response, think),
@@ -400,7 +401,7 @@ impl TextFormat for Measured {
     }
 }
 
-/// Format that a `--format` text asks for.
+/// The choice of a format by the text of `--format`.
 pub(crate) enum Choice {
     /// The format is recognised from the content.
     Recognise,
@@ -410,7 +411,7 @@ pub(crate) enum Choice {
     Csv(String),
     /// blkparse with one kind of event.
     Blkparse(Blkparse),
-    /// Our own.
+    /// smrkit's own format.
     Parquet,
 }
 
@@ -464,8 +465,10 @@ pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, Ne
         FormatKind::Map | FormatKind::Parquet => None,
     };
     let found: Vec<_> = FORMATS.iter().filter_map(fit).collect();
-    best(&found, |of| of.understood, |of| of.understood)
-        .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
+    let understood = |of: &Agreement| of.understood;
+    let in_form = |of: &Agreement| of.understood + of.misvalued;
+    let resembling = |of: &Agreement| of.understood + of.misvalued + of.begun;
+    best(&found, understood, understood).or_else(|| best(&found, in_form, resembling))
 }
 
 /// Returns the format with the most `sure` rows among those that `claim` at least half of all rows; the first of equals.

@@ -1,5 +1,4 @@
-//! The bytes of a trace, from a file, standard input or memory: hashed and counted as stored, then decompressed. Memory is bounded at any
-//! size.
+//! The bytes of a trace, from a file, standard input or memory: hashed and counted as stored, then decompressed. Memory is bounded.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -75,12 +74,10 @@ impl CountingReader {
     }
 }
 
-/// A hash in hexadecimal.
 fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The SHA-256 of all bytes of `inner`.
 pub(crate) fn sha256_of(inner: Box<dyn Read + Send>) -> io::Result<String> {
     let mut source = CountingReader::new(inner, Some(Sha256::new()));
     io::copy(&mut source, &mut io::sink())?;
@@ -275,11 +272,11 @@ impl Stream {
         self.buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        // Bytes are read by twos, which cuts no unit of UTF-16; a buffer with room for one byte counts as full.
         if self.end + 1 >= self.buf.len() {
             self.buf.resize(self.buf.len() * 2, 0);
         }
         let (is_first, from, size) = (self.decompressed == 0, self.end, self.buf.len());
-        // An even number of bytes, which cuts no unit of UTF-16.
         let most = from + (size - from) / 2 * 2;
         while !self.eof && self.end < most {
             match self.decoder.read(&mut self.buf[self.end..most]) {
@@ -298,6 +295,7 @@ impl Stream {
         if let Some(unit) = self.utf16 {
             let text = utf8(&self.buf[from..self.end], unit);
             self.end = from + text.len();
+            // UTF-8 may be longer than UTF-16.
             self.buf.resize(size.max(self.end), 0);
             self.buf[from..self.end].copy_from_slice(text.as_bytes());
         }

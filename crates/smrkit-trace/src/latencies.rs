@@ -91,6 +91,7 @@ fn each_served(
     Ok(())
 }
 
+/// Calls `each` with a request and its times, all since `origin`.
 fn hand_out(
     ((end, _), (arrival, request)): ((Nanos, usize), (Nanos, Request)),
     origin: Nanos,

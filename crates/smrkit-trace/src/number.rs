@@ -28,7 +28,7 @@ pub(crate) fn word(text: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// Number of the eight bytes that are digits before the first that is none.
+/// Number of digits before the first of the eight bytes that is none.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
     let x = word ^ 0x3030_3030_3030_3030;
@@ -38,19 +38,21 @@ pub(crate) fn leading_digits(word: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// Eight digits, the first lowest; zero bytes count as zeros.
+/// The number that eight bytes of digits write, the first digit in the lowest byte. Zero bytes count as zeros.
 #[inline(always)]
 fn eight(word: u64) -> u64 {
     const PAIRS: u64 = 0x0000_00FF_0000_00FF;
     let v = word & 0x0F0F_0F0F_0F0F_0F0F;
+    // Bytes 0, 2, 4 and 6 become the numbers of pairs of digits.
     let v = v.wrapping_mul(10).wrapping_add(v >> 8);
+    // The upper half of each product adds up two of the four pairs at their places.
     let high = (v & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
     let low = ((v >> 16) & PAIRS).wrapping_mul(1 + (10_000 << 32));
     high.wrapping_add(low) >> 32
 }
 
-/// The integer that starts at `at` and where it ends. None where there is no digit, where it has 20 digits or more, or
-/// near the end of the text: the caller then takes its slow path.
+/// The integer that starts at `at`, and where it ends. `None` if there is no digit, if it has 20 digits or more, or near the end of the text:
+/// the caller then takes its slow path.
 #[inline(always)]
 pub(crate) fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = word(text, at)?;
@@ -69,6 +71,7 @@ pub(crate) fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let (value, at) = (value * TEN_TO[8] + eight(second), at + 8);
     let third = word(text, at)?;
     let n = leading_digits(third);
+    // More than 19 digits may overflow.
     if n > 3 {
         return None;
     }
@@ -126,6 +129,7 @@ pub(crate) fn decimal(text: &[u8], scale: u64) -> Result<u64, NoNumber> {
     for digit in fraction {
         let digit = u64::from(digit - b'0');
         if weight == 1 {
+            // The first digit too many rounds.
             part += u64::from(digit >= 5);
             break;
         }

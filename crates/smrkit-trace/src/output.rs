@@ -53,7 +53,7 @@ fn target_of(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The name under which the file that will become `path` is written; none for what is no regular file.
+/// The name under which the file that will become `path` is written; `None` if `path` is no regular file and is written directly.
 pub fn temporary_of(path: &Path) -> Option<PathBuf> {
     let target = target_of(path);
     let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file());

@@ -104,7 +104,7 @@ pub(crate) trait TextFormat: Send {
         None
     }
 
-    /// Where its rows tell no times: the remedy.
+    /// The remedy, if the rows have no times.
     fn without_times(&self) -> Option<String> {
         None
     }
@@ -272,10 +272,10 @@ pub(crate) trait Rows: Send {
     /// Chooses other times than the clock's, before the first `fill`. Returns `false` if the format does not have them.
     fn choose_times(&mut self, times: RowTimes) -> bool;
 
-    /// The format's choice, where it leaves one.
+    /// The reader's choice, if the format leaves one.
     fn detail(&self) -> Option<&str>;
 
-    /// Where rows tell no times: the remedy.
+    /// The remedy, if the rows have no times.
     fn without_times(&self) -> Option<String> {
         None
     }
@@ -329,11 +329,10 @@ pub(crate) struct Intake {
     number: u64,
     /// The last heading: a file of several recordings repeats it before each of them.
     heading: Vec<u8>,
-    /// Requests made.
     requests: u64,
     /// Counts of rows mended, skipped or out of order.
     pub notes: TraceNotes,
-    /// The line of the first row that lies before the one above it.
+    /// The line of the first row that is earlier than the row before it.
     pub first_out_of_order: Option<u64>,
 }
 
@@ -471,8 +470,7 @@ impl Intake {
     }
 }
 
-/// Rows that are lines. The format is compiled into the loop. Its fast path parses well-formed rows; other lines are parsed again slowly,
-/// by columns.
+/// Rows that are lines. The format is compiled into the loop: a fast path for well-formed rows; others are parsed again, by columns.
 pub(crate) struct Text<F>(pub F);
 
 impl<F: TextFormat> Text<F> {

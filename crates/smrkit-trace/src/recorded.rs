@@ -46,14 +46,14 @@ impl Recorded {
     fn demands(&self) -> (Vec<Replayed>, Vec<usize>) {
         let mut demands: Vec<Replayed> = Vec::new();
         let number = |outcome: &Outcome| {
-            let own = asked(&outcome.replayed);
+            let own = without_results(&outcome.replayed);
             demands.iter().position(|known| *known == own).unwrap_or_else(|| {
                 demands.push(own);
                 demands.len() - 1
             })
         };
-        let served = self.file.runs.iter().map(number).collect();
-        (demands, served)
+        let by_run = self.file.runs.iter().map(number).collect();
+        (demands, by_run)
     }
 
     /// The traces that were replayed.
@@ -66,11 +66,11 @@ impl Recorded {
 
     /// Executes `runs`, its own runs, again. Errors: a trace has changed since.
     pub fn repeat(&self, runs: &[PlannedRun], monitor: &dyn Monitor, records: RunRecorders) -> Result<Compared, Error> {
-        let (demands, served) = self.demands();
+        let (demands, by_run) = self.demands();
         let demands = demands.iter().map(|demand| record::demand(demand, &trace)).collect::<Result<Vec<_>, _>>()?;
         let demands: Vec<&dyn Demand> = demands.iter().map(|demand| &**demand).collect();
         demands.iter().try_for_each(|demand| demand.look_for_volumes())?;
-        let compared = comparison::compare_each(runs, &served, &demands, monitor, "repeating", records)?;
+        let compared = comparison::compare_each(runs, &by_run, &demands, monitor, "repeating", records)?;
         self.check_traces(&compared.outcomes.runs)?;
         Ok(compared)
     }
@@ -81,7 +81,7 @@ impl Recorded {
             let merged = outcome.replayed.sources.iter().flatten().map(|source| source.sha256.clone());
             std::iter::once(outcome.replayed.trace_sha256.clone()).chain(merged).collect()
         };
-        // An interrupted run has no hash: it ended before its trace did.
+        // An interrupted run has no hash, because it did not read its trace to the end.
         let same = |(own, again): (&Outcome, &Outcome)| {
             let pairs = hashes(own).into_iter().zip(hashes(again));
             pairs.into_iter().all(|(own, again)| own.is_none() || again.is_none() || own == again)
@@ -97,10 +97,10 @@ impl Recorded {
 }
 
 /// The description of a demand without the results of reading it.
-fn asked(replayed: &Replayed) -> Replayed {
-    let mut asked = Replayed { trace_notes: TraceNotes::default(), ..replayed.clone() };
-    asked.sources.iter_mut().flatten().for_each(|source| source.requests = 0);
-    asked
+fn without_results(replayed: &Replayed) -> Replayed {
+    let mut demand = Replayed { trace_notes: TraceNotes::default(), ..replayed.clone() };
+    demand.sources.iter_mut().flatten().for_each(|source| source.requests = 0);
+    demand
 }
 
 fn trace(path: &str, reading: &TraceReading) -> Result<Box<dyn Demand>, Error> {

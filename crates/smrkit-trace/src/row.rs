@@ -283,10 +283,7 @@ pub(crate) fn extent(offset: Field, offset_unit: u64, size: Field, size_unit: u6
     if bytes > BYTES_MAX {
         return Err(size.bad(Problem::TooLong));
     }
-    if first.checked_add(bytes).is_none() {
-        return Err(offset.bad(Problem::Overflow));
-    }
-    Ok((first, bytes))
+    if first.checked_add(bytes).is_none() { Err(offset.bad(Problem::Overflow)) } else { Ok((first, bytes)) }
 }
 
 /// Walks the columns of a line.
@@ -349,10 +346,7 @@ impl<'a> LineColumns<'a> {
 
     /// Fails if another column follows.
     pub fn end(&mut self) -> Result<(), Bad> {
-        match self.optional("") {
-            Some(field) => Err(field.bad(Problem::Surplus)),
-            None => Ok(()),
-        }
+        self.optional("").map_or(Ok(()), |field| Err(field.bad(Problem::Surplus)))
     }
 }
 
@@ -378,7 +372,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Its name, or its number where it has none.
+    /// Its name, or its number if it has no name.
     pub fn shown(&self) -> String {
         if self.name.is_empty() { self.number.to_string() } else { self.name.clone() }
     }
@@ -402,7 +396,7 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// The index of the volume with this number; a new one is called `name`. `field` is where it stands.
+    /// The index of the volume with this number. A new one is called `name`. `field` is the column to blame if there are too many.
     pub fn numbered(&mut self, number: u64, field: Field, name: impl FnOnce() -> String) -> Result<u16, Bad> {
         let known = match number < FLAT {
             true => self.flat.get(number as usize).and_then(|plus_one| plus_one.checked_sub(1)),

@@ -75,7 +75,7 @@ impl<R: Row> Rows<R> {
 pub trait Row: Copy + 'static {
     /// The columns of its table.
     const COLUMNS: &'static [Column<Self>];
-    /// The table's kind, as its file tells it.
+    /// The table's kind, which its file names.
     const KIND: &'static str;
 }
 
@@ -97,7 +97,7 @@ impl Row for RequestRow {
 }
 
 impl Row for MemberAccess {
-    /// The first is left out for a single drive.
+    /// `member` is left out for a single drive.
     const COLUMNS: &'static [Column<MemberAccess>] = &[
         ("member", |rows| numbers::<UInt32Type, _>(rows, |row| row.member)),
         ("time_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.start.0)),

@@ -99,8 +99,7 @@ impl TextFormat for Snoop {
             let is_after_process = process.is_some_and(|process| at > process);
             Some(Field { name, ..words[if is_after_process { at + count - columns } else { at }] })
         };
-        // bcc leaves the name blank for the kernel's own requests, so the row has one column less. A row that was cut short has no type in
-        // its place.
+        // bcc leaves the name blank for the kernel's own requests, so a column is missing. A row that was cut short has no type in its place.
         let is_nameless = || {
             process.is_some() && count + 1 == columns && find("the type").is_some_and(|kind| rwbs(kind.text).is_some())
         };
@@ -137,8 +136,7 @@ impl TextFormat for Snoop {
     }
 }
 
-/// Text of the kernel's trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As with blkparse's text, one kind of event stands
-/// for requests.
+/// Text of trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As with blkparse, one kind of event stands for requests.
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
     event: Option<Event>,

@@ -137,6 +137,7 @@ impl Trace {
             Reader::Stream(_, rows) => rows,
             Reader::Parquet(reader, _) => return reader.has_think_times,
         };
+        // The rows tell what they have when it is chosen.
         let has = rows.choose_times(RowTimes::Think);
         rows.choose_times(RowTimes::Clock);
         has
@@ -176,7 +177,7 @@ impl Trace {
         }
     }
 
-    /// The line (or record) of the first row that is earlier than the one above it.
+    /// The line (or record) of the first row that is earlier than the row before it.
     pub fn first_out_of_order(&self) -> Option<u64> {
         match &self.reader {
             Reader::Stream(feed, _) => feed.intake.first_out_of_order,
@@ -226,7 +227,6 @@ fn open_stream(path: &Path, hash: bool) -> Result<Stream, Error> {
     Stream::new(path, bytes, total, hash)
 }
 
-/// The SHA-256 of a stored file.
 pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
     sha256_of(blktrace::open(path)?.0)
 }

@@ -39,6 +39,7 @@ impl<const V: u8> RecordFormat for Vscsi<V> {
             return Ok(Step::More);
         };
         let bad = |name, problem| Err((Bad { at: 0, len: 0, name, problem }, Self::BYTES));
+        // The bytes at which the fields begin.
         let (command, version, length, lba, time) = match V {
             1 => (12, 14, 4, 16, 24),
             _ => (0, 2, 8, 16, 24),

@@ -147,7 +147,7 @@ pub struct FleetOptions {
     /// Number of racks, over which each group is spread.
     #[arg(long, value_parser = value(Count(1, 1_000_000)), requires = "rack_loss", value_name = "N")]
     racks: Option<u64>,
-    /// How often a year each rack loses several drives at once, such as 0.1%.
+    /// Chance in a year that a rack loses several drives at once, such as 0.1%.
     #[arg(long, value_parser = value(share()), requires = "racks", value_name = "SHARE")]
     rack_loss: Option<f64>,
     /// Share of its drives that a rack loses at once.

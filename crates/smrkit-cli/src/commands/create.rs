@@ -59,9 +59,8 @@ impl DriveChoice {
         let system = System { set: self.set.clone(), default_layers: DefaultLayers::AsSold, ..asked };
         let systems = Systems::new(&system)?;
         note_stand_ins(systems.stand_ins());
-        let mut runs = systems.runs(&[Settings::default()], sectors)?;
-        match (runs.pop(), runs.is_empty()) {
-            (Some(planned), true) => Ok(image::complete_record(&planned)),
+        match &systems.runs(&[Settings::default()], sectors)?[..] {
+            [planned] => Ok(image::complete_record(planned)),
             _ => {
                 let remedy = "an image holds one drive or array: name one layer, and give each parameter one value";
                 Err(Error::Usage(remedy.into()))

@@ -26,8 +26,9 @@ Examples:
 R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not \
 known: dead space within DPID below live data counts as NW.";
 
-/// Cells in a line of the picture, and of the whole surface.
+/// Cells in a line of the picture.
 const WIDTH: usize = 64;
+/// Cells into which the surface is divided for the picture.
 const CELLS: usize = 16 * WIDTH;
 
 #[derive(Args)]
@@ -108,7 +109,6 @@ fn record(about: Value, survey: &Survey) -> Value {
     joined(about, rest)
 }
 
-/// Granules free for files.
 fn free(survey: &Survey) -> u64 {
     survey.usage.usable.saturating_sub(survey.usage.live + survey.usage.promised)
 }
@@ -184,6 +184,7 @@ fn glyph(cell: &Cell) -> char {
         live if live == all => '█',
         live if 2 * live > all => '▓',
         live if live > 0 => '▒',
+        // Without live data, the most frequent of the three other kinds counts.
         _ if cell.writable >= cell.not_writable.max(cell.write_once) => '·',
         _ if cell.write_once > cell.not_writable => '+',
         _ => '-',

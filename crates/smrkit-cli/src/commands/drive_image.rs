@@ -13,7 +13,7 @@ use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError};
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::{print, print_as};
 
 /// Keys of a server's report that df prints.
 const DF_KEYS: [&str; 8] = ["image", "layer", "drive", "array", "export_bytes", "raw_bytes", "cache_bytes", "process"];
@@ -51,14 +51,10 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         Err(error) => return Err(error.into()),
     };
     about["image_bytes"] = used_bytes.into();
-    if as_json {
-        print_json(&about)?;
-        return Ok(Done::All);
-    }
     let size = |key: &str| Bytes(about[key].as_u64().unwrap_or_default());
     let word = |key: &str| about[key].as_str().unwrap_or_default();
     let array = about["array"].as_str().map_or_else(String::new, |array| format!("{array}, "));
-    print(format!(
+    let text = format!(
         "{}: {} of {array}{} ({} raw, {} cache) under {}; the image takes up {}{state}\n",
         path.display(),
         size("export_bytes"),
@@ -67,7 +63,8 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         size("cache_bytes"),
         word("layer"),
         Bytes(used_bytes)
-    ))?;
+    );
+    print_as(as_json, || &about, || text)?;
     Ok(Done::All)
 }
 
@@ -80,6 +77,7 @@ pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
     let checked = drive.check();
     drive.close()?;
     let state = if was_clean { "closed cleanly" } else { "not closed cleanly" };
+    // Codes as those of fsck(8): 1 repaired, 4 errors left.
     let (verdict, code) = match checked {
         Ok(()) => ("the layer's maps make sense".to_string(), u8::from(!was_clean && !no_changes)),
         Err(fault) => (fault.to_string(), 4),

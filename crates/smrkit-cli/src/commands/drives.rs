@@ -174,10 +174,10 @@ fn capacity(drive: &Drive) -> Option<String> {
 
 /// The seek curve in characters: a line for each distance, as long as the time.
 fn curve(points: &[(f64, f64)]) -> String {
-    let longest = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let longest_ms = points.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
     let mut text = String::from("\nSeek time by distance (share of the stroke):\n");
     for (share, ms) in points {
-        let bar = "█".repeat((ms / longest.max(1e-9) * 50.0).round() as usize);
+        let bar = "█".repeat((ms / longest_ms.max(1e-9) * 50.0).round() as usize);
         text += &format!("  {:>8.3} %  {bar} {ms:.2} ms\n", share * 100.0);
     }
     text

@@ -40,11 +40,12 @@ pub struct Mkfs {
     /// Size of the image [default: the size of the device or file].
     #[arg(long, value_parser = Bytes::from_str)]
     size: Option<Bytes>,
-    /// Drive isolation distance: how far downstream a write destroys data [default: 1MiB; 1/1024 of an image under 1
-    /// GiB].
+    /// Drive isolation distance: a write destroys data up to this far behind it, at higher addresses [default: 1MiB;
+    /// 1/1024 of an image under 1 GiB].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     did: Option<Bytes>,
-    /// Drive prefix isolation distance: how far upstream a second write destroys data [default: the value of --did].
+    /// Drive prefix isolation distance: a second write of the same place destroys data up to this far before it
+    /// [default: the value of --did].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     dpid: Option<Bytes>,
     /// Size of a strict-append disk's bands. The gap behind each is not counted [default: 32MiB; less on a small image].

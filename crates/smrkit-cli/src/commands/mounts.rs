@@ -20,7 +20,6 @@ pub struct Mounts {
     json: bool,
 }
 
-/// Keys of a mount in JSON.
 const KEYS: [&str; 6] = ["image", "meta", "mount_point", "read_only", "process", "mounted_s"];
 
 impl Mounts {

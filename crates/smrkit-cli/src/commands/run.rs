@@ -136,7 +136,6 @@ impl RunCommand {
         Ok((outputs, records, files))
     }
 
-    /// Writes the results.
     fn write(
         &self,
         compared: Compared,

@@ -249,7 +249,8 @@ impl Serve {
         Ok((listener, None))
     }
 
-    /// Prints the drive's address once it is known, or runs the command with it and then asks the server to stop.
+    /// Prints the drive's address once it is known; or, if there is a command, runs it with the address, asks the server to stop, and returns
+    /// the command's status.
     fn start(
         &self,
         uri: Receiver<String>,

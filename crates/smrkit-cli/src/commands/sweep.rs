@@ -1,6 +1,6 @@
 //! `smrkit sweep`: many runs into a store, each comparison once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use smrkit::experiment::pool::Monitor;
@@ -62,7 +62,7 @@ impl Sweep {
         paths.outputs.extend(self.report.clone());
         paths.check()?;
         let plan = Plan { part: self.part, ..Plan::read(&self.file)? };
-        let folder = self.store.unwrap_or_else(|| beside(&self.file));
+        let folder = self.store.unwrap_or_else(|| self.file.with_extension("results"));
         let store = Store::create(&folder)?;
         plan.note.iter().for_each(|note| eprintln!("smrkit: {note}"));
         let interrupt = Interrupt::watch();
@@ -92,8 +92,4 @@ impl Sweep {
         failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &remedy::option)));
         Err(first.into())
     }
-}
-
-fn beside(file: &Path) -> PathBuf {
-    file.with_extension("results")
 }

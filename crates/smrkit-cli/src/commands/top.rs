@@ -67,7 +67,10 @@ impl Top {
             thread::sleep(interval);
             let last = std::mem::replace(&mut report, Value::Null);
             report = match client.ask(ControlCommand::Report) {
-                Err(MountError::Control { .. } | MountError::Ending) => return ended(),
+                Err(MountError::Control { .. } | MountError::Ending) => {
+                    print("the mount has ended\n")?;
+                    return Ok(Done::All);
+                }
                 Err(MountError::Daemon(why)) => {
                     print(format!("{why}\n"))?;
                     report = last;
@@ -79,9 +82,4 @@ impl Top {
             print(clear.to_string() + &activity::page(&report, Some(&last)))?;
         }
     }
-}
-
-fn ended() -> anyhow::Result<Done> {
-    print("the mount has ended\n")?;
-    Ok(Done::All)
 }

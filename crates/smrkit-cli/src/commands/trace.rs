@@ -178,24 +178,25 @@ impl Convert {
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
-        let mut closed = None;
+        let mut thinking = None;
         if reader.has_think_times() {
             // Think times hold for the original requests in their order only, and need a second pass, which a pipe does not allow.
             if self.edit.is_none() && !self.sort && self.input.trace.is_file() {
                 let options = OpenOptions { times: RowTimes::Think, ..self.input.options() };
-                closed = Some(Reader::open(&self.input.trace, &options)?);
+                thinking = Some(Reader::open(&self.input.trace, &options)?);
             } else if !style::is_quiet() {
                 eprintln!("smrkit: warning: its think times are left out: --arrival closed needs the original");
             }
         }
         let opening = interrupt.opening_outputs(&paths);
-        let closed = closed.as_mut().map(|trace| trace as &mut dyn Source);
-        let mut converter = Converter::create(&self.output, reader.format, closed)?;
+        let thinking = thinking.as_mut().map(|trace| trace as &mut dyn Source);
+        let mut converter = Converter::create(&self.output, reader.format, thinking)?;
         drop(opening);
         let is_edited = self.edit.is_some();
         let edit = self.edit.unwrap_or_default();
         let mut watched = WatchedSource::new(edit.apply(reader, u64::MAX), &interrupt, "converting");
         let rows = if self.sort { converter.sort(&mut watched)? } else { converter.copy(&mut watched)? };
+        // The reader is within `Edited`, which packs (`Packed`) what is taken (`Taken`) of it.
         let (reader, done) = (watched.finish().source.source.source, interrupt.done());
         if done == Done::Interrupted {
             return Ok(done);

@@ -31,7 +31,7 @@ pub fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(OWN) || !(is_access_list(name) || SPACES.iter().any(|space| name.starts_with(space)))
 }
 
-/// The value of an attribute.
+/// The value of an attribute. Here and below, `BADF` means that the descriptor is only a path (`O_PATH`).
 pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
     let mut short = [0; 4096];
     match rustix::fs::fgetxattr(fd, name, &mut short) {
@@ -41,7 +41,6 @@ pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
     }
     let mut value = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::fgetxattr(fd, name, spare_capacity(&mut value)) {
-        // The descriptor is only a path (`O_PATH`).
         Err(Os::BADF) => rustix::fs::getxattr(permissions::path_of(fd), name, spare_capacity(&mut value))?,
         got => got?,
     };

@@ -107,19 +107,18 @@ fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, course: &mut CopyCourse)
 /// Copies an entry that is not a directory. A further name of a file that was copied already becomes a link to it.
 fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsResult {
     let (name, number) = (&*found.name, found.id.to_string());
-    let link = |from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])| {
-        rustix::fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
-    };
+    let first_name = number.as_bytes();
     let original = stat::at(&pair.from, name)?;
     if original.st_nlink > 1 {
-        let first = (first_names, number.as_bytes());
-        match rustix::fs::statat(first.0, first.1, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(first_names, first_name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Os::NOENT) => {}
             // This is the last name. It takes the place of the one in `first_names`, because the host may allow no more links than the original has.
             Ok(copied) if copied.st_nlink == original.st_nlink => {
-                return rustix::fs::renameat(first.0, first.1, &pair.to, name).map_err(failed);
+                return rustix::fs::renameat(first_names, first_name, &pair.to, name).map_err(failed);
             }
-            Ok(_) => return link(first, (&pair.to, name)).map_err(failed),
+            Ok(_) => {
+                return rustix::fs::linkat(first_names, first_name, &pair.to, name, AtFlags::empty()).map_err(failed);
+            }
             Err(error) => return Err(failed(error)),
         }
     }
@@ -129,7 +128,7 @@ fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsRe
     let to = open_at(&pair.to, name, kind)?;
     finish(&from, &to)?;
     if original.st_nlink > 1 {
-        link((&pair.to, name), (first_names, number.as_bytes())).map_err(failed)?;
+        rustix::fs::linkat(&pair.to, name, first_names, first_name, AtFlags::empty()).map_err(failed)?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! The directory of a metadata store: its folders, its identity, and the lock against a second user.
 //!
-//! An attribute of the directory holds its own UUID and the image's, so that a wrong directory is noticed, or one that lost its attributes
-//! in a copy.
+//! An attribute of the directory holds its own UUID and the image's, to notice a wrong directory, or one that lost attributes in a copy.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -24,9 +23,9 @@ use crate::error::LiveError;
 use crate::reserve::Reserve;
 use crate::{exclusive, journal, privacy};
 
-/// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
+/// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether attributes share these bytes.
 const VOLUME: &[u8] = b"user.smrfs.volume";
-/// The attribute of a saved state that identifies the nodes that it, the directory and the tree were when it was stored.
+/// The attribute of a saved state with the identities of the state's file, of the directory and of the tree when the state was stored.
 const PLACE: &[u8] = b"user.smrfs.place";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;

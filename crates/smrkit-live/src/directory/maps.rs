@@ -62,8 +62,7 @@ impl DirectoryStore {
         }
     }
 
-    /// Changes the owner of a file. While it changes, its map is sealed for both users, so that after a crash the map is valid for whichever of them
-    /// owns the file.
+    /// Changes the owner of a file. Meanwhile its map is sealed for both users, so that after a crash it is valid for whichever owns the file.
     pub(super) fn change_file_owner(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
         let _owners = self.owners.write();
         let sealer = &self.home.sealer;

@@ -56,9 +56,9 @@ pub struct MountMark {
     pub mounts: u64,
     /// The step that it has reached.
     pub step: MountStep,
-    /// The identity of the directory then; `None` if its file system does not report when nodes were created.
+    /// The identity of the directory at this step; `None` if its file system does not report when nodes were created.
     directory: Option<String>,
-    /// The identity of the image then; `None` also for a device.
+    /// The identity of the image at this step; `None` also for a device.
     image: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl MountMark {
         Some(MountMark { mounts: mounts.parse().ok()?, step, directory: node(directory), image: node(image) })
     }
 
-    /// True if this mark and the superblock are a pair of the table above.
+    /// True if this mark and the superblock are a pair of this module's table.
     fn fits(&self, superblock: &Superblock) -> bool {
         let Superblock { mounts, is_clean, .. } = *superblock;
         match self.step {

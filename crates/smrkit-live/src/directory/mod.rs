@@ -50,7 +50,7 @@ pub struct DirectoryStore {
     device: u64,
     /// The journal of the file system that the directory lies on.
     journal: Option<HostJournal>,
-    /// The folder of nodes without a name; 0 where it is missing, and nothing changes.
+    /// The folder of nodes without a name; 0 if it is missing in a store that is only read.
     orphans: u64,
     nodes: Mutex<Nodes>,
     /// Held shared while anything that a backup copies is changed, exclusively while one is made. It is taken before all other locks, so that a
@@ -164,10 +164,7 @@ impl DirectoryStore {
         };
         let opened = open_at(parent, name, kind)?;
         let found = rustix::fs::fstat(&opened).map_err(failed)?;
-        if found.st_ino != id || found.st_dev != self.device {
-            return Err(Errno::ENOENT.into());
-        }
-        Ok((opened, kind))
+        if found.st_ino != id || found.st_dev != self.device { Err(Errno::ENOENT.into()) } else { Ok((opened, kind)) }
     }
 
     /// The time, finer than in the timestamps that the kernel sets.

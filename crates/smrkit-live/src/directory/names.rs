@@ -159,10 +159,7 @@ impl Names for DirectoryStore {
         let _names = self.names.read();
         let directory = self.fd(parent)?;
         let found = stat::at(&directory, name)?;
-        if found.st_dev != self.device {
-            return Err(Errno::EXDEV.into());
-        }
-        self.add_lookup(&found, parent, name)
+        if found.st_dev != self.device { Err(Errno::EXDEV.into()) } else { self.add_lookup(&found, parent, name) }
     }
 
     fn find(&self, NodeId(id): NodeId) -> FsResult<Attr> {
@@ -265,6 +262,7 @@ impl Names for DirectoryStore {
         }
         let found = stat::at(&to, name)?;
         if found.st_ino != id {
+            // The name that was linked from is another node's by now.
             let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
             return Err(Errno::ENOENT.into());
         }

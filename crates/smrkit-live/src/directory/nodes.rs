@@ -145,10 +145,7 @@ impl Nodes {
     pub fn forget(&mut self, id: u64, count: u64) -> Option<Node> {
         let node = self.known.get_mut(&id)?;
         node.lookups = node.lookups.saturating_sub(count);
-        if node.lookups > 0 || node.children > 0 {
-            return None;
-        }
-        self.remove(id)
+        if node.lookups > 0 || node.children > 0 { None } else { self.remove(id) }
     }
 
     fn remove(&mut self, id: u64) -> Option<Node> {
@@ -298,14 +295,14 @@ impl Nodes {
     }
 
     /// Notes that a name of the node has moved.
-    pub fn move_name(&mut self, id: u64, from: (u64, &[u8]), to: (u64, &[u8])) {
+    pub fn move_name(&mut self, id: u64, (from, old_name): (u64, &[u8]), (to, new_name): (u64, &[u8])) {
         if let Some(index) = &mut self.index {
-            index.remove(id, from.0, from.1);
-            index.insert(id, to.0, to.1);
+            index.remove(id, from, old_name);
+            index.insert(id, to, new_name);
         }
-        let moves = self.known.get(&id).is_some_and(|node| node.place.as_ref().is_some_and(|p| p.is(from.0, from.1)));
-        if moves {
-            self.set_place(id, Some(NodeName::new(to.0, to.1)));
+        let place = self.known.get(&id).and_then(|node| node.place.as_ref());
+        if place.is_some_and(|place| place.is(from, old_name)) {
+            self.set_place(id, Some(NodeName::new(to, new_name)));
         }
     }
 
@@ -383,6 +380,7 @@ impl Index {
         }
     }
 
+    /// Copies the names that are still in use, without those between them.
     fn pack(&mut self) {
         let old = std::mem::take(&mut self.names);
         for entry in self.places.values_mut() {

@@ -24,7 +24,7 @@ pub struct Probe {
     pub attribute_bytes: usize,
     /// True if all attributes of a file share that room.
     pub is_shared: bool,
-    /// Files that it has room for, besides those that are there; a guess where the file system doesn't say.
+    /// Files that it has room for, besides the existing ones; a guess if the file system doesn't say.
     pub free_nodes: u64,
     /// Bytes that are free.
     pub free_bytes: u64,
@@ -73,6 +73,7 @@ fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveErr
         let middle = (low + high) / 2;
         if fits(&own, middle)? { low = middle } else { high = middle }
     }
+    // Set once more, because the last one tried may not have fitted.
     fits(&own, low)?;
     // Attributes share their room if a second one, a quarter as long, does not fit beside the longest.
     let is_shared = !fits(b"user.other", low / 4)?;

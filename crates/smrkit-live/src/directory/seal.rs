@@ -71,8 +71,9 @@ impl Sealer {
     fn opened_map(&self, owner: u32, stored: &[u8]) -> Result<SealedMap, SealFault> {
         let body = self.checked(MAP, &[], stored)?;
         let (head, record) = body.split_first_chunk::<HEAD_BYTES>().ok_or(SealFault::Damaged)?;
-        let [_, a, b, c, d, e, f, g, h, mark @ ..] = *head;
-        let owners = Owners { now: u32::from_le_bytes([a, b, c, d]), or: u32::from_le_bytes([e, f, g, h]) };
+        let [_version, now0, now1, now2, now3, or0, or1, or2, or3, mark @ ..] = *head;
+        let number = u32::from_le_bytes;
+        let owners = Owners { now: number([now0, now1, now2, now3]), or: number([or0, or1, or2, or3]) };
         let map = SealedMap { record: record.to_vec(), mark: u64::from_le_bytes(mark) };
         match owner == owners.now || owner == owners.or {
             true => Ok(map),

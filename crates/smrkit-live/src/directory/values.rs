@@ -3,8 +3,7 @@
 //! An attribute of ours, the list, has the place of each in the stub. A value is written to a free place, and is durable before the list
 //! names it; one setxattr replaces the whole list. Places that only the old list names may be overwritten once the new list is durable. If an
 //! attribute is both next to the file and in the list, the one next to the file counts. Only regular files have a stub. A file with
-//! capabilities, or with set-id bits that a write would clear, can't have long attributes: a crash after the write would leave it without
-//! them.
+//! capabilities, or set-id bits that a write would clear, can't have long attributes: a crash after the write would leave it without them.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -22,7 +21,6 @@ use super::{DirectoryStore, failed, failed_io, permissions, stat};
 
 /// The attribute that holds the list.
 pub(super) const LIST: &[u8] = b"user.smrfs.values";
-/// The version of the list.
 const VERSION: u8 = 1;
 /// The longest value that Linux allows, and the highest place in a valid list.
 const BYTES_MAX: u32 = 64 << 10;
@@ -174,8 +172,7 @@ impl DirectoryStore {
         read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
     }
 
-    /// Stores an attribute in the stub; `list` is the current list. The value is durable before the list names it. The caller holds
-    /// `values_change`.
+    /// Stores an attribute in the stub. The value is durable before the list (`list` until now) names it. The caller holds `values_change`.
     pub(super) fn set_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8], value: &[u8]) -> FsResult {
         let found = stat::for_fd(fd)?;
         if !takes_values(fd, &found) {

@@ -1,5 +1,4 @@
-//! Lists directories, and walks over the whole tree with one directory open at a time: for the index of names, for maps and attributes, and for
-//! copies.
+//! Lists directories, and walks over the tree with one directory open at a time: for the index of names, maps, attributes and copies.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -10,7 +9,6 @@ use smrfs::error::FsResult;
 use super::nodes::Index;
 use super::{DirectoryStore, failed, permissions, stat};
 
-/// An entry found on a walk.
 pub(super) struct WalkEntry {
     pub(super) id: u64,
     pub(super) file_type: FileType,
@@ -66,6 +64,7 @@ pub(super) fn each_directory<P: WalkPlace>(
 ) -> FsResult<P> {
     let top = rustix::fs::fstat(root.directory()).map_err(failed)?;
     let mut at = root;
+    // The directories that are still to be entered: in each directory above the current one, and in the current one.
     let mut above: Vec<Vec<WalkEntry>> = Vec::new();
     let mut ahead = enter(top.st_ino, &at)?;
     loop {

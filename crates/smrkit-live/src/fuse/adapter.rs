@@ -466,18 +466,20 @@ fn copy_range(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: 
         return Ok(shared);
     }
     // Copies only up to the first whole granule if the rest can be shared after that.
-    let head = match (from.1 % GRANULE_BYTES, to.1 % GRANULE_BYTES) {
+    let ((_, from_byte), (_, to_byte)) = (from, to);
+    let head = match (from_byte % GRANULE_BYTES, to_byte % GRANULE_BYTES) {
         (from_offset, to_offset) if from_offset == to_offset && from_offset > 0 => GRANULE_BYTES - from_offset,
         _ => REQUEST_BYTES,
     };
     copy_bytes(core, from, to, bytes.min(head))
 }
 
-/// Copies bytes; fewer if the original ends, or if only some could be written. The next piece is read while one is written.
+/// Copies bytes between places of files; fewer if the original ends, or if not all could be written. Reads the next piece during a write.
 fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
+    let ((from, from_byte), (to, to_byte)) = (from, to);
     let read = |done: u64| {
         let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
-        let found = core.read(from.0, from.1 + done, ReadBuffer::Bytes(&mut piece))?;
+        let found = core.read(from, from_byte + done, ReadBuffer::Bytes(&mut piece))?;
         piece.truncate(found as usize);
         FsResult::Ok(piece)
     };
@@ -486,7 +488,7 @@ fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: 
         let next_at = done + piece.len() as u64;
         let (written, next) = std::thread::scope(|scope| {
             let next = (next_at < bytes).then(|| scope.spawn(|| read(next_at)));
-            let written = core.write(to.0, to.1 + done, Data::Bytes(&piece));
+            let written = core.write(to, to_byte + done, Data::Bytes(&piece));
             (written, next.map_or_else(|| Ok(Vec::new()), |next| next.join().unwrap_or_else(|_| Ok(Vec::new()))))
         });
         match written {
@@ -510,8 +512,7 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// - FUSE_DONT_MASK: the kernel leaves the umask to us, because a default access list takes its place.
 /// - FUSE_EXPORT_SUPPORT: the kernel looks up `.` of a node that it has forgotten.
 ///
-/// Not FUSE_ATOMIC_O_TRUNC, because a running program would be truncated before ETXTBSY is found; and no write-back cache, because it gained
-/// nothing.
+/// Not FUSE_ATOMIC_O_TRUNC, because a running program would be truncated before ETXTBSY is found; no write-back cache, as it gained nothing.
 pub fn negotiate(config: &mut KernelConfig) {
     let wanted = [
         InitFlags::FUSE_DO_READDIRPLUS,

@@ -157,14 +157,11 @@ pub(super) fn sent_time(sent: SystemTime) -> Time {
 
 /// How rename(2) treats a name that exists; `None` for flags that are not supported.
 pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
-    if flags.is_empty() {
-        Some(RenameMode::Replace)
-    } else if flags == RenameFlags::RENAME_NOREPLACE {
-        Some(RenameMode::NoReplace)
-    } else if flags == RenameFlags::RENAME_EXCHANGE {
-        Some(RenameMode::Exchange)
-    } else {
-        None
+    match flags {
+        _ if flags.is_empty() => Some(RenameMode::Replace),
+        _ if flags == RenameFlags::RENAME_NOREPLACE => Some(RenameMode::NoReplace),
+        _ if flags == RenameFlags::RENAME_EXCHANGE => Some(RenameMode::Exchange),
+        _ => None,
     }
 }
 

@@ -32,8 +32,7 @@ pub(super) fn names(
     })
 }
 
-/// Lists names with attributes. Each entry that the kernel gets counts as a lookup, which it gives back later. The kernel ignores the attributes
-/// of `.` and `..`.
+/// Lists names with attributes. Each entry that the kernel gets counts as a lookup. The kernel ignores the attributes of `.` and `..`.
 pub(super) fn names_and_attributes(
     core: &FileSystem,
     numbers: Numbers,

@@ -250,7 +250,6 @@ impl Drop for ControlServer {
     }
 }
 
-/// Serves one client.
 fn serve(stream: UnixStream, answer: impl Fn(ControlCommand) -> ControlReply) {
     let mut reader = BufReader::new(stream);
     let (mut until_next, mut until_end) = (None, Vec::new());

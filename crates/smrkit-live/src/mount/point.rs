@@ -62,10 +62,7 @@ pub fn check(path: &Path) -> Result<(), MountError> {
         return Err(MountError::PointNotDirectory(path.to_path_buf()));
     }
     let mut entries = fs::read_dir(path).map_err(|error| point_error(path, error))?;
-    match entries.next() {
-        Some(_) => Err(MountError::PointNotEmpty(path.to_path_buf())),
-        None => Ok(()),
-    }
+    if entries.next().is_some() { Err(MountError::PointNotEmpty(path.to_path_buf())) } else { Ok(()) }
 }
 
 /// Waits until no process serves `path` any more. A process may still commit after the unmount.
@@ -183,7 +180,7 @@ pub(super) fn write_back(path: &Path) -> Result<(), MountError> {
 
 /// True if the mount at `path` has lost its process. Asks for its free room, because the kernel never caches that, unlike attributes.
 pub(crate) fn is_dead(path: &Path) -> bool {
-    // Who asks while the process ends is told that the connection was aborted.
+    // While the process ends, the kernel answers that the connection was aborted.
     rustix::fs::statvfs(path).is_err_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
@@ -236,7 +233,7 @@ pub(super) fn session(adapter: Adapter, options: &MountOptions) -> Result<Sessio
     let config = config(options);
     let device = match mount(options) {
         Ok(device) => device,
-        // A user who may not mount, which root may be too; the helper may.
+        // Not every user may mount, and in some containers not even root; the helper may.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Session::new(adapter, &options.mount_point, &config).map_err(MountError::Refused);
         }

@@ -30,7 +30,6 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The most cells of a survey that a client gets (assumption).
 const CELLS_MAX: usize = 1 << 20;
 
-/// The reason why a mount ends.
 enum MountEnd {
     /// The kernel's session has ended, because of an unmount.
     Ended(io::Result<()>),
@@ -103,8 +102,7 @@ impl Session {
         self.handle.clone()
     }
 
-    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and reports the outcome to waiting
-    /// clients.
+    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and tells waiting clients.
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
@@ -123,8 +121,7 @@ impl Session {
         ended
     }
 
-    /// Handles events until the mount has ended, or is detached because programs still use it after a signal. Returns the clients that wait for the
-    /// outcome.
+    /// Handles events until the mount has ended, or is detached as programs still use it after a signal. Returns clients that await the outcome.
     fn serve(&self) -> Vec<EndClient> {
         let mut waiting = Vec::new();
         let mut deadline: Option<Instant> = None;
@@ -327,7 +324,6 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Starts it.
     pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
         let (stop, stopped) = mpsc::channel();
         let tick = TICK.min(commit_interval);

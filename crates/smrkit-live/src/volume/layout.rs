@@ -58,10 +58,7 @@ impl Layout {
             return Err(self.too_small());
         }
         shape.check().map_err(|error| LiveError::impossible(error.to_string()))?;
-        if shape.granules < smrfs::superblock::granules_min(&shape) {
-            return Err(self.too_small());
-        }
-        Ok(shape)
+        if shape.granules < smrfs::superblock::granules_min(&shape) { Err(self.too_small()) } else { Ok(shape) }
     }
 
     /// The shape of its part for data. Errors: no disk can have this layout.
@@ -84,7 +81,8 @@ impl Layout {
             }
         };
         let pitch_bytes = (band.saturating_add(gap)).saturating_mul(GRANULE_BYTES);
-        // The image's head needs room too, and grows with the number of bands, so the loop below takes bands away until all fits.
+        // One more than fit, because the last band needs no gap. The image's head needs room too, and grows with the number of bands, so the
+        // loop below takes bands away until all fits.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
         if count > MOST_BANDS {
             let problem = format!("over {MOST_BANDS} bands: raise {{band}}, or lower {{size}}");

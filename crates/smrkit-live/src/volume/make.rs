@@ -130,7 +130,7 @@ impl CreatedFiles {
     }
 }
 
-/// Creates both. The disk comes first, because it fails if the host's disk is full.
+/// Creates the disk and the metadata directory; the disk first, because it fails if the host's disk is full.
 fn assemble(
     image: &Path,
     shape: Shape,
@@ -144,6 +144,7 @@ fn assemble(
     let key = VolumeKey(random_bytes()?);
     let path = new_home.path.as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
+    // Nothing is created if the path is too long for the superblock.
     first.encode().map_err(|error| failed(AreaError::Superblock(error)))?;
     let disk = create_disk()?;
     let probe = new_home.probe;

@@ -84,10 +84,7 @@ impl Volume {
     pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
         let is_zoned = zoned::is_zoned(image)?;
         let load = |writable| {
-            let whole = match is_zoned {
-                true => zoned::open(image, writable)?,
-                false => image::open(image, writable)?,
-            };
+            let whole = if is_zoned { zoned::open(image, writable)? } else { image::open(image, writable)? };
             let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
             area.map_err(|error| of_area(image, error))
         };
@@ -97,10 +94,7 @@ impl Volume {
         }
         let area = load(!how.read_only)?;
         let superblock = &area.newest;
-        let meta = match &how.meta {
-            Some(meta) => meta.clone(),
-            None => PathBuf::from(OsStr::from_bytes(&superblock.path)),
-        };
+        let meta = how.meta.clone().unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(&superblock.path)));
         let home = Home::open(&meta, superblock.metadata, superblock.uuid, superblock.key)?;
         let mut exposed = exposed(image, &home)?;
         if !how.trust_open_metadata && !exposed.is_empty() {

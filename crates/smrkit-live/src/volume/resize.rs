@@ -1,8 +1,7 @@
 //! Resizes a volume that is not mounted. It can only shrink to the end of its data.
 //!
 //! Both the image's head and the superblock hold the size, and the superblock's counts. The head's is never smaller: when the volume grows, the
-//! head is written first, and when it shrinks, the superblock. If the process ends between the two, the volume is refused until it is resized
-//! again.
+//! head is written first, and when it shrinks, the superblock. If the process ends in between, the volume is refused until it is resized.
 
 use std::path::Path;
 
@@ -40,6 +39,7 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
         let home = &volume.store.home;
         home.forget_states().map_err(|error| LiveError::file_system(&home.path, error))?;
         if after.granules < before.granules {
+            // The superblock shrinks before the image's head, whose size is never the smaller one.
             volume.set_shape(after)?;
         }
         image::resize(path, &before, &after)?;
@@ -100,7 +100,7 @@ impl Needs {
 
 /// The smallest size, of those that are tried, that holds the data in its places.
 fn least(before: &Shape, needs: &Needs) -> u64 {
-    let first = before.granules - data_shape(before).granules;
+    let superblock_granules = before.granules - data_shape(before).granules;
     let pitch = before.bands.granules + before.bands.gap_granules;
     let fits = |granules: u64| {
         let shape = shape(before, head_bytes(before) + granules * before.granule_bytes).ok()?;
@@ -109,7 +109,7 @@ fn least(before: &Shape, needs: &Needs) -> u64 {
         (data.granules >= needs.end && usable >= needs.granules).then(|| bytes_for(&shape))?
     };
     let step = if before.model == Model::StrictAppend { pitch } else { (before.granules / 1024).max(1) };
-    let from = (first + needs.end.max(needs.granules)).max(granules_min(before));
+    let from = (superblock_granules + needs.end.max(needs.granules)).max(granules_min(before));
     (0..)
         .map(|steps| from + steps * step)
         .take_while(|&granules| granules <= before.granules)
@@ -118,7 +118,6 @@ fn least(before: &Shape, needs: &Needs) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The shape of the disk with `size_bytes`.
 fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
     let mut after = *before;
     let granules = size_bytes.saturating_sub(head_bytes(before)) / before.granule_bytes;

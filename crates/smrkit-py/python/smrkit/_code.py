@@ -18,7 +18,7 @@ def hash_of(thing: object) -> str | None:
     """A hash of a class's source, and of the source and values that it names; ``None`` if some of that can't be read."""
     try:
         return _Hash().of(thing)
-    # Objects of any library are taken apart, which they may refuse in any way. Of one that holds itself there is no end.
+    # Objects of any library are taken apart. They may refuse with any exception, and one that contains itself recurses for ever.
     except Exception:
         return None
 
@@ -26,7 +26,7 @@ def hash_of(thing: object) -> str | None:
 class _Hash:
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
-        # By identity: lambdas of a module share a name.
+        # By identity, because lambdas of a module share a name.
         self._known = dict[int, object]()
 
     def of(self, thing: object) -> str:
@@ -34,7 +34,7 @@ class _Hash:
         return self._hash.hexdigest()
 
     def _put(self, kind: str, data: bytes) -> None:
-        # With the length, so that no two lists of texts are the same bytes.
+        # The length is added, so that two different lists of texts never give the same bytes.
         self._hash.update(f"{kind} {len(data)} ".encode() + data)
 
     def _add(self, thing: Any) -> None:
@@ -49,7 +49,7 @@ class _Hash:
         elif type(thing) is dict:
             self._add(list(thing.items()))
         elif type(thing) in (set, frozenset):
-            # Their order is another one in each process.
+            # The order of a set differs between processes.
             self._add(sorted(_Hash().of(each) for each in thing))
         elif isinstance(thing, property | staticmethod | classmethod | cached_property) or hasattr(thing, "__wrapped__"):
             self._add([getattr(thing, inner, None) for inner in ("fget", "fset", "func", "__func__", "__wrapped__")])
@@ -74,7 +74,7 @@ class _Hash:
             # A folder of modules has no file.
             self._put("source", Path(thing.__file__).read_bytes() if thing.__file__ else b"")
         elif isinstance(thing, FunctionType):
-            # Of the code itself: of a function that wraps another, inspect would read the other's.
+            # By its code object, because of a function that wraps another, inspect would read the wrapped one.
             self._put("source", inspect.getsource(thing.__code__).encode())
             self._add([thing.__defaults__, thing.__kwdefaults__, sorted(_used(thing).items())])
         else:
@@ -84,7 +84,7 @@ class _Hash:
 
 def _module(thing: type | FunctionType | ModuleType) -> str:
     if isinstance(thing, FunctionType):
-        # One that wraps another has that one's __module__.
+        # Not by `__module__`, which a function that wraps another has from the wrapped one.
         return str(thing.__globals__["__name__"])
     return thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
 
@@ -100,7 +100,7 @@ def _is_own(module: str) -> bool:
 def _is_written(name: str, value: object) -> bool:
     """Whether an attribute of a class is what its author wrote, not what Python or a decorator made of that."""
     if name.startswith("__"):
-        # What dataclass and its like compile has no source, and is told by that of the class.
+        # Methods that dataclass and its like compile have no source of their own; they follow from the class's source.
         return (
             isinstance(value, FunctionType)
             and not name.startswith("__annotate")
@@ -111,7 +111,7 @@ def _is_written(name: str, value: object) -> bool:
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """The values that a function has of those around it."""
+    """The values that a function uses from the functions around it."""
     return dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ())))
 
 

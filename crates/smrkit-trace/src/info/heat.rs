@@ -51,7 +51,6 @@ pub struct Surface {
 }
 
 impl Heat {
-    /// Counts a request.
     pub(super) fn count(&mut self, volume: u16, lba: u64, is_write: bool) {
         let piece = lba / PIECE;
         let block = self.blocks.entry((volume, piece / BLOCK_PIECES));

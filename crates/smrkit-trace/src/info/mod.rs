@@ -354,7 +354,6 @@ pub struct Sizes {
     pub common: Vec<(u64, u64)>,
 }
 
-/// Counts sizes.
 struct SizeCounter {
     small: Vec<u64>,
     large: BTreeMap<u32, u64>,

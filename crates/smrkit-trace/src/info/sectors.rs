@@ -1,8 +1,8 @@
 //! An exact set of sectors, small enough for traces of 10^8 requests on disks of terabytes.
 //!
-//! The address space is cut into chunks of 16 MiB. Chunks that are wholly present are kept as extents; of the others
-//! each holds a sorted list of runs, then a bitmap: of 4 KiB blocks where all runs are aligned so (512 bytes a chunk,
-//! 156 MB for all of 5 TB), else of sectors (4 KiB a chunk, 1.25 GB for 5 TB; or 4 to 8 bytes a run while runs are few).
+//! The address space is cut into chunks of 16 MiB. Chunks that are wholly present are kept as extents. Any other chunk is a sorted list of
+//! runs (4 to 8 bytes each) until a bitmap takes less room: one of 4 KiB blocks if all its runs are aligned to them (512 bytes a chunk, 156 MB
+//! for all of 5 TB), or else one of sectors (4 KiB a chunk, 1.25 GB for 5 TB).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -60,7 +60,8 @@ impl SectorSet {
     }
 
     fn insert_part(&mut self, chunk: u64, sectors: Range<u32>) {
-        if self.full.range(..=chunk).next_back().is_some_and(|(_, &end)| end > chunk) {
+        let is_full = self.full.range(..=chunk).next_back().is_some_and(|(_, &end)| end > chunk);
+        if is_full {
             return;
         }
         let part = self.partial.entry(chunk);
@@ -150,12 +151,25 @@ struct ChunkSectors {
 }
 
 enum Form {
-    /// First and last sector of each run, ascending.
-    Runs(Vec<(u16, u16)>),
+    /// Runs in ascending order.
+    Runs(Vec<Run>),
     /// A bit a block.
     Coarse(Box<[u64; (CHUNK / BLOCK / 64) as usize]>),
     /// A bit a sector.
     Fine(Box<[u64; (CHUNK / 64) as usize]>),
+}
+
+/// A run within a chunk: its first and its last sector, which fit in 16 bits.
+#[derive(Clone, Copy)]
+struct Run {
+    first: u16,
+    last: u16,
+}
+
+impl Run {
+    fn sectors(&self) -> u32 {
+        u32::from(self.last) - u32::from(self.first) + 1
+    }
 }
 
 impl Default for ChunkSectors {
@@ -199,7 +213,7 @@ impl ChunkSectors {
 
     fn runs(&self) -> Vec<Range<u64>> {
         match &self.form {
-            Form::Runs(runs) => runs.iter().map(|&(first, last)| u64::from(first)..u64::from(last) + 1).collect(),
+            Form::Runs(runs) => runs.iter().map(|run| u64::from(run.first)..u64::from(run.last) + 1).collect(),
             Form::Coarse(bits) => bit_runs(&bits[..], u64::from(BLOCK)),
             Form::Fine(bits) => bit_runs(&bits[..], 1),
         }
@@ -207,20 +221,19 @@ impl ChunkSectors {
 }
 
 /// Adds a run to sorted `runs`, and joins those that it touches. Returns how many sectors are new.
-fn insert_run(runs: &mut Vec<(u16, u16)>, sectors: Range<u32>) -> u32 {
-    let from = runs.partition_point(|run| u32::from(run.1) + 1 < sectors.start);
-    let to = from + runs[from..].partition_point(|run| u32::from(run.0) <= sectors.end);
-    let length = |run: &(u16, u16)| u32::from(run.1) - u32::from(run.0) + 1;
-    let present: u32 = runs[from..to].iter().map(length).sum();
-    let mut joined = (sectors.start as u16, (sectors.end - 1) as u16);
+fn insert_run(runs: &mut Vec<Run>, sectors: Range<u32>) -> u32 {
+    let from = runs.partition_point(|run| u32::from(run.last) + 1 < sectors.start);
+    let to = from + runs[from..].partition_point(|run| u32::from(run.first) <= sectors.end);
+    let present: u32 = runs[from..to].iter().map(Run::sectors).sum();
+    let mut joined = Run { first: sectors.start as u16, last: (sectors.end - 1) as u16 };
     if from == to {
         runs.insert(from, joined);
-        return length(&joined);
+        return joined.sectors();
     }
-    joined = (joined.0.min(runs[from].0), joined.1.max(runs[to - 1].1));
+    joined = Run { first: joined.first.min(runs[from].first), last: joined.last.max(runs[to - 1].last) };
     runs[from] = joined;
     runs.drain(from + 1..to);
-    length(&joined) - present
+    joined.sectors() - present
 }
 
 /// Sets the bits of a range; returns how many were not set before.

@@ -32,12 +32,12 @@ queue_age_ms = { value = 1500, source = \"assumption: as hc620\" }
 bus_bytes_per_s = { value = 600000000, source = \"SATA at 6 Gb/s: assumption\" }
 ";
 
-/// A number to three digits.
+/// Rounds a number to three digits.
 fn short(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// Lines of a table: a key, its value with a range, and the source.
+/// Lines of a table of TOML: a key, its value with a range, and the source.
 #[derive(Default)]
 struct Lines(String);
 
@@ -58,14 +58,14 @@ impl Lines {
     }
 }
 
-/// The seek curve at a multiple, as a list of TOML.
-fn curve(times: f64) -> String {
-    let points = SEEK.map(|(share, ms)| format!("[{share:?}, {:?}]", short(ms * times)));
+/// The seek curve with all times multiplied by `factor`, as a list of TOML.
+fn curve(factor: f64) -> String {
+    let points = SEEK.map(|(share, ms)| format!("[{share:?}, {:?}]", short(ms * factor)));
     format!("[{}]", points.join(", "))
 }
 
 impl Fit {
-    /// The text of a drive file of this name; `None` where the kind is not known.
+    /// Returns the text of a drive file called `name`; `None` if the kind is unknown.
     pub fn drive_file(&self, name: &str) -> Option<String> {
         let (layer, is_shingled) = match self.kind {
             Kind::PersistentCache => ("drive-managed", true),
@@ -76,13 +76,13 @@ impl Fit {
         let (what, capacity, rpm) = (self.kind.in_words(), self.value(CAPACITY) * 1e9, self.value(RPM));
         let surfaces = surfaces(capacity);
         let [outer, inner] = [OUTER, INNER].map(|name| self.value(name) * 1e6);
-        // The inner rate was measured from 95 % of the disk on.
+        // Sectors of a track: the rate falls evenly to the inner one, which was measured from 95 % of the disk on.
         let track = |zone: usize| {
             let rate = outer + (inner - outer) / 0.95 * zone as f64 / (ZONES - 1) as f64;
             (rate * (60.0 / rpm + SWITCH_S) / SECTOR_BYTES as f64).round().max(1.0)
         };
         let all: f64 = (0..ZONES).map(track).sum();
-        // 6 % more than the capacity, for caches and for guards of bands of 20 tracks (assumption).
+        // A shingled disk has 6 % more than its capacity, for caches and for guards of bands of 20 tracks (assumption).
         let raw = capacity * if is_shingled { 1.06 } else { 1.0 };
         let tracks = (raw / SECTOR_BYTES as f64 / surfaces / all).ceil();
         let zone = |zone| format!("  {{ tracks = {tracks}, track_sectors = {}, guard_tracks = 1 }},\n", track(zone));
@@ -124,6 +124,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
         ))
     }
 
+    /// Adds the lines of a persistent cache. `outer_track`: bytes of an outermost track; `tracks`: all tracks of the disk.
     fn persistent_cache(&self, lines: &mut Lines, outer_track: f64, tracks: f64) {
         self.entries(lines);
         lines.exact("append_bytes", 512.0, "", "assumption: the transfer counts from the first sector on");
@@ -136,6 +137,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
             lines.add("map_time", copy.scaled(1e3), "ms", "measured: how long they are");
         }
         let (shared, until_fall) = (self.value(SHARED), self.get(UNTIL_FALL));
+        // Percent of the disk's tracks that a byte of cache takes, if the cache is on outermost tracks.
         let cache_percent = 100.0 / outer_track / tracks;
         if let Some(cache) = self.get(CACHE) {
             let gap = (self.value(GAP) * MIB as f64 / KIB as f64).round();
@@ -145,7 +147,7 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
             let percent = Fitted::within(bytes * cache_percent, 0.05);
             lines.add("cache_percent", percent, "", "measured: falls of durable chunks");
             let by_room = self.small_writes_by_room().unwrap_or(f64::INFINITY);
-            // Only a fall well before the room ends shows a limit of entries: the room's own error is 5 %.
+            // Only a fall well before the room ends shows a limit of entries, because the room's own error is 5 %.
             if let Some(until) = until_fall.filter(|until| until.value < 0.93 * by_room) {
                 let source = "measured: small random writes fall before the cache is full";
                 lines.add("beta", until.scaled(1.0 / shared).whole(), "", source);

@@ -114,9 +114,13 @@ const LAST_ENTRY: f64 = 0.5;
 /// One entry certainly holds a chunk of this size.
 const SHORT: f64 = MIB as f64;
 
-/// Relative errors of fitted values (assumptions): of a count of commands, of a time, and of a band, which depends on several values.
+/// Relative errors of fitted values (assumptions): of a stream's rate, of the rotation, of a count of commands, of a time, of an entry's
+/// size, and of a band, which depends on several values.
+const RATE_ERROR: f64 = 0.03;
+const ROTATION_ERROR: f64 = 0.02;
 const COUNT_ERROR: f64 = 0.05;
 const TIME_ERROR: f64 = 0.1;
+const ENTRY_ERROR: f64 = 0.15;
 const BAND_ERROR: f64 = 0.2;
 
 /// After the fall a small random write takes at least this many times as long (assumption).
@@ -131,15 +135,17 @@ const STREAMING: f64 = 0.6;
 /// Costs of a log's entries.
 #[derive(Clone, Debug)]
 pub(super) struct LogCosts {
+    /// Fixed seconds of an entry.
     pub entry_s: Fitted,
+    /// The rate of transfer.
     pub bytes_per_s: f64,
     /// The most bytes of an entry, if that is less than the longest chunk.
     pub entry: Option<f64>,
 }
 
 impl LogCosts {
-    /// Computes the costs from `chunks` (bytes, and seconds that they take). Without `bytes_per_s`, the rate of transfer is taken from the short
-    /// chunks.
+    /// Computes the costs from `chunks` (bytes, and seconds that they take). `spread` is the relative error of an entry's time. Without
+    /// `bytes_per_s`, the rate of transfer is taken from the short chunks.
     pub fn of(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
         let short: Vec<(f64, f64)> = chunks.iter().copied().filter(|(bytes, _)| *bytes <= SHORT).collect();
         let bytes_per_s = bytes_per_s.unwrap_or_else(|| 1.0 / slope(&short).max(1e-12));
@@ -148,7 +154,7 @@ impl LogCosts {
         let (bytes, entries) = long.fold((0.0, 0.0), |(sum, entries), (bytes, seconds)| {
             (sum + bytes, entries + (seconds - bytes / bytes_per_s) / entry_s - LAST_ENTRY)
         });
-        // An entry that holds half of the longest chunk would show as two.
+        // A limit of half of the longest chunk or more has not been seen: this chunk would have taken at most two entries.
         let longest = chunks.iter().map(|chunk| chunk.0).fold(0.0, f64::max);
         let entry = Some(bytes / entries).filter(|entry| *entry > 0.0 && *entry < longest / 2.0);
         LogCosts { entry_s: Fitted::within(entry_s, spread), bytes_per_s, entry }
@@ -169,7 +175,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The room from the bytes written until the fall, in chunks of two sizes.
+    /// Computes the room from writes in chunks of two sizes, each given as (bytes of a chunk, bytes written until the fall). Both fill the
+    /// same room with data and gaps: `until + gap * until / chunk` is equal for both.
     pub fn of([(small, until_small), (large, until_large)]: [(f64, f64); 2]) -> Room {
         let gap = ((until_large - until_small) / (until_small / small - until_large / large).max(1e-9)).max(0.0);
         Room { bytes: until_large * (1.0 + gap / large), gap }
@@ -196,21 +203,21 @@ impl Fall {
     /// Finds the fall of the rate. It is where splitting the commands leaves the least variance of the logarithms of their times within both
     /// parts. `None` if commands after it do not take at least `factor` times as long.
     fn of(rows: &[Row], factor: f64) -> Option<Fall> {
-        let size = rows.len().div_ceil(WINDOWS).max(1);
-        let windows: Vec<f64> = rows.chunks_exact(size).map(|rows| mean(seconds(rows)).ln()).collect();
+        let window_rows = rows.len().div_ceil(WINDOWS).max(1);
+        let windows: Vec<f64> = rows.chunks_exact(window_rows).map(|rows| mean(seconds(rows)).ln()).collect();
         let (count, sum) = (windows.len(), windows.iter().sum::<f64>());
         let mut before = 0.0;
-        // The variance within the parts is least where the variance between them is greatest.
+        // The variance within the parts is least where the variance between them is greatest. A part has at least three windows.
         let parts = windows.iter().enumerate().take(count.saturating_sub(3)).map(|(at, window)| {
             before += window;
             let (first, rest) = ((at + 1) as f64, (count - at - 1) as f64);
             (at + 1, first * rest * ((sum - before) / rest - before / first).powi(2))
         });
-        let (at, _) = parts.skip(2).max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let (first, rest) = rows.split_at(at * size);
+        let (at, _) = parts.skip(2).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let (first, rest) = rows.split_at(at * window_rows);
         // Only the second half after the fall, because at first a drive may clean data of an earlier phase, which takes another time.
         let (before_s, after_s) = (mean(seconds(first)), mean(seconds(&rest[rest.len() / 2..])));
-        (after_s >= factor * before_s).then_some(Fall { commands: at * size, before_s, after_s })
+        (after_s >= factor * before_s).then_some(Fall { commands: at * window_rows, before_s, after_s })
     }
 }
 
@@ -288,8 +295,9 @@ fn nearest(rows: &[Row]) -> Vec<Row> {
     if spread(&one) < spread(&other) { one } else { other }
 }
 
-/// Usual rotations of disks, per minute.
+/// Usual rotations of disks, per minute: the nearest counts if the measured one is closer to it than [`USUAL_WITHIN`] (assumption).
 const ROTATIONS: [f64; 6] = [5400.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
+const USUAL_WITHIN: f64 = 0.06;
 
 impl Fit {
     /// Fits a drive to the logs. Errors: logs that every fit needs are missing.
@@ -349,26 +357,28 @@ impl Fit {
         // A sequential stream passes over the guards between bands, so it is slower than the tracks.
         let guards = if self.kind == Kind::Conventional { 1.0 } else { 1.0 + 1.0 / BAND_TRACKS };
         let last = far.iter().map(|row| row.offset + row.bytes).fold(0.0, f64::max);
-        // The largest of n random offsets is 1/(n+1) of the disk before its end, on average.
+        // The largest of n random offsets is 1/(n+1) of the disk before its end, on average. Its standard deviation is about as large, and
+        // the error is two of these.
         let capacity = Fitted::within(last * (1.0 + 1.0 / far.len() as f64), 2.0 / far.len() as f64);
         let [outer, inner] =
-            ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, 0.03));
+            ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, RATE_ERROR));
         // Near reads wait for a uniform part of a rotation, so the quantiles 0.1 and 0.9 are 0.8 of it apart.
         let rotation_s = (quantile(&near, 0.9) - quantile(&near, 0.1)) / 0.8;
         let usual_s = ROTATIONS
             .map(|rpm| 60.0 / rpm)
             .into_iter()
             .min_by(|a, b| (a - rotation_s).abs().total_cmp(&(b - rotation_s).abs()));
-        let rotation_s = usual_s.filter(|usual_s| (usual_s / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
-        // Far and near reads differ by their seeks only. Near reads are in half of the span, where two places are a third of that half apart on
-        // average. A surface has only its share of the bytes, so that distance is `surfaces` times as large a share of the stroke.
+        let is_usual = |usual_s: &f64| (usual_s / rotation_s - 1.0).abs() < USUAL_WITHIN;
+        let rotation_s = usual_s.filter(is_usual).unwrap_or(rotation_s);
+        // Far and near reads differ by their seeks only. `nearest` keeps reads of one half of the span, NEAR / 2. Two random places in it are
+        // a third of it apart on average. Divided by a surface's bytes (`last / surfaces`), this distance is a share of the stroke.
         let longer_s = mean(seconds(far)) - mean(seconds(&near));
-        let near_share = NEAR as f64 / 6.0 / last * surfaces(last);
+        let near_share = NEAR as f64 / 2.0 / 3.0 / last * surfaces(last);
         let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(near_share)), TIME_ERROR);
         self.note(CAPACITY, capacity.scaled(1e-9));
         self.note(OUTER, outer.scaled(1e-6));
         self.note(INNER, inner.scaled(1e-6));
-        self.note(RPM, Fitted::within(60.0 / rotation_s, 0.02));
+        self.note(RPM, Fitted::within(60.0 / rotation_s, ROTATION_ERROR));
         self.note(MEAN_SEEK, seek.scaled(mean_seek_s() * 1e3));
     }
 
@@ -410,7 +420,7 @@ impl Fit {
         let shared = ((costs.entry_s.value + copy_s) / (write_s - transfer_s)).round().clamp(1.0, 64.0);
         self.note(SHARED, Fitted::within(shared, TIME_ERROR));
         if let Some(entry) = costs.entry.filter(|_| self.kind == Kind::PersistentCache) {
-            self.note(MOST_IN_ENTRY, Fitted::within(entry / MIB as f64, 0.15));
+            self.note(MOST_IN_ENTRY, Fitted::within(entry / MIB as f64, ENTRY_ERROR));
         }
         if let Some(fall) = fall {
             self.note(UNTIL_FALL, Fitted::within(fall.commands as f64, COUNT_ERROR));
@@ -424,9 +434,10 @@ impl Fit {
         }
     }
 
-    /// Fits the copies of the map: the writes from one to the next, and the time of one.
+    /// Fits the copies of the map, which show as pauses among durable chunks: the writes from one to the next, and the time of one.
     fn copies(&mut self, rows: &[Row]) {
         let usual = median(rows);
+        // A chunk that takes four times as long as usual has waited for a copy (assumption).
         let pauses: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
         let mut intervals: Vec<usize> = pauses.windows(2).map(|pair| pair[1] - pair[0]).collect();
         intervals.sort_unstable();
@@ -447,6 +458,7 @@ impl Fit {
             let room = Room::of([small, large]);
             let gap = room.gap / MIB as f64;
             self.note(CACHE, Fitted::within(room.bytes / 1e9, COUNT_ERROR));
+            // A gap of 0 may still be one of 0.05 MiB (assumption).
             self.note(GAP, Fitted { low: gap * 0.8, value: gap, high: gap * 1.2 + 0.05 });
         }
     }
@@ -454,6 +466,7 @@ impl Fit {
     /// Fits the cleaning of the persistent cache: after the fall, each small write waits for the cleaning of a band.
     fn cleaning(&mut self, logs: &Logs, fall: Fall) {
         let shared = self.value(SHARED);
+        // A small write after the fall takes its share of an entry, and the cleaning.
         let clean_s = fall.after_s - self.value(ENTRY) / 1e3 / shared;
         self.note("cleaning a band, s", Fitted::within(clean_s, TIME_ERROR));
         self.note("entries of the log", Fitted::within(fall.commands as f64 / shared, COUNT_ERROR));
@@ -462,21 +475,22 @@ impl Fit {
         }
         let writes_a_byte = fall.commands as f64 / (self.value(CAPACITY) * 1e9);
         self.note(BAND, Fitted::within(self.band_bytes(clean_s, writes_a_byte) / 1e6, BAND_ERROR));
-        // In the rest before this phase, the drive cleaned a band for each write before the phase's own fall.
-        if let Some(next) = Fall::of(logs.rows("again"), RANDOM_FALL) {
-            self.check("cleaning a band in idle time, s", rest_s("again") / next.commands as f64, clean_s);
+        // The phase `again` repeats the small writes after a rest. Each of its writes before the cache is full again took the place of one
+        // that was cleaned, with its band, in this rest.
+        if let Some(again) = Fall::of(logs.rows("again"), RANDOM_FALL) {
+            self.check("cleaning a band in idle time, s", rest_s("again") / again.commands as f64, clean_s);
         }
     }
 
-    /// Fits the length from which runs bypass the cache. It is between the longest run that was no stream and the shortest that was one, so the
-    /// estimate is their geometric mean. Beyond the measured runs, the bounds are assumptions.
+    /// Fits the length from which runs bypass the cache. It is between the longest run that went to the cache and the shortest that was as
+    /// fast as a stream, so the estimate is their geometric mean. Beyond the measured runs, the bounds are assumptions.
     fn bypass(&mut self, logs: &Logs) {
         let stream = rate(logs.rows("stream"));
-        let runs = [("runs-4m", 4.0), ("runs-16m", 16.0), ("runs-64m", 64.0)];
-        let is_stream = |name| rate(logs.rows(name)) > STREAMING * stream;
-        let shortest = runs.iter().position(|(name, _)| is_stream(name)).unwrap_or(runs.len());
-        let low = shortest.checked_sub(1).map_or(0.5, |longest| runs[longest].1);
-        let high = runs.get(shortest).map_or(256.0, |run| run.1);
+        let runs = ["runs-4m", "runs-16m", "runs-64m"];
+        // Their lengths, between the two bounds.
+        let lengths_mib = [0.5, 4.0, 16.0, 64.0, 256.0];
+        let shortest = runs.iter().position(|name| rate(logs.rows(name)) > STREAMING * stream).unwrap_or(runs.len());
+        let (low, high) = (lengths_mib[shortest], lengths_mib[shortest + 1]);
         self.note(BYPASS, Fitted { low, value: (low * high).sqrt(), high });
     }
 
@@ -486,10 +500,11 @@ impl Fit {
     /// band behind it. A band with one cached write has others by Poisson's law; `rewritten` is the mean of k/(k+1) over these.
     fn band_bytes(&self, clean_s: f64, writes_a_byte: f64) -> f64 {
         let (seek, half_rotation_s) = (self.seek().value, 30.0 / self.value(RPM));
-        // Three long seeks, and four waits for a sector (assumption).
+        // Three seeks over half of the stroke, and four waits for a sector (assumption).
         let positioning_s = 3.0 * seek * seek_s(0.5) + 4.0 * half_rotation_s;
         let rate = (self.value(OUTER) + self.value(INNER)) / 2.0 * 1e6;
-        // The number of other writes depends on the length that is sought, so it is found by iteration, beginning with half of the band.
+        // The band's length determines the number of other writes, and thereby the time, so it is found by iteration. It begins with half of
+        // the band rewritten; the 3 is for reading, saving and writing back.
         let mut bytes = (clean_s - positioning_s).max(0.01) / (3.0 * 0.5) * rate;
         for _ in 0..20 {
             let others = (writes_a_byte * bytes).max(1e-3);

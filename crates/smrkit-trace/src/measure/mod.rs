@@ -32,10 +32,11 @@ struct Phase {
     block: u64,
     /// True if every write is on the platters before it completes.
     is_durable: bool,
-    /// Where the phase begins, in percent of the disk, and its length; without one, to the end.
+    /// Where the phase's part of the disk begins, in percent of the disk.
     from_percent: u64,
+    /// Bytes of this part; without a span, it goes to the end of the disk.
     span: Option<u64>,
-    /// The phase ends after this many blocks or seconds.
+    /// The phase ends after this many blocks, if given, or after `seconds`.
     blocks: Option<u64>,
     seconds: u64,
     /// Idle seconds before it.
@@ -128,7 +129,7 @@ pub fn job(target: &str) -> String {
     text
 }
 
-/// A command as a log has it.
+/// A command of a log: its latency, length and place.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     seconds: f64,

@@ -52,17 +52,22 @@ const COLUMNS: [Column<Request>; 5] = [
     ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.volume)),
 ];
 
-/// The time of a request if all before it took no time, and the number of requests that its host had outstanding then.
-type Pause = (Nanos, u16);
+/// What a replay in a closed loop needs to know of a request.
+struct Pause {
+    /// The sum of the host's think times before the request: its time if all requests took none.
+    think: Nanos,
+    /// Requests that the host had outstanding when it sent this one.
+    outstanding: u16,
+}
 
 const THINK: &str = "think_ns";
 const OUTSTANDING: &str = "outstanding";
 const PAUSES: [Column<Pause>; 2] = [
-    (THINK, |rows| numbers::<UInt64Type, _>(rows, |row| row.0.0)),
-    (OUTSTANDING, |rows| numbers::<UInt16Type, _>(rows, |row| row.1)),
+    (THINK, |rows| numbers::<UInt64Type, _>(rows, |row| row.think.0)),
+    (OUTSTANDING, |rows| numbers::<UInt16Type, _>(rows, |row| row.outstanding)),
 ];
 
-/// The host's pauses, one for each request, which a replay in a closed loop needs.
+/// The host's pauses, one for each request.
 struct Pauses {
     /// The columns of [`PAUSES`] that the source has.
     columns: &'static [Column<Pause>],
@@ -78,7 +83,8 @@ impl Pauses {
             if outstanding.len() > 0 {
                 columns = &PAUSES;
             }
-            all.extend(batch.iter().map(|request| (request.time, outstanding.next().unwrap_or(0))));
+            let pause = |request: &Request| Pause { think: request.time, outstanding: outstanding.next().unwrap_or(0) };
+            all.extend(batch.iter().map(pause));
         }
         Ok(Pauses { columns, all })
     }
@@ -179,13 +185,11 @@ pub struct ParquetReader {
     pub(crate) first_out_of_order: Option<u64>,
     /// For each request of the last batch, the number outstanding when it came; empty if not known.
     outstanding: Vec<u16>,
-    /// True if the trace has think times.
     pub(crate) has_think_times: bool,
 }
 
 impl ParquetReader {
-    /// Opens a trace and checks its footer. Requests get the recorded times or, with `RowTimes::Think` and if the trace has them, think
-    /// times.
+    /// Opens a trace and checks its footer. Requests get the recorded times or, with `RowTimes::Think`, think times if the trace has them.
     pub fn open(path: &Path, times: RowTimes) -> Result<ParquetReader, Error> {
         let failed = |error| Error::reading(path, error);
         let bad = |message: String| Error::input(path, message);
@@ -247,7 +251,7 @@ impl ParquetReader {
         self.columns.time.is_none().then(|| NO_TIMES.into())
     }
 
-    /// The error of a row beyond those that were read.
+    /// The error of row `row` of the batch that is being read.
     fn bad(&self, row: usize, why: &str) -> Error {
         let message = match self.is_foreign {
             true => format!("{why}: mend the table, and write it again"),
@@ -314,9 +318,9 @@ pub struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    /// Starts the trace that will become `path`. `closed` are the same requests by their think times, to be stored beside the times.
-    pub fn create(path: &Path, meta: &Meta, closed: Option<&mut dyn Source>) -> Result<ParquetWriter, Error> {
-        let pauses = closed.map(Pauses::of).transpose()?;
+    /// Starts the trace that will become `path`. `thinking` are the same requests by their think times, to be stored beside the times.
+    pub fn create(path: &Path, meta: &Meta, thinking: Option<&mut dyn Source>) -> Result<ParquetWriter, Error> {
+        let pauses = thinking.map(Pauses::of).transpose()?;
         let none = batch(&COLUMNS, &[]);
         let schema = pauses.as_ref().map_or(none.schema(), |pauses| pauses.beside(&none, 0).schema());
         // Opened at once, so that a path that can't be written is reported before the work.
@@ -430,10 +434,10 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Starts the trace that will become `output`, from one of the format `source_format`; `closed` as for [`ParquetWriter::create`].
-    pub fn create(output: &Path, source_format: &str, closed: Option<&mut dyn Source>) -> Result<Converter, Error> {
+    /// Starts the trace that will become `output`, from one of the format `source_format`; `thinking` as for [`ParquetWriter::create`].
+    pub fn create(output: &Path, source_format: &str, thinking: Option<&mut dyn Source>) -> Result<Converter, Error> {
         let meta = Meta { source_format: source_format.into(), ..Meta::default() };
-        let writer = ParquetWriter::create(output, &meta, closed)?;
+        let writer = ParquetWriter::create(output, &meta, thinking)?;
         Ok(Converter { meta, writer })
     }
 

@@ -62,6 +62,7 @@ impl TableColumns {
             ));
         }
         let ((offset_unit, _), (size_unit, is_ambiguous)) = (csv::unit_bytes(&offset), csv::unit_bytes(&size));
+        // Beside an offset in bytes, the size counts bytes, too.
         if is_ambiguous && offset_unit != 1 {
             return Err(format!("column {size} may count bytes or sectors: call it size_bytes or sectors"));
         }
@@ -110,7 +111,7 @@ impl TableColumns {
         let is_float =
             time_name.and_then(|name| rows.column_by_name(name)).is_some_and(|column| column.data_type().is_floating());
         // Fractions would be lost in whole ticks, so floating-point times are converted to nanoseconds at once.
-        let times = column(time_name, &|column| if is_float { scaled(column, tick) } else { numbers(column) })?;
+        let times = column(time_name, &|column| if is_float { float_times_ns(column, tick) } else { numbers(column) })?;
         let tick = if is_float { 1 } else { tick };
         let (ops, offsets) =
             (column(Some(self.op.as_str()), &operations)?, column(Some(self.offset.0.as_str()), &numbers)?);
@@ -152,24 +153,24 @@ fn is_time(name: &str) -> bool {
     name.to_lowercase().starts_with("time_") && csv::tick_ns(name).is_some()
 }
 
-/// Floating-point numbers.
-fn floats(array: &ArrayRef) -> Vec<f64> {
+/// The values of a floating-point column; `None` for half-precision ones, which are not read.
+fn floats(array: &ArrayRef) -> Option<Vec<f64>> {
     match array.as_primitive_opt::<Float64Type>() {
-        Some(array) => array.values().to_vec(),
-        None => array
-            .as_primitive_opt::<Float32Type>()
-            .map_or_else(Vec::new, |array| array.values().iter().map(|value| f64::from(*value)).collect()),
+        Some(array) => Some(array.values().to_vec()),
+        None => Some(array.as_primitive_opt::<Float32Type>()?.values().iter().map(|value| f64::from(*value)).collect()),
     }
 }
 
-/// Floating-point times in nanoseconds.
-fn scaled(array: &ArrayRef, tick_ns: u64) -> Result<Vec<u64>, String> {
+/// Converts a floating-point column of times to nanoseconds.
+fn float_times_ns(array: &ArrayRef, tick_ns: u64) -> Result<Vec<u64>, String> {
     if array.null_count() > 0 {
         return Err(NULLS.into());
     }
-    let times = floats(array).into_iter().map(|value| (value * tick_ns as f64).round());
-    let times = times.map(|ns| (0.0..u64::MAX as f64).contains(&ns).then_some(ns as u64));
-    times.collect::<Option<Vec<u64>>>().filter(|times| times.len() == array.len()).ok_or_else(|| OUTSIDE.into())
+    let time_ns = |value: f64| {
+        let ns = (value * tick_ns as f64).round();
+        (0.0..u64::MAX as f64).contains(&ns).then_some(ns as u64)
+    };
+    floats(array).and_then(|times| times.into_iter().map(time_ns).collect()).ok_or_else(|| OUTSIDE.into())
 }
 
 /// Reads a column of whole numbers of any width, or of dates. Errors name the problem of the column, and the remedy.
@@ -183,13 +184,9 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
         return numbers(&make_array(counts.map_err(|error| error.to_string())?));
     }
     if array.data_type().is_floating() {
-        let whole = floats(array)
-            .into_iter()
-            .map(|value| ((0.0..u64::MAX as f64).contains(&value) && value.fract() == 0.0).then_some(value as u64));
-        return whole
-            .collect::<Option<Vec<u64>>>()
-            .filter(|all| all.len() == array.len())
-            .ok_or_else(|| OUTSIDE.into());
+        let whole =
+            |value: f64| ((0.0..u64::MAX as f64).contains(&value) && value.fract() == 0.0).then_some(value as u64);
+        return floats(array).and_then(|all| all.into_iter().map(whole).collect()).ok_or_else(|| OUTSIDE.into());
     }
     downcast_integer_array!(
         array => {

@@ -56,7 +56,10 @@ impl Age {
         let worlds = self.simulation.worlds()?;
         let disk_bytes = match (worlds.first(), &self.directory) {
             (Some(world), _) => world.disk_bytes,
-            (None, Some(directory)) => self.any_directory.unwrap_or(Workplace::room_of(directory)?.0),
+            (None, Some(directory)) => {
+                let (usable_bytes, _free) = Workplace::room_of(directory)?;
+                self.any_directory.unwrap_or(usable_bytes)
+            }
             (None, None) => return Err(Error::Usage("name a directory, or --simulate a model".into()).into()),
         };
         let course = self.ageing.course(disk_bytes, self.ageing.seed)?;
@@ -67,6 +70,7 @@ impl Age {
         let world = worlds.first();
         let (mut target, shape): (Box<dyn Target>, _) = match (world, &self.directory) {
             (Some(world), _) => (Box::new(world.mount()?), Some(world.shape())),
+            // Without a world there is a directory: see above.
             (None, directory) => {
                 let place =
                     Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), self.any_directory, course.ager.seed)?;

@@ -147,10 +147,10 @@ pub struct Simulation {
     /// Size of the shingled partition.
     #[arg(long, value_parser = parse_bytes, default_value = "100GB", value_name = "SIZE", requires = "simulate")]
     size: u64,
-    /// Drive isolation distance: how far downstream a write destroys data.
+    /// Drive isolation distance: a write destroys data up to this far behind it, at higher addresses.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     did: u64,
-    /// Drive prefix isolation distance: how far upstream a second write destroys data.
+    /// Drive prefix isolation distance: a second write of the same place destroys data up to this far before it.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     dpid: u64,
     /// Size of a band. Caveat-Scriptor has none.

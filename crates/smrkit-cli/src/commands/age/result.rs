@@ -214,7 +214,7 @@ fn benchmark_record(measured: &BenchmarkResult) -> Value {
     }
     json!({
         "name": measured.benchmark.name(),
-        "elapsed_ns": record.span.1.since(record.span.0).0,
+        "elapsed_ns": record.end.since(record.begin).0,
         "read_bytes": record.read_bytes,
         "written_bytes": record.written_bytes,
         "moved_bytes": measured.moved_bytes,

@@ -77,32 +77,26 @@ fn table(rows: &[Validation]) -> String {
 /// Distance of a drive from its measurement.
 #[derive(Clone, Debug, Serialize)]
 struct Validation {
-    /// The drive's name.
     drive: String,
-    /// Requests measured.
     requests: u64,
     /// The rms of the horizontal distance between the distributions of response times.
     rms_ms: f64,
-    /// The mean response time, as measured and as simulated.
     mean_measured_ms: f64,
-    /// As above.
     mean_ours_ms: f64,
-    /// Reads that took longer than 3 ms when measured, and those of them that are simulated within 0.5 ms.
+    /// Reads that took longer than 3 ms when measured.
     slow_reads: u64,
-    /// As above.
+    /// Those of them whose simulated time is within 0.5 ms of the measured one.
     slow_reads_within_half_ms: u64,
 }
 
 /// A description and the trace that was measured on its drive.
 #[derive(Clone, Debug)]
 struct Subject {
-    /// The drive's name.
     name: String,
     /// The text of its drive file.
     text: String,
     /// The description.
     from: PathBuf,
-    /// The trace.
     trace: PathBuf,
 }
 
@@ -142,6 +136,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().to_string()
 }
 
+/// True for a trace with the name of `drive`, without the `_validate` at its end if it has one.
 fn is_trace_of(path: &Path, drive: &str) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = ["zst", "gz"].iter().find_map(|ending| name.strip_suffix(&format!(".{ending}"))).unwrap_or(&name);
@@ -185,6 +180,7 @@ fn open(path: &Path, times: RowTimes) -> Result<Trace, Error> {
 /// The response times of a measured trace, in ms.
 fn response_times(path: &Path) -> Result<Vec<f64>, Error> {
     let requests = open(path, RowTimes::Response)?.rest()?;
+    // A row's time is the sum of the response times up to its own.
     let times = requests.iter().map(|request| request.time.0);
     let before = [0].into_iter().chain(times.clone());
     Ok(before.zip(times).map(|(before, time)| (time - before) as f64 / 1e6).collect())
@@ -193,18 +189,17 @@ fn response_times(path: &Path) -> Result<Vec<f64>, Error> {
 impl Validation {
     fn new(drive: &str, measured: &[f64], ours: &[(Op, f64)]) -> Validation {
         let slow = || measured.iter().zip(ours).filter(|(ms, (op, _))| *op == Op::Read && **ms > SLOW_MS);
-        let close = slow().filter(|(ms, (_, own))| (*ms - own).abs() <= CLOSE_MS).count() as u64;
-        let slow = slow().count() as u64;
-        let mut times_ms = [measured.to_vec(), ours.iter().map(|(_, ms)| *ms).collect()];
-        times_ms.iter_mut().for_each(|times| times.sort_unstable_by(f64::total_cmp));
+        let close = slow().filter(|(ms, (_, ours_ms))| (*ms - ours_ms).abs() <= CLOSE_MS);
+        let (mut measured_ms, mut ours_ms) = (measured.to_vec(), ours.iter().map(|(_, ms)| *ms).collect::<Vec<f64>>());
+        [&mut measured_ms, &mut ours_ms].into_iter().for_each(|times| times.sort_unstable_by(f64::total_cmp));
         Validation {
             drive: drive.into(),
             requests: measured.len() as u64,
-            rms_ms: rms(&times_ms[0], &times_ms[1]),
-            mean_measured_ms: mean(&times_ms[0]),
-            mean_ours_ms: mean(&times_ms[1]),
-            slow_reads: slow,
-            slow_reads_within_half_ms: close,
+            rms_ms: rms(&measured_ms, &ours_ms),
+            mean_measured_ms: mean(&measured_ms),
+            mean_ours_ms: mean(&ours_ms),
+            slow_reads: slow().count() as u64,
+            slow_reads_within_half_ms: close.count() as u64,
         }
     }
 }
@@ -222,6 +217,7 @@ fn rms(a: &[f64], b: &[f64]) -> f64 {
 /// The quantile `n`/10,000 of sorted values, linear between them.
 fn quantile(sorted: &[f64], n: u32) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    // The value at index `i` is the quantile (`i` + 0.5) / number of values.
     let place = (f64::from(n) / f64::from(QUANTILES) * sorted.len() as f64 - 0.5).clamp(0.0, last as f64);
     let below = sorted[place as usize];
     below + (sorted[(place as usize + 1).min(last)] - below) * place.fract()

@@ -94,17 +94,16 @@ class Runs:
 
     @classmethod
     def of(cls, study: Study, cases: Iterable[Case], sources: Sources) -> "Runs":
-        jobs = {case: array(study, case[0], case[1], sources, case[2]) for case in cases}
-        return cls(study.keyed_runs(jobs))
+        return cls(study.keyed_runs({(scheme, of, seed): array(study, scheme, of, sources, seed) for scheme, of, seed in cases}))
 
     @staticmethod
     def value(run: Outcome, measure: str) -> float:
-        """The time, or movement by all causes, summed over the disks."""
+        """The time, or a movement by all causes, summed over the disks. ``strokes`` are a movement that the paper does not have."""
         column = MOVEMENTS.get(measure, "stroke_share")
         return float(run.elapsed_ns if measure == "time" else run.movement[column].total)
 
     def ratio(self, measure: str, ours: tuple[str, str], base: tuple[str, str]) -> Spread:
-        """A measure in relation to another scheme or configuration, over the seeds that both have."""
+        """A measure divided by that of ``base``, over the seeds that both have. Both are a scheme and a configuration."""
         values = []
         for (scheme, configuration, seed), run in self.outcomes.items():
             if (scheme, configuration) == ours and (*base, seed) in self.outcomes:
@@ -116,7 +115,7 @@ class Runs:
         return self.ratio(measure, (scheme, configuration), (scheme, PURE))
 
     def has(self, scheme: str, measure: str) -> bool:
-        """True if the scheme has any of the measure with pure. A conventional disk moves no bands."""
+        """True if the measure is above 0 in the scheme's pure configuration. A conventional disk moves no bands."""
         outcomes = self.outcomes.items()
         return any(self.value(run, measure) > 0 for (of, configuration, _), run in outcomes if (of, configuration) == (scheme, PURE))
 
@@ -165,6 +164,7 @@ def movement(study: Study, set_name: str, sources: Sources, seeds: tuple[list[in
     ``seeds`` are those of the log and those of the other schemes.
     """
     is_main, is_real = set_name == "`runs`, end to end", "workload" not in sources.arguments
+    log_seeds, other_seeds = seeds
     schemes = list(study.numbers["schemes"])
     log, by_source = schemes[:2]
 
@@ -176,8 +176,8 @@ def movement(study: Study, set_name: str, sources: Sources, seeds: tuple[list[in
 
     cases = [
         (scheme, configuration, seed)
-        for seed, scheme, configuration in product(seeds[0], schemes, [PURE, *COMPARED])
-        if is_run(scheme, configuration) and (scheme == log or seed in seeds[1])
+        for seed, scheme, configuration in product(log_seeds, schemes, [PURE, *COMPARED])
+        if is_run(scheme, configuration) and (scheme == log or seed in other_seeds)
     ]
     runs = Runs.of(study, cases, sources)
     if is_main:
@@ -205,7 +205,7 @@ def movement(study: Study, set_name: str, sources: Sources, seeds: tuple[list[in
     if is_real:
         study.row("{measure}: dedicated", runs.times_pure(log, "strokes", DEDICATED), measure="strokes")
     if is_main:
-        main_rows(study, runs, seeds[0], log, by_source)
+        main_rows(study, runs, log_seeds, log, by_source)
 
     study.figure(figure_name, lambda figure: draw_movement(figure, runs, schemes), size=(15, 7))
 

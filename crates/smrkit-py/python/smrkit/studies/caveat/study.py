@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from smrkit import Error
 from smrkit.reproduce import SECONDS, Study, short, with_unit
@@ -32,18 +32,19 @@ class CaveatDisk:
         """R (live), NW (must not be written), WO (may be written once) or W (may be written)."""
         if lba in self.live:
             return "R"
-        live_before = [one for one in range(max(0, lba - self.dpid), lba) if one in self.live]
+        live_upstream = [one for one in range(max(0, lba - self.dpid), lba) if one in self.live]
         destroys_live = any(one in self.live for one in range(lba + 1, min(self.lbas, lba + self.did + 1)))
-        # An LBA that was written after a live one before it must not be written a second time, which would damage the live one.
-        if destroys_live or any(self.written_at[lba] > self.written_at[one] for one in live_before):
+        # An LBA that was written after a live one upstream (at a lower LBA) must not be written again, because this damages the live one.
+        if destroys_live or any(self.written_at[lba] > self.written_at[one] for one in live_upstream):
             return "NW"
-        return "WO" if live_before else "W"
+        return "WO" if live_upstream else "W"
 
     def write(self, first: int, count: int = 20) -> bool:
-        """Writes an extent in ascending order, if the rule allows it. LBAs of the extent itself may be destroyed, as they follow."""
+        """Writes an extent in ascending order, if the rule allows it. It may destroy LBAs of its own, which it writes right afterwards."""
         extent = range(first, first + count)
-        destroyed_live = [lba for lba in range(extent.stop, min(self.lbas, extent.stop + self.did)) if lba in self.live]
-        if destroyed_live or any(self.label(lba) == "NW" for lba in extent):
+        # A live LBA has the label R even if writing it again would destroy live data behind the extent, so this is checked by itself.
+        destroys_live = any(lba in self.live for lba in range(extent.stop, min(self.lbas, extent.stop + self.did)))
+        if destroys_live or any(self.label(lba) == "NW" for lba in extent):
             return False
         for lba in extent:
             self.clock += 1
@@ -88,15 +89,18 @@ def row_by_row(study: Study) -> None:
 def distributions(study: Study) -> None:
     study.section("Figures 4 (b) and (c): sizes and ages")
 
-    def mean(curve: list[list[float]]) -> float:
-        # The logarithm is uniform between two points, and the mean of such a stretch is (high - low) / ln(high / low).
-        stretches = sum(
-            (end - start) / 100 * (high - low) / math.log(high / low) for (low, start), (high, end) in zip(curve, curve[1:])
-        )
-        return curve[0][0] * curve[0][1] / 100 + stretches
+    def mean_of_cdf(points: list[list[float]]) -> float:
+        """The mean of a distribution given by points (value, percent that are not larger)."""
+        # Values that are not larger than the first point's count as its value.
+        first_value, first_percent = points[0]
+        mean = first_value * first_percent / 100
+        # Between two points the logarithm of the value is uniform. The mean of such values is (high - low) / ln(high / low).
+        for (low, low_percent), (high, high_percent) in zip(points, points[1:]):
+            mean += (high_percent - low_percent) / 100 * (high - low) / math.log(high / low)
+        return mean
 
-    study.row("mean size", mean(study.numbers["sizes_mb"]))
-    study.row("mean age", mean(study.numbers["ages_days"]))
+    study.row("mean size", mean_of_cdf(study.numbers["sizes_mb"]))
+    study.row("mean age", mean_of_cdf(study.numbers["ages_days"]))
 
     def draw(figure: Any) -> None:
         for ax, curve, xlabel in zip(figure.subplots(1, 2), ("sizes_mb", "ages_days"), ("size (MB)", "age (days)")):
@@ -291,15 +295,23 @@ def mounted_rows(study: Study, model: str, simulation: Ageing, on_mount: Ageing)
         study.row("Caveat-Scriptor: NW at B, mounted", at_b, value=at_b / at_a, at_a=at_a)
 
 
+class Case(NamedTuple):
+    """Settings of an ageing: the placement, DID in MiB, a factor of the ager's sizes, and the blocks of a turn of ager and benchmark."""
+
+    placement: str
+    did: int
+    factor: float
+    turn: str
+
+
 def running_out(study: Study) -> None:
     """When Caveat-Scriptor has no room for a block: by placement, distances, sizes and interleaving."""
     study.section("When Caveat-Scriptor runs out of space")
-    # A case: placement, DID in MiB, factor of sizes, and the blocks of a turn of ager and benchmark.
-    cases = [("next-fit", *rest) for rest in product((1, 3), (1, 0.15, 0.06), ("1", "8", "64", "file"))]
-    # The paper's run ended after B: its sizes must lie between those that never run out and those that do before B.
-    cases += [("next-fit", 3, *rest) for rest in product((0.2, 0.18), ("64", "128", "file"))]
+    cases = [Case("next-fit", *rest) for rest in product((1, 3), (1, 0.15, 0.06), ("1", "8", "64", "file"))]
+    # The paper's run ended after B, so its sizes must be between those that never run out and those that run out before B.
+    cases += [Case("next-fit", 3, *rest) for rest in product((0.2, 0.18), ("64", "128", "file"))]
     placements = ("adjacent", "first-fit", "best-fit", "reservation")
-    cases += [(placement, 3, factor, "8") for factor, placement in product((1, 0.15), placements)]
+    cases += [Case(placement, 3, factor, "8") for factor, placement in product((1, 0.15), placements)]
     if study.quick:
         return study.say(f"{len(cases)} more ageings, which a quick run leaves out.")
     study.say(
@@ -308,7 +320,7 @@ def running_out(study: Study) -> None:
         "settings it had."
     )
 
-    def age_case(case: tuple[str, int, float, str]) -> Ageing:
+    def age_case(case: Case) -> Ageing:
         placement, did, factor, turn = case
         until = 14 * DISK if placement == "next-fit" else 30 * DISK
         options = f"--benchmarks --until {until}B --placement {placement} --did {did}MiB --size-factor {factor} --interleave {turn}"
@@ -322,13 +334,13 @@ def running_out(study: Study) -> None:
         turns = "whole file" if turn == "file" else "1 block" if turn == "1" else f"{turn} blocks"
         words = {"placement": placement, "did": did, "dpid": 1, "sizes": factor, "turns": turns}
         study.row("{placement}, {did}/{dpid} MiB, sizes × {sizes}, {turns}", time, end=circumstances, nw=nw, **words)
-    worst = lambda turn: min(tb for case, tb in lasted_tb.items() if case[0] == "next-fit" and case[3] == turn)
+    worst = lambda turn: min(tb for case, tb in lasted_tb.items() if case.placement == "next-fit" and case.turn == turn)
     or_no_end = lambda tb: "no end" if tb == math.inf else tb
     whole, single = worst("file"), worst("1")
     item = "whole files last at least as long as single blocks interleaved"
     study.row(item, or_no_end(whole), agrees=whole >= single, single=or_no_end(single))
     for factor in (1, 0.15):
-        by_placement = {case[0]: tb for case, tb in lasted_tb.items() if case[1:] == (3, factor, "8")}
+        by_placement = {case.placement: tb for case, tb in lasted_tb.items() if case == Case(case.placement, 3, factor, "8")}
         lasting = ", ".join(placement for placement, tb in by_placement.items() if tb == math.inf) or "none"
         out = ", ".join(f"{placement} ends at {short(tb)} TB" for placement, tb in by_placement.items() if tb < math.inf)
         study.row("placements that last, 3/1 MiB, sizes × {sizes}, 8 blocks", lasting, sizes=factor, out=out)
@@ -372,10 +384,10 @@ def idle(study: Study) -> None:
     strict_cost, caveat_cost = (delay_percent(model, 0) for model in MODELS)
     strict_half = least_share("strict-append", 0.5 * strict_cost)
     from_on = lambda share: "at none" if share is None else f"from {share} % idle on"
-    # "If the duty cycle is not 100 %": from the smallest share of idle time on.
+    # The paper: "if the duty cycle is not 100 %", so any idle time must do, such as the smallest share above 0.
     hides_all = caveat is not None and caveat <= shares[1]
     study.row("Caveat-Scriptor hides all cleaning", from_on(caveat), agrees=hides_all, first=shares[1], costs=caveat_cost)
-    # "A very small duty cycle": at most 25 %.
+    # The paper: "a very small duty cycle", taken as at most 25 %, which is idle time of 75 % or more.
     needs_much = strict_half is None or strict_half >= 75
     study.row("strict-append hides much cleaning", from_on(strict_half), agrees=needs_much, costs=strict_cost)
     # A model that never hides all cleaning compares as if it needed 100 %.

@@ -49,7 +49,7 @@ def path(trace: str) -> Path:
 
 
 def replays(study: Study, cases: list[tuple[str, str]]) -> dict[tuple[str, str], Outcome]:
-    """Replays traces on drives, given as pairs of both. A request comes after its host's pause, once no more are outstanding than were."""
+    """Replays pairs of drive and trace. A request comes after its host's pause, once no more are outstanding than when it was recorded."""
     used_state = study.file("used", "").with_suffix(".state")
     if any(drive == USED for drive, _ in cases):
         # Writes twice the drive's spare room, so that each band has to be made free before it can be written next.

@@ -18,6 +18,7 @@ LAYERS = ("vguard", "drive-managed")
 VARIANT = {"drive-managed.variant": "vguard-2017"}
 #: Columns of Table 2, and the key of each percentile.
 COLUMNS = {"95 %": "p95", "99 %": "p99", "99.5 %": "p99_5", "99.9 %": "p99_9", "maximum": "max"}
+#: The place of 99.9 % among the columns.
 P99_9 = 3
 #: Traces that the paper did not run, by the set that they are of: MSR's, parts of these, CloudPhysics', or none of the paper's.
 FURTHER = {
@@ -46,9 +47,10 @@ WRITES = 100_000
 
 @dataclass
 class Trace:
-    """A trace, its name in Table 2 or else its set, and its runs on both layers, if the drive holds it."""
+    """A trace, and its runs on both layers if the drive holds it."""
 
     name: str
+    #: Its name in Table 2, or else its set, as in ``FURTHER``.
     set: str
     path: Path
     info: Any
@@ -336,7 +338,8 @@ def random_writes_within(study: Study, span: str, vguard: list[Outcome], managed
         words: dict[str, Any] = {"value": off, "off": off, "span": span, "what": what}
         item = "{span}: {what}, vguard against drive-managed"
         if key == "p90":
-            item = f"{span if span == '500 GB' else '{span}'}: 90 %, vguard against drive-managed"
+            # In `numbers.toml` the paper's claim for 500 GB is a row of its own.
+            item = ("500 GB" if span == "500 GB" else "{span}") + ": 90 %, vguard against drive-managed"
         elif span == "500 GB":
             words |= {"comparable": False, "paper": None, "why": "the text names its larger address spaces only"}
         study.row(item, f"{ours:.0f} against {theirs:.0f}", **words)
