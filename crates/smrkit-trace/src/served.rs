@@ -28,8 +28,8 @@ use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
 const HEADING: &str = "{\"smrkit_log\":";
 const MILLION: u64 = 1_000_000;
 /// Events that are no requests.
-const OTHER_EVENTS: [&str; 10] =
-    ["state", "open", "queue", "fault", "zone", "failed", "idle", "interrupted", "recovered", "closed"];
+const OTHER_EVENTS: [&str; 9] =
+    ["state", "queue", "fault", "zone", "failed", "idle", "interrupted", "recovered", "closed"];
 
 /// The reader of the requests.
 #[derive(Debug, Default)]
@@ -47,6 +47,8 @@ pub(crate) struct Served {
     origin: u64,
     /// The drive's time as a multiple of the host's, in millionths; 0 if not given, which means 1.
     pace: u64,
+    /// True if the server closes the drive, which it flushes then.
+    is_closing: bool,
 }
 
 impl TextFormat for Served {
@@ -73,9 +75,15 @@ impl TextFormat for Served {
             b"read" => Op::Read,
             b"write" => Op::Write,
             b"discard" => Op::Discard,
+            // That of the server is no request of the host's.
+            b"flush" if self.is_closing => return Ok(None),
             b"flush" => Op::Flush,
+            b"closing" => {
+                self.is_closing = true;
+                return Ok(None);
+            }
             b"open" => {
-                self.pace = 0;
+                (self.pace, self.is_closing) = (0, false);
                 if columns.next("the state")?.text == b"new" {
                     (self.origin, self.last_arrival, self.last_seen_end) = (self.last(), 0, 0);
                     self.unseen_ends.clear();
@@ -257,7 +265,18 @@ mod tests {
 
     #[test]
     fn a_drive_that_is_made_anew_goes_on_later() {
-        let log = ["open new 0", "write 0 8 10 10 50", "closed", "open new 0", "write 0 8 5 5 9", "open clean 9"];
+        // The flush of the server itself is left out.
+        let own = ["closing", "flush 0 0 50 50 54", "closed"];
+        let log = [
+            "open new 0",
+            "write 0 8 10 10 50",
+            own[0],
+            own[1],
+            own[2],
+            "open new 0",
+            "write 0 8 5 5 9",
+            "open clean 9",
+        ];
         assert_eq!(rows(&log, RowTimes::Clock), [(10, 0), (55, 0)]);
     }
 

@@ -1096,8 +1096,10 @@ impl ServedDrive {
         }
         drop(self.take_waiting(|_| true));
         (self.ended, self.syncing) = Default::default();
-        // An injected timeout must not swallow this flush, and it must be durable even if those of clients are not.
+        // No injected fault may fail or swallow this flush, and it must be durable even if those of clients are not.
+        self.armed.clear();
         (self.next_times_out, self.is_durable) = (false, true);
+        self.events.add(LogEvent::Closing);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
         self.events.add(LogEvent::Closed);

@@ -14,10 +14,11 @@
 //! idle TIME
 //! interrupted TIME
 //! recovered NOW
+//! closing
 //! closed
 //! ```
 //!
-//! `state` lines have the drive's state in hexadecimal, if the drive is not new when the log begins. So a log can begin at any time.
+//! The flush after `closing` is the server's own. `state` lines have the drive's state in hexadecimal, if the drive is not new when the log begins. So a log can begin at any time.
 //! `IMAGE.smr` has the same lines without `state`, because its state stands before them.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -123,6 +124,8 @@ pub enum LogEvent {
     Recovered(Nanos),
     /// The drive was switched off cleanly.
     Closed,
+    /// The server closes the drive: the flush that follows is its own, and no client's.
+    Closing,
 }
 
 impl fmt::Display for LogEvent {
@@ -146,6 +149,7 @@ impl fmt::Display for LogEvent {
             LogEvent::Idle(time) => write!(f, "idle {}", time.0),
             LogEvent::Interrupted(time) => write!(f, "interrupted {}", time.0),
             LogEvent::Recovered(now) => write!(f, "recovered {}", now.0),
+            LogEvent::Closing => f.write_str("closing"),
             LogEvent::Closed => f.write_str("closed"),
         }
     }
@@ -190,6 +194,7 @@ impl LogEvent {
                 Some(LogEvent::Zone(action, number(2)?))
             }
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
+            "closing" => Some(LogEvent::Closing),
             "closed" => Some(LogEvent::Closed),
             "idle" => Some(LogEvent::Idle(time(1)?)),
             "interrupted" => Some(LogEvent::Interrupted(time(1)?)),
@@ -533,7 +538,7 @@ impl Replay {
                 self.compare(line, LogEvent::Open(found, now), own == now, LogEvent::Open(found, own));
             }
             LogEvent::Queue(queue) => self.model.order_commands(queue, &self.system),
-            LogEvent::Pace(_) => {}
+            LogEvent::Pace(_) | LogEvent::Closing => {}
             LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
                 self.findings.requests += 1;
                 let slow_by = std::mem::take(&mut self.slow_by);
@@ -680,6 +685,7 @@ mod tests {
             ("idle 9", LogEvent::Idle(Nanos(9))),
             ("interrupted 10", LogEvent::Interrupted(Nanos(10))),
             ("recovered 11", LogEvent::Recovered(Nanos(11))),
+            ("closing", LogEvent::Closing),
             ("closed", LogEvent::Closed),
         ]
     }

@@ -349,6 +349,8 @@ impl DriveServer {
         let [latencies, lateness] = [&self.counters.latencies, &self.counters.lateness].map(LatencyCounts::list);
         let summary = latencies.summary();
         let mean_latency = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.wall(Nanos(summary.all.mean)));
+        let mut latency_ns = by_op(latencies.by_op());
+        latency_ns.insert("all", summary.all);
         let histogram = |lists: &LatencyLists| by_op(lists.steps());
         let sums = |lists: &LatencyLists| by_op(lists.sums_ns().map(|sum| sum as u64));
         let rate = |bytes: u64| bytes as f64 * 1e9 / served.0.max(1) as f64;
@@ -367,7 +369,7 @@ impl DriveServer {
             "host_written_bytes": self.counters.written_bytes,
             "host_read_bytes_per_s": rate(self.counters.read_bytes),
             "host_written_bytes_per_s": rate(self.counters.written_bytes),
-            "latency_ns": summary,
+            "latency_ns": latency_ns,
             "latency_histogram_ns": histogram(&latencies),
             "latency_sum_ns": sums(&latencies),
             "stalls": STALLS.iter().zip(self.counters.stalls).map(|((name, _), count)| (*name, count)).collect::<BTreeMap<_, _>>(),

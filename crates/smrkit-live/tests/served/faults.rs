@@ -48,6 +48,9 @@ fn the_commands_that_are_meant_fail_and_no_others() {
     let half = fails("fail read probability=0.5", &[read; 200]).into_iter().filter(|&fails| fails).count();
     assert!((60..140).contains(&half), "{half} of 200");
     assert_eq!(served.report()["faults"], serde_json::json!(["fail read probability=0.5"]));
+    served.inject("fail flush".parse().unwrap());
+    // The flush with which the server closes the drive is not meant.
+    served.stop();
 }
 
 #[test]

@@ -394,6 +394,11 @@ impl LatencyLists {
         Latencies { all: summary(&self.0.each_ref()), read: summary(&[read]), write: summary(&[write]) }
     }
 
+    /// The distribution of each operation: reads, writes, flushes, discards.
+    pub fn by_op(&self) -> [Latency; 4] {
+        self.0.each_ref().map(|list| summary(&[list]))
+    }
+
     /// The fine buckets, as text.
     pub fn buckets(&self) -> LatencyBuckets {
         let [read, write, flush, discard] = self.0.each_ref().map(OpList::text);
