@@ -238,8 +238,7 @@ mod tests {
         let lists = [
             "workload = 'zipf:count=300'\nedit = ['first=100', 'first=200']",
             "workload = 'zipf:count=300'\nspan = ['1MiB', '2MiB']",
-            "workload = 'zipf:count=300'\ndepth = [1, 2]\nqueue = 'fifo'",
-            "workload = [['mix:count=300', 'zipf:count=9'], ['mix:count=300', 'runs:count=9']]\ninterleave = 'time'",
+            "workload = 'zipf:count=300'\ndepth = [1, 2]\nqueue = 'fcfs'",
         ];
         for list in lists {
             let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ class Arguments(TypedDict, total=False):
     """Options of runs and of advice."""
 
     drive: Path
-    """The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are left. See smrkit drives [default: st8000dm004]"""
+    """The drive's name, a model string, or a drive file; for an array of different disks several, joined by +, of which the last is used for all remaining disks. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
     """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str
@@ -38,7 +38,7 @@ class Arguments(TypedDict, total=False):
     think: Time
     """Pause between a completion and the next request"""
     arrival: Literal["flat-out", "trace", "closed"]
-    """Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a served drive closed]"""
+    """When requests arrive: as soon as one before completes (flat-out), at the times of the trace (trace), or after the think times of the trace (closed) [default: flat-out; for the log of a served drive closed]"""
     time_scale: float | str
     """Factor by which the trace's times are multiplied"""
     queue: Literal["fcfs", "elevator", "sptf", "drive"]
@@ -67,7 +67,7 @@ class RunArguments(Arguments, total=False):
     from_state: Path
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path
-    """Simulate the drive that recorded this log, from its state then and with its order of commands; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
+    """Simulate the drive that recorded this log, with its order of commands and the state that it began with; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
     edit: str
     """Change the requests before they are served, by key=value,…: take the first ones or a stretch of time, pack or split writes"""
     check: bool
@@ -82,7 +82,7 @@ class SweepArguments(TypedDict, total=False):
     """Options of a run, each of them a value or a list."""
 
     drive: Path | Sequence[Path]
-    """The drive's name, a model string, or a drive file; of an array several with + between, the last of which stands for all that are left. See smrkit drives [default: st8000dm004]"""
+    """The drive's name, a model string, or a drive file; for an array of different disks several, joined by +, of which the last is used for all remaining disks. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
     """Layers to compare, separated by commas; as-sold is the layer that the drive is sold with. See smrkit layers [default: in-place,as-sold; with --check as-sold alone; all layers if neither a drive nor a trace or workload is named, or if the drive is not sold]"""
     array: str | Sequence[str]
@@ -92,7 +92,7 @@ class SweepArguments(TypedDict, total=False):
     from_state: Path | Sequence[Path]
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path | Sequence[Path]
-    """Simulate the drive that recorded this log, from its state then and with its order of commands; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
+    """Simulate the drive that recorded this log, with its order of commands and the state that it began with; without another trace or workload, the log is also the trace. If another drive or layer is named, the simulated drive is as large as the recorded one, or larger if the recording needs it"""
     trace: Path | Sequence[Path] | Sequence[Path | Sequence[Path]]
     """A trace file; - is standard input. May be repeated, and in any format that trace info recognises"""
     workload: str | Sequence[str] | Sequence[str | Sequence[str]]
@@ -112,7 +112,7 @@ class SweepArguments(TypedDict, total=False):
     think: Time | Sequence[Time]
     """Pause between a completion and the next request"""
     arrival: Literal["flat-out", "trace", "closed"] | Sequence[Literal["flat-out", "trace", "closed"]]
-    """Whether to ignore the trace's times, keep them, or keep its think times [default: flat-out; for the log of a served drive closed]"""
+    """When requests arrive: as soon as one before completes (flat-out), at the times of the trace (trace), or after the think times of the trace (closed) [default: flat-out; for the log of a served drive closed]"""
     time_scale: float | str | Sequence[float | str]
     """Factor by which the trace's times are multiplied"""
     queue: Literal["fcfs", "elevator", "sptf", "drive"] | Sequence[Literal["fcfs", "elevator", "sptf", "drive"]]
@@ -179,7 +179,7 @@ class FleetArguments(TypedDict, total=False):
     racks: Amount
     """Number of racks, over which each group is spread"""
     rack_loss: float | str
-    """How often a year each rack loses several drives at once, such as 0.1%"""
+    """Chance in a year that a rack loses several drives at once, such as 0.1%"""
     rack_share: float | str
     """Share of its drives that a rack loses at once"""
     latent: float | str
@@ -204,6 +204,6 @@ class AdviceArguments(Arguments, total=False):
     within: Time
     """Time in which all of the work has to be done"""
     every: Time
-    """Time after which the work comes again; by then it has to be done, and its data cleaned"""
+    """Interval at which the work recurs; within it the work has to be done, and its data cleaned"""
     keep: Time
     """Time in which 99 of 100 requests have to be answered"""
