@@ -13,6 +13,7 @@ mod interface;
 mod log;
 mod prelude;
 mod rmw;
+mod runs;
 mod s_block;
 mod set_assoc;
 mod smart;

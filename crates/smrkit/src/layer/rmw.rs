@@ -50,10 +50,6 @@ words! {
 }
 
 impl LayerKeys for RmwKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(layout(drive, self)?.1)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Rmw::new(drive, self)?))
     }
@@ -94,27 +90,20 @@ state! {
     }
 }
 
-/// Lays out the regions, all of which are offered to the host.
-fn layout(drive: &Drive, keys: &RmwKeys) -> Result<(Regions, Capacity), Error> {
-    let guard = drive.interference.guard(&drive.geometry);
-    let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
-    let capacity = Capacity {
-        raw_sectors: drive.geometry.sectors,
-        host_sectors: regions.count * regions.region_sectors(),
-        guard_sectors: regions.guard_sectors,
-        ..Capacity::default()
-    };
-    Ok((regions, capacity))
-}
-
 impl Rmw {
     fn new(drive: &Drive, keys: &RmwKeys) -> Result<Rmw, Error> {
-        let (regions, capacity) = layout(drive, keys)?;
+        let guard = drive.interference.guard(&drive.geometry);
+        let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
         Ok(Rmw {
-            region: Divisor::new(regions.region_sectors()),
+            region: Divisor::new(keys.region_sectors),
+            capacity: Capacity {
+                raw_sectors: drive.geometry.sectors,
+                host_sectors: regions.count * keys.region_sectors,
+                guard_sectors: regions.guard_sectors,
+                ..Capacity::default()
+            },
             regions,
             portion: keys.portion,
-            capacity,
             valid: LbaSet::default(),
             written: LbaSet::default(),
             hold: keys.hold as usize,
@@ -254,16 +243,6 @@ impl Rmw {
         let at = dirty.first().map_or(0, |&(first, _)| first);
         self.rewrite(disk, held.region, &dirty, &held.data, at)
     }
-
-    /// Checks that all valid sectors were written.
-    fn check_runs(&self) -> DiskResult {
-        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
-            if !self.written.contains_all(lba, n) {
-                return inconsistent(format!("LBA {lba} is valid but was never written"));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Place of an LBA, which never changes.
@@ -347,8 +326,11 @@ impl Layer for Rmw {
     }
 
     fn check(&self) -> DiskResult {
-        self.check_runs()?;
-        if self.held.len() > self.hold { inconsistent(format!("{} regions are held", self.held.len())) } else { Ok(()) }
+        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
+            ensure!(self.written.contains_all(lba, n), "LBA {lba} is valid but was never written");
+        }
+        ensure!(self.held.len() <= self.hold, "{} regions are held", self.held.len());
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use super::TABLES_BYTES_MAX;
 use super::interface::DelayKeys;
-use super::log::read_unwritten;
-use super::track_map::{Joined, width_of};
+use super::runs::{Joined, read_unwritten};
+use super::track_map::width_of;
 use crate::extent_map::{MappedPiece, joined};
 use crate::geometry::{Divisor, Geometry};
 use crate::layer::prelude::*;

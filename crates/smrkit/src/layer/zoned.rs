@@ -56,17 +56,7 @@ words! {
     }
 }
 
-impl ZonedKeys {
-    fn layout(&self, drive: &Drive) -> Result<ZoneLayout, Error> {
-        ZoneLayout::new(drive, &self.zones, size_of::<u64>() as u64)
-    }
-}
-
 impl LayerKeys for ZonedKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.layout(drive)?.capacity(drive))
-    }
-
     fn settled(self, drive: &Drive) -> ZonedKeys {
         ZonedKeys { zones: self.zones.settled(drive), ..self }
     }
@@ -120,22 +110,12 @@ impl BrokenRule {
             Rule::Conventional => format!("zone {zone} is conventional"),
         }
     }
-
-    fn describe(&self, request: u64, op: Op, lba: Lba, n: u64) -> String {
-        let problem = self.problem();
-        format!("request {request}, a {} of {n} sectors at LBA {lba}: {problem}", op.name())
-    }
-
-    /// Error of a disk that refuses the request.
-    fn fault(&self, request: u64, op: Op, lba: Lba, n: u64) -> Box<Fault> {
-        Box::new(Fault::ZoneRule(self.describe(request, op, lba, n)))
-    }
 }
 
 /// Counts since counting began.
 #[derive(Default, Serialize, Deserialize)]
 struct ZonedCounts {
-    /// By rule, for the first five, which are those that requests of a run can break.
+    /// By rule, for the first five. The others can be broken only by a served host, whose requests are refused and not counted.
     violations: [u64; 5],
     described: Vec<String>,
     resets: u64,
@@ -143,15 +123,6 @@ struct ZonedCounts {
 }
 
 impl ZonedCounts {
-    fn violation(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
-        if let Some(count) = self.violations.get_mut(broken.rule as usize) {
-            *count += 1;
-        }
-        if self.described.len() < DESCRIBED {
-            self.described.push(broken.describe(request, op, lba, n));
-        }
-    }
-
     fn stats(&self) -> LayerStats {
         let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
         let others = [
@@ -200,7 +171,7 @@ state! {
 
 impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
-        let layout = keys.layout(drive)?;
+        let layout = ZoneLayout::new(drive, &keys.zones, size_of::<u64>() as u64)?;
         let mut pointers = vec![0; layout.count() as usize];
         let has_before = keys.conventional_type == ConventionalType::SequentialOrBefore;
         if !has_before {
@@ -285,13 +256,16 @@ impl Zoned {
     fn violated(&mut self, disk: &Disk, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
         // The request under way is counted when it ends.
         let request = disk.requests() + 1;
-        match self.refuses {
-            true => Err(broken.fault(request, op, lba, n)),
-            false => {
-                self.counts.violation(request, op, lba, n, broken);
-                Ok(())
-            }
+        let describe =
+            || format!("request {request}, a {} of {n} sectors at LBA {lba}: {}", op.name(), broken.problem());
+        if self.refuses {
+            return Err(Box::new(Fault::ZoneRule(describe())));
         }
+        self.counts.violations[broken.rule as usize] += 1;
+        if self.counts.described.len() < DESCRIBED {
+            self.counts.described.push(describe());
+        }
+        Ok(())
     }
 
     /// Moves the write pointer of a zone to `pointer`, and updates which zones are open and active.
@@ -447,20 +421,16 @@ impl Layer for Zoned {
     fn check(&self) -> DiskResult {
         let size = self.layout.size();
         let begun = (0..self.layout.count()).filter(|&zone| self.is_active(zone)).count() as u64;
-        if begun != self.active {
-            return inconsistent(format!("{} zones count as active, {begun} are begun and not full", self.active));
-        }
+        ensure!(begun == self.active, "{} zones count as active, {begun} are begun and not full", self.active);
         let open = self.opened_by_write.len() + self.opened_by_command.len();
-        if self.max_open > 0 && open > self.max_open {
-            return inconsistent(format!("{open} zones are open, and {} may be", self.max_open));
+        ensure!(self.max_open == 0 || open <= self.max_open, "{open} zones are open, and {} may be", self.max_open);
+        for &zone in &self.opened_by_command {
+            ensure!(self.pointers[zone as usize] != size, "zone {zone} is open, and full");
         }
-        if let Some(zone) = self.opened_by_command.iter().find(|&&zone| self.pointers[zone as usize] == size) {
-            return inconsistent(format!("zone {zone} is open, and full"));
+        for &zone in &self.opened_by_write {
+            ensure!((1..size).contains(&self.pointers[zone as usize]), "zone {zone} is open, and empty or full");
         }
-        match self.opened_by_write.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
-            Some(zone) => inconsistent(format!("zone {zone} is open, and empty or full")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {

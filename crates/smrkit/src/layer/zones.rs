@@ -5,7 +5,7 @@
 //! more shingled tracks than its sectors fill; the rest of this room is lost. Zones that must be written in order are shingled, and each is
 //! followed by the guard that the law requires.
 
-use super::TABLES_BYTES_MAX;
+use super::interface::check_tables;
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
 use crate::layer::prelude::*;
 use crate::quantity::Bytes;
@@ -81,14 +81,8 @@ impl ZoneLayout {
     pub fn new(drive: &Drive, keys: &ZoneKeys, bytes_a_zone: u64) -> Result<ZoneLayout, Error> {
         let sectors = keys.zone_sectors(drive);
         let tables = (drive.geometry.sectors / sectors).saturating_mul(bytes_a_zone);
-        if tables > TABLES_BYTES_MAX {
-            return Err(Error::Impossible(format!(
-                "zones of {} need {} of tables, and they may take {}: raise zone_bytes, or take a smaller drive",
-                Bytes(sectors * crate::units::SECTOR_BYTES),
-                Bytes(tables),
-                Bytes(TABLES_BYTES_MAX)
-            )));
-        }
+        let zones = format!("zones of {}", Bytes(sectors * crate::units::SECTOR_BYTES));
+        check_tables(&zones, tables, "raise zone_bytes, or ")?;
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
         let room = (regions.count as f64 * keys.conventional_percent() / 100.0).round() as u64;

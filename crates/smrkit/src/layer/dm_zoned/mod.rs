@@ -158,9 +158,7 @@ impl DmZoned {
             }
             waited = true;
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            if !self.reclaim_stage(disk)? {
-                inconsistent("no conventional zone is free, and none can be".into())?;
-            }
+            ensure!(self.reclaim_stage(disk)?, "no conventional zone is free, and none can be");
         }
     }
 

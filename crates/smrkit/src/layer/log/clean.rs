@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Log;
 use crate::layer::prelude::*;
+use crate::layer::runs::Gather;
 
 /// The most sectors of a victim that one stage reads: 2 MiB (assumption).
 const STAGE_SECTORS: u64 = 4096;
@@ -87,6 +88,7 @@ impl Log {
         Ok(true)
     }
 
+    /// Chooses a victim, and begins a job with it.
     pub(super) fn choose(&mut self, disk: &Disk, need: Need) -> Option<Job> {
         let victim = self.segments.take_victim(self.age, need)?;
         Some(self.begin(disk, victim, need))
@@ -129,12 +131,14 @@ impl Log {
     /// Moves runs of a victim to the log's end.
     fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[LiveRun]) -> DiskResult {
         let start = self.segments.get(victim).place.start;
-        let (first, last) = (runs[0], runs[runs.len() - 1]);
-        let span = last.at + last.sectors - first.at;
         let total: u64 = runs.iter().map(|run| run.sectors).sum();
-        let mut found = disk.buf(span);
-        disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
-        let live = compact(disk, &found, runs, total);
+        let mut live = disk.buf(total);
+        let (mut gather, mut at) = (Gather::new(Cause::Clean, GAP_SECTORS), 0);
+        for run in runs {
+            gather.read(disk, start + run.at, run.sectors, &mut live, at)?;
+            at += run.sectors;
+        }
+        gather.finish(disk, &mut live)?;
         let stream = self.segments.stream_of_survivors(victim);
         let youngest = self.segments.get(victim).youngest;
         let moved = runs.iter().map(|run| (run.lba, run.sectors));
@@ -142,7 +146,7 @@ impl Log {
         // Also after a power cut: parts that were written completely need not be moved again.
         self.note_parts(youngest);
         appended?;
-        self.counts.moved_sectors += total;
+        self.counts.garbage.moved_sectors += total;
         Ok(())
     }
 
@@ -177,7 +181,7 @@ impl Log {
             if fits && !self.is_short(stream, n) {
                 return Ok(());
             }
-            self.counts.slept += u64::from(!std::mem::replace(&mut slept, true));
+            self.counts.garbage.writers_slept += u64::from(!std::mem::replace(&mut slept, true));
             if self.clean_stage(disk, Need::Must)? {
                 continue;
             }
@@ -189,8 +193,8 @@ impl Log {
             // The file system does not clean zones with so little garbage, and reports that no space is left. Its user then cleans the zone
             // with the most garbage, as `btrfs balance` does, and writes again (assumption).
             if !std::mem::replace(&mut is_refused, true) {
-                self.counts.enospc += 1;
-                self.counts.enospc_garbage_sectors += garbage;
+                self.counts.garbage.enospc += 1;
+                self.counts.garbage.enospc_garbage_sectors += garbage;
             }
             self.job = Some(self.begin(disk, victim, Need::Must));
         }
@@ -211,15 +215,4 @@ fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
     let sectors = run.sectors.min(end - run.at);
     runs.push(LiveRun { sectors, ..run });
     sectors == run.sectors
-}
-
-/// Copies the live sectors, one after another, out of what was read (`found`).
-fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
-    let mut live = disk.buf(total);
-    let mut at = 0;
-    for run in runs {
-        live.put(at, found, run.at - runs[0].at, run.sectors);
-        at += run.sectors;
-    }
-    live
 }

@@ -8,7 +8,6 @@
 //! [`Log`] follows [`LogRules`]; `zone_log` uses it with zones as segments, and with rules of its own.
 
 mod clean;
-pub(super) mod layout;
 pub(super) mod segments;
 #[cfg(test)]
 mod tests;
@@ -19,17 +18,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::GarbageCollection;
 use super::interface::IdleKeys;
-use super::{GarbageCollection, TABLES_BYTES_MAX};
+use super::runs::read_unwritten;
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Divisor;
 use crate::layer::prelude::*;
-use crate::quantity::Bytes;
 use crate::schema::{Time, Word};
 use crate::state::State;
 use clean::{Job, LiveRun};
-use layout::{SegmentLayout, SegmentPlace, Totals};
-use segments::{FreeOrder, Segment, SegmentTable};
+pub(super) use segments::BYTES_A_SEGMENT;
+use segments::{FreeOrder, SegmentLayout, SegmentPlace, SegmentTable};
 use victims::VictimPolicy;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
@@ -79,11 +78,6 @@ words! {
 }
 
 impl LayerKeys for LogKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        let totals = layout::totals(drive, self.segment_tracks)?;
-        Ok(LogPlan::new(drive, &totals, self)?.capacity)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Log::new(drive, self)?))
     }
@@ -91,9 +85,6 @@ impl LayerKeys for LogKeys {
 
 /// A request of up to this many sectors is whole or absent after a power cut; a longer one is divided into such parts (512 KiB: assumption).
 pub(super) const WHOLE_SECTORS: u64 = 1024;
-
-/// Memory of a segment and of its place in the layout.
-pub(super) const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
 
 /// Free segments that only cleaning may use.
 const RESERVE: u64 = 2;
@@ -295,19 +286,8 @@ struct LogCounts {
     resets: u64,
     /// Cleaned segments that still had live data to move.
     segments_moved: u64,
-    moved_sectors: u64,
     first_cleaning_request: Option<u64>,
-    /// As in [`GarbageCollection`].
-    slept: u64,
-    enospc: u64,
-    enospc_garbage_sectors: u64,
-}
-
-/// How a drive's segments are used.
-struct LogPlan {
-    streams: usize,
-    shares: HostShare,
-    capacity: Capacity,
+    garbage: GarbageCollection,
 }
 
 /// The host's share of a log.
@@ -329,73 +309,73 @@ impl HostShare {
     }
 }
 
-impl LogPlan {
-    fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, Error> {
-        let tables = segments.usable * BYTES_A_SEGMENT;
-        if tables > TABLES_BYTES_MAX {
-            return Err(Error::Impossible(format!(
-                "{} segments take {} of memory, and tables may take {}: raise log.segment_tracks, or take a smaller drive",
-                segments.usable,
-                Bytes(tables),
-                Bytes(TABLES_BYTES_MAX)
-            )));
-        }
-        LogPlan::for_drive(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
-    }
+/// The segments of a drive, and the host's share of them.
+struct LogPlan {
+    layout: SegmentLayout,
+    places: Vec<SegmentPlace>,
+    /// Segments that hold any sector, and the sectors of all of them.
+    usable: u64,
+    sectors: u64,
+    streams: usize,
+    /// `None` if there is no room for the segments that are open or being cleaned.
+    share: Option<HostShare>,
+}
 
-    /// The plan. Error: the number of streams, if there is no room for them.
-    fn for_drive(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, usize> {
-        let Totals { usable, sectors: log, longest, .. } = *segments;
-        let streams = match keys.separate {
+impl LogKeys {
+    /// The plan for segments of this many tracks.
+    fn plan(&self, drive: &Drive, segment_tracks: u64) -> Result<LogPlan, Error> {
+        let (layout, places) = SegmentLayout::of_bands(drive, segment_tracks)?;
+        let lengths = || places.iter().map(|place| u64::from(place.sectors)).filter(|&sectors| sectors > 0);
+        let (usable, sectors) = (lengths().count() as u64, lengths().sum());
+        let streams = match self.separate {
             Separate::None => 1,
             Separate::Hot => 2,
             Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
         // An open segment for each stream, two that cleaning may need, and one that a round of it gains.
-        let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * longest;
-        let shares = HostShare::of(log, kept, keys.spare_percent).ok_or(streams)?;
-        let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors,
-            host_sectors: shares.host_sectors,
-            cache_sectors: 0,
-            guard_sectors: drive.geometry.sectors - log,
-            spare_sectors: log - shares.host_sectors,
-        };
-        Ok(LogPlan { streams, shares, capacity })
+        let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * lengths().max().unwrap_or(0);
+        let share = HostShare::of(sectors, kept, self.spare_percent);
+        Ok(LogPlan { layout, places, usable, sectors, streams, share })
     }
-}
 
-/// The error for a drive without room for the segments that are open or being cleaned, with the remedy.
-fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
-    let Totals { usable, sectors, tracks, .. } = *segments;
-    let guards = drive.geometry.sectors - sectors;
-    let why = if guards > sectors { format!(" next to guards of {guards}") } else { String::new() };
-    let has_room = |tracks: u64| {
-        let other = layout::totals(drive, tracks);
-        other.is_ok_and(|other| LogPlan::for_drive(drive, &other, keys).is_ok())
-    };
-    let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
-    let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
-    let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
-    let remedy = if shorter.into_iter().any(has_room) {
-        "lower log.segment_tracks, or "
-    } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
-        "raise log.segment_tracks, or "
-    } else {
-        ""
-    };
-    Error::Impossible(format!(
-        "the drive holds {usable} segments of {sectors} sectors in all{why}, too few for {streams} open ones, three to clean \
-         with and data: {remedy}take a larger drive"
-    ))
+    /// The error for a drive without room for the segments that are open or being cleaned, with the remedy.
+    fn too_few(&self, drive: &Drive, plan: &LogPlan) -> Error {
+        let LogPlan { usable, sectors, streams, .. } = plan;
+        let guards = drive.geometry.sectors - sectors;
+        let why = if guards > *sectors { format!(" next to guards of {guards}") } else { String::new() };
+        let has_room = |tracks: u64| self.plan(drive, tracks).is_ok_and(|plan| plan.share.is_some());
+        let tracks = self.segment_tracks;
+        let mut shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
+        let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
+        let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
+        let remedy = if shorter.any(has_room) {
+            "lower log.segment_tracks, or "
+        } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
+            "raise log.segment_tracks, or "
+        } else {
+            ""
+        };
+        Error::Impossible(format!(
+            "the drive holds {usable} segments of {sectors} sectors in all{why}, too few for {streams} open ones, three to clean \
+             with and data: {remedy}take a larger drive"
+        ))
+    }
 }
 
 impl Log {
     fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
-        let totals = layout::totals(drive, keys.segment_tracks)?;
-        let LogPlan { streams, shares, capacity } = LogPlan::new(drive, &totals, keys)?;
+        let plan = keys.plan(drive, keys.segment_tracks)?;
+        let Some(share) = plan.share else { return Err(keys.too_few(drive, &plan)) };
+        let raw_sectors = drive.geometry.sectors;
+        let capacity = Capacity {
+            raw_sectors,
+            host_sectors: share.host_sectors,
+            cache_sectors: 0,
+            guard_sectors: raw_sectors - plan.sectors,
+            spare_sectors: plan.sectors - share.host_sectors,
+        };
         let rules = LogRules {
-            streams,
+            streams: plan.streams,
             host: if keys.separate == Separate::Source { HostStream::Source } else { HostStream::First },
             survivors_apart: keys.separate == Separate::Hot,
             policy: keys.policy,
@@ -411,11 +391,10 @@ impl Log {
             append: keys.append_time,
             sector_ps: drive.clock.sector_ps(&drive.geometry),
             idle: keys.idle.delay(),
-            whole_sectors: shares.whole_sectors,
+            whole_sectors: share.whole_sectors,
             dpid_sectors: drive.interference.upstream(),
         };
-        let (layout, places) = SegmentLayout::new(drive, keys.segment_tracks);
-        Ok(Log::by_rules(layout, places, capacity, rules))
+        Ok(Log::by_rules(plan.layout, plan.places, capacity, rules))
     }
 
     /// An empty log of the segments at `places`, with these rules.
@@ -576,33 +555,22 @@ impl Log {
             places.push((pba, n));
             while n > 0 {
                 let (at, count) = self.segments.part_at(pba, n);
-                if pba >= self.segments.get(at).head() {
-                    return inconsistent(format!("LBA {lba} lies at PBA {pba}, where segment {at} was not written"));
-                }
+                let is_written = pba < self.segments.get(at).head();
+                ensure!(is_written, "LBA {lba} lies at PBA {pba}, where segment {at} was not written");
                 live[at as usize] += count;
                 (n, pba) = (n - count, pba + count);
             }
         }
         places.sort_unstable();
-        if let Some(pair) = places.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-            return inconsistent(format!("PBA {} belongs to two LBAs", pair[1].0));
+        for pair in places.windows(2) {
+            ensure!(pair[0].0 + pair[0].1 <= pair[1].0, "PBA {} belongs to two LBAs", pair[1].0);
         }
-        let counted = |at: u32| u64::from(self.segments.get(at).live);
-        match (0..).zip(&live).find(|&(at, &live)| live != counted(at)) {
-            Some((at, live)) => {
-                inconsistent(format!("segment {at} counts {} live sectors, but {live} are mapped", counted(at)))
-            }
-            None => Ok(()),
+        for (at, (segment, live)) in self.segments.all.iter().zip(live).enumerate() {
+            let counted = u64::from(segment.live);
+            ensure!(counted == live, "segment {at} counts {counted} live sectors, but {live} are mapped");
         }
+        Ok(())
     }
-}
-
-/// Reads sectors that were never written: zeros, in the time of a conventional disk.
-pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
-    let mut scratch = disk.buf(n);
-    disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
-    out.put(at, &disk.buf(n), 0, n);
-    Ok(())
 }
 
 impl Layer for Log {
@@ -752,7 +720,7 @@ impl Layer for Log {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.moved_sectors)];
+        let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.garbage.moved_sectors)];
         let all =
             LayerStats::new(named, counts.first_cleaning_request).with("collections", Scalar::Int(counts.collections));
         if self.rules.resets { all.with("zones_reset", Scalar::Int(counts.resets)) } else { all }
@@ -763,9 +731,7 @@ impl Layer for Log {
     }
 
     fn garbage_collection(&self) -> Option<GarbageCollection> {
-        let LogCounts { moved_sectors, slept: writers_slept, enospc, enospc_garbage_sectors, .. } = self.counts;
-        let counted = GarbageCollection { moved_sectors, writers_slept, enospc, enospc_garbage_sectors };
-        self.rules.resets.then_some(counted)
+        self.rules.resets.then_some(self.counts.garbage)
     }
 
     fn reset_stats(&mut self) {

@@ -12,10 +12,10 @@ mod scheme;
 
 use std::sync::Arc;
 
+use super::runs::Joined;
 use crate::layer::prelude::*;
 use crate::schema::Text;
 pub(super) use layout::{TrackLayout, TrackPiece, width_of};
-pub(super) use rewrite::Joined;
 use rewrite::{Head, Rewrite, TrackCounts, TrackUse};
 use scheme::Scheme;
 
@@ -41,10 +41,6 @@ keys! {
 }
 
 impl LayerKeys for TrackMapKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.plan(drive)?.2)
-    }
-
     fn settled(self, drive: &Drive) -> TrackMapKeys {
         let random_tracks = self.random_tracks(drive, width_of(drive));
         TrackMapKeys { random_tracks: Some(random_tracks), ..self }
@@ -82,12 +78,18 @@ state! {
 const RANDOM_SHARE: u64 = 101;
 
 impl TrackMapKeys {
-    /// The layout on a drive, how many tracks a write damages there (a band may have fewer), and the capacity.
-    fn plan(&self, drive: &Drive) -> Result<(TrackLayout, u64, Capacity), Error> {
+    /// Tracks of the random access zone: as asked for, or the paper's share, in whole multiples of `width`.
+    fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
+        self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
+    }
+}
+
+impl TrackMap {
+    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
         let width = width_of(drive);
-        let mut layout = TrackLayout::new("track-map", drive, &self.scheme, width, self.random_tracks(drive, width))?;
+        let mut layout = TrackLayout::new("track-map", drive, &keys.scheme, width, keys.random_tracks(drive, width))?;
         // The addend keeps rounding errors of the percentage from losing a sector.
-        let offered = (layout.sectors as f64 * self.fill_percent / 100.0 + 1e-6) as u64;
+        let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors);
         layout.offered = host_sectors;
         let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
@@ -99,18 +101,6 @@ impl TrackMapKeys {
             guard_sectors: raw_sectors - host_sectors - spare_sectors,
             spare_sectors,
         };
-        Ok((layout, width, capacity))
-    }
-
-    /// Tracks of the random access zone: as asked for, or the paper's share, in whole multiples of `width`.
-    fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
-        self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
-    }
-}
-
-impl TrackMap {
-    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
-        let (layout, width, capacity) = keys.plan(drive)?;
         let tracks = keys.scheme.tracks();
         let head = Head::new(&drive.interference, width, tracks);
         Ok(TrackMap {
@@ -289,9 +279,7 @@ impl Layer for TrackMap {
             room[track] = piece.first + piece.sectors;
             end = end.max(self.layout.pba(&piece) + piece.sectors);
         }
-        if end.0 > self.capacity.raw_sectors {
-            return inconsistent(format!("an LBA lies at PBA {end}, past the disk's end"));
-        }
+        ensure!(end.0 <= self.capacity.raw_sectors, "an LBA lies at PBA {end}, past the disk's end");
         self.tracks_used.check(|track| room[track])
     }
 

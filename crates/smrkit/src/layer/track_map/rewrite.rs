@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::layout::{Band, TrackPiece};
 use crate::layer::prelude::*;
+use crate::layer::runs::Joined;
 use crate::medium::interference::Interference;
 
 /// A run of sectors of a track.
@@ -39,8 +40,6 @@ pub struct Head {
     pub in_track: bool,
     /// How often a sector may be written while the sectors upstream, which it wears, are not; `None` for any number of times.
     pub limit: Option<u32>,
-    /// True if a sector that is overwritten too often wears out sectors of its own track, too.
-    pub damages_own_track: bool,
 }
 
 impl Head {
@@ -51,7 +50,6 @@ impl Head {
             width: width.min(tracks as u64) as usize,
             in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
             limit: (law.upstream() > 0).then(|| law.writes_survived()),
-            damages_own_track: law.upstream() > 0,
         }
     }
 }
@@ -152,7 +150,7 @@ impl Rewrite {
         for track in (0..self.spans.len()).rev() {
             let span = self.spans[track];
             let worn = !span.is_empty() && tracks_used.worn(band.base + track, span.first, limit);
-            if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
+            if worn && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
                     self.add(up, SectorSpan { first: 0, end: self.used[up] });
@@ -161,12 +159,6 @@ impl Rewrite {
             }
         }
         added
-    }
-
-    /// True if nothing that writes of this track could wear is in use.
-    fn is_alone(&self, head: &Head, track: usize) -> bool {
-        let upstream = (track + 1).saturating_sub(head.width)..track;
-        !head.damages_own_track && upstream.clone().all(|up| self.used[up] == 0)
     }
 
     /// True if the track, and all tracks within reach upstream, are written whole.
@@ -241,7 +233,7 @@ impl Rewrite {
             return;
         }
         for (track, &SectorSpan { first, end }) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
-            tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track), self.is_alone(head, track));
+            tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track));
         }
     }
 
@@ -273,49 +265,6 @@ fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
         SectorSpan { end: own.first, ..span }
     } else {
         span
-    }
-}
-
-/// Joins accesses that touch, both on the platters and in the buffer. The last access (PBA, sector of the buffer, sectors) is held back until
-/// one follows that does not touch it, or until `end`.
-#[derive(Default)]
-pub struct Joined(Option<(Pba, u64, u64)>);
-
-impl Joined {
-    /// Adds an access to `n` sectors at `pba` with those of the buffer from sector `at` on. If it does not touch the access held back, that
-    /// one is made now.
-    #[inline]
-    pub fn add(
-        &mut self,
-        (pba, at, n): (Pba, u64, u64),
-        access: impl FnOnce(Pba, u64, u64) -> DiskResult,
-    ) -> DiskResult {
-        match &mut self.0 {
-            Some((first, from, sectors)) if *first + *sectors == pba && *from + *sectors == at => *sectors += n,
-            _ => {
-                self.end(access)?;
-                self.0 = Some((pba, at, n));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the access held back.
-    #[inline]
-    pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
-        self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
-    }
-
-    /// Adds a write of the host.
-    #[inline]
-    pub fn write(&mut self, disk: &mut Disk, run: (Pba, u64, u64), data: &Buf) -> DiskResult {
-        self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
-    }
-
-    /// Makes the host's write that is held back.
-    #[inline]
-    pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
-        self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 }
 
@@ -396,16 +345,14 @@ impl TrackUse {
         self.wear.as_ref().is_some_and(worn)
     }
 
-    /// Counts a write of the sectors `first..end` of a track. `fresh` if all tracks within reach upstream were written just before, `alone`
-    /// if none of them is in use.
-    pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
+    /// Counts a write of the sectors `first..end` of a track. It is fresh if all tracks within reach upstream were written just before.
+    pub fn wear(&mut self, track: usize, first: u64, end: u64, is_fresh: bool) {
         let Some(Wear { written, writes }) = &mut self.wear else { return };
         let is_overwritten = first < u64::from(written[track]);
-        writes[track] = match (alone, fresh, is_overwritten) {
-            (true, ..) => 0,
-            (_, true, _) => 1,
-            (.., true) => writes[track].saturating_add(1),
-            (.., false) => writes[track].max(1),
+        writes[track] = match (is_fresh, is_overwritten) {
+            (true, _) => 1,
+            (false, true) => writes[track].saturating_add(1),
+            (false, false) => writes[track].max(1),
         };
         written[track] = written[track].max(end as u32);
     }
@@ -418,18 +365,15 @@ impl TrackUse {
 
     /// Checks the counts against `room`, the usable sectors of each track.
     pub fn check(&self, room: impl Fn(usize) -> u64) -> DiskResult {
-        if let Some(track) = (0..self.used.len()).find(|&track| self.used(track) > room(track)) {
-            return inconsistent(format!("track {track} is in use to sector {}, past its end", self.used(track)));
+        for track in 0..self.used.len() {
+            let used = self.used(track);
+            ensure!(used <= room(track), "track {track} is in use to sector {used}, past its end");
+            let is_written = self.wear.as_ref().is_none_or(|wear| used <= u64::from(wear.written[track]));
+            ensure!(is_written, "track {track} is in use to sector {used}, unwritten");
         }
-        if let Some(wear) = &self.wear
-            && let Some(track) = (0..self.used.len()).find(|&track| self.used[track] > wear.written[track])
-        {
-            return inconsistent(format!("track {track} is in use to sector {}, unwritten", self.used(track)));
-        }
-        match self.used.iter().filter(|&&used| used > 0).count() as u64 == self.in_use {
-            true => Ok(()),
-            false => inconsistent(format!("{} tracks are counted as in use, which is wrong", self.in_use)),
-        }
+        let in_use = self.used.iter().filter(|&&used| used > 0).count() as u64;
+        ensure!(in_use == self.in_use, "{} tracks are counted as in use, which is wrong", self.in_use);
+        Ok(())
     }
 }
 
@@ -481,7 +425,7 @@ mod tests {
             let tracks_used = || {
                 let mut tracks_used = TrackUse::new(4, limited);
                 tracks_used.write(1, 7);
-                tracks_used.wear(1, 0, 7, true, false);
+                tracks_used.wear(1, 0, 7, true);
                 tracks_used
             };
             let checked = |tracks_used: &TrackUse| {
@@ -521,18 +465,16 @@ mod tests {
     fn a_track_wears_with_each_write_over_what_was_written() {
         let mut tracks_used = TrackUse::new(2, true);
         let worn = |tracks_used: &TrackUse, limit| [0, 4, 5].map(|first| tracks_used.worn(0, first, limit));
-        tracks_used.wear(0, 0, 3, false, false);
-        tracks_used.wear(0, 3, 5, false, false);
+        tracks_used.wear(0, 0, 3, false);
+        tracks_used.wear(0, 3, 5, false);
         assert_eq!((worn(&tracks_used, 1), worn(&tracks_used, 2)), ([true, true, false], [false; 3]));
-        tracks_used.wear(0, 4, 5, false, false);
+        tracks_used.wear(0, 4, 5, false);
         assert_eq!((worn(&tracks_used, 2), worn(&tracks_used, 3)), ([true, true, false], [false; 3]));
         // Behind all that was written nothing wears; after a fresh write of what lies upstream counting begins anew.
-        tracks_used.wear(0, 5, 6, false, false);
+        tracks_used.wear(0, 5, 6, false);
         assert_eq!((tracks_used.worn(0, 5, 2), tracks_used.worn(0, 5, 3)), (true, false));
-        tracks_used.wear(0, 0, 6, true, false);
+        tracks_used.wear(0, 0, 6, true);
         assert_eq!((tracks_used.worn(0, 0, 1), tracks_used.worn(0, 0, 2)), (true, false));
-        tracks_used.wear(0, 0, 6, false, true);
-        assert!(!tracks_used.worn(0, 0, 1));
         tracks_used.forget(0, 6);
         assert!(tracks_used.worn(0, 5, u32::MAX) && !tracks_used.worn(0, 6, 0) && !tracks_used.worn(1, 0, 0));
         assert!(!TrackUse::new(1, false).worn(0, 0, 0));
