@@ -26,7 +26,7 @@ pub(in crate::layer) enum PhaseResult {
         /// Tracks that were rewritten.
         tracks: Range<u32>,
         /// True if it was the band's last stage.
-        over: bool,
+        is_last: bool,
     },
 }
 
@@ -83,11 +83,22 @@ impl ScratchCopy {
     }
 }
 
-/// Cleans one band at a time.
+/// Number of bands that an episode of the Vguard paper cleans.
+pub(in crate::layer) const EPISODE_BANDS: usize = 2;
+
+/// Cleans one band at a time, in episodes of one band or two. Each host command first does one phase of the episode in progress; if more
+/// entries are overdue than the episode will free, the command waits for its end. Episodes do not overlap, so no command waits for more than
+/// one.
 #[derive(Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Cleaner {
     work: Option<BandWork>,
     next_half: usize,
+    /// Bands of the episode whose cleaning has not begun.
+    bands: VecDeque<u32>,
+    /// Entries that the episode was expected to free when it began.
+    frees: u64,
+    /// True if the episode began in idle time: then it continues in idle time, or once cleaning is due.
+    is_idle: bool,
 }
 
 impl Cleaner {
@@ -95,6 +106,42 @@ impl Cleaner {
     #[inline]
     pub fn is_working(&self) -> bool {
         self.work.is_some()
+    }
+
+    /// Begins an episode over `bands` that is expected to free this many entries.
+    pub fn begin_episode(&mut self, bands: &[u32], frees: u64, need: Need) {
+        debug_assert!(!self.is_cleaning());
+        self.bands.extend(bands);
+        (self.frees, self.is_idle) = (frees, need == Need::Spare);
+    }
+
+    /// True if an episode has begun and is not over.
+    #[inline]
+    pub fn is_cleaning(&self) -> bool {
+        self.is_working() || !self.bands.is_empty()
+    }
+
+    /// True if commands have to continue the episode. One that began in idle time waits for idle time.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.is_cleaning() && !self.is_idle
+    }
+
+    /// True if one command adds more entries than the episode frees.
+    #[inline]
+    pub fn is_outpaced_by(&self, entries: u64) -> bool {
+        entries > self.frees.max(1)
+    }
+
+    /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
+    #[inline]
+    pub fn falls_short_of(&self, overdue: u64) -> bool {
+        self.is_cleaning() && overdue > self.frees
+    }
+
+    /// Takes the next band of the episode, to be begun unless nothing of it is cached any more; `None` if the episode is over.
+    pub fn next_band(&mut self) -> Option<u32> {
+        self.bands.pop_front()
     }
 
     /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band downstream of `tracks` that
@@ -194,11 +241,11 @@ impl Cleaner {
                 Phase::Rewrite => {
                     rewrite(disk, home, work.first..work.end, &work.buf)?;
                     let tracks = work.first..work.end;
-                    let over = !work.advance(disk, home);
-                    if over {
+                    let is_last = !work.advance(disk, home);
+                    if is_last {
                         self.work = None;
                     }
-                    return Ok(PhaseResult::Stage { tracks, over });
+                    return Ok(PhaseResult::Stage { tracks, is_last });
                 }
             }
         }
@@ -309,70 +356,5 @@ impl BandWork {
         self.torn = false;
         (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
         true
-    }
-}
-
-/// The cleaning episode in progress, if any. Each host command first does one phase of it; if more entries are overdue than the episode will
-/// free, the command waits for its end. Episodes do not overlap, so no command waits for more than one.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(in crate::layer) struct Episode {
-    /// Bands whose cleaning has not begun.
-    bands: VecDeque<u32>,
-    /// Entries that the episode was expected to free when it began.
-    frees: u64,
-    running: bool,
-    /// True if it began in idle time: then it continues in idle time, or once cleaning is due.
-    idle: bool,
-}
-
-impl Episode {
-    /// Number of bands that an episode cleans.
-    pub const BANDS: usize = 2;
-
-    /// Begins an episode over `bands` that is expected to free this many entries.
-    pub fn begin(&mut self, bands: &[u32], frees: u64) {
-        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };
-    }
-
-    /// Begins an episode in idle time, which no command has to continue.
-    pub fn begin_idly(&mut self, bands: &[u32], frees: u64) {
-        self.begin(bands, frees);
-        self.idle = true;
-    }
-
-    /// True if the last episode was begun in idle time.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.idle
-    }
-
-    /// True if an episode has begun and is not over.
-    #[inline]
-    pub fn is_running(&self) -> bool {
-        self.running
-    }
-
-    /// The next band to clean; the episode is over when there is none.
-    pub fn next_band(&mut self) -> Option<u32> {
-        let band = self.bands.pop_front();
-        self.running = band.is_some();
-        band
-    }
-
-    /// True if the episode ends with the current band.
-    pub fn is_last_band(&self) -> bool {
-        self.bands.is_empty()
-    }
-
-    /// True if one command adds more entries than the episode frees.
-    #[inline]
-    pub fn is_outpaced_by(&self, entries: u64) -> bool {
-        entries > self.frees.max(1)
-    }
-
-    /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
-    #[inline]
-    pub fn falls_short_of(&self, overdue: u64) -> bool {
-        self.running && overdue > self.frees
     }
 }

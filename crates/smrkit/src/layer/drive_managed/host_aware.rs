@@ -18,9 +18,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::{CacheLog, CostKeys, Costs, Extent, Limits, PersistentCache};
 use super::cleaning::{MergedPiece, overlay};
-use super::log::{CacheLog, CostKeys, Costs, Extent};
-use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
 use crate::extent_map::joined;
 use crate::layer::HOST_AWARE;
 use crate::layer::bands::BufferKeys;
@@ -62,84 +61,18 @@ keys! {
     }
 }
 
-/// Room in the map beyond twice α, for the entries that a single request may add on a small drive.
-const SPARE_ENTRIES: u64 = 64;
 /// Memory for a zone: its place, its pointer, and the end of its data.
 const BYTES_A_ZONE: u64 = 20;
 
-/// The zones of the platters by their use.
-struct Plan {
-    zones: ZoneLayout,
-    /// Zones of the cache, after the conventional ones.
-    cache: u64,
-    /// Zones of each map copy, and of the note.
-    copy: u64,
-    costs: Costs,
-    limits: Limits,
-    capacity: Capacity,
-}
-
-impl Plan {
-    /// Zones that the drive uses itself, without the spare one.
-    fn own(&self) -> u64 {
-        self.cache + 3 * self.copy
-    }
-
-    /// Zones offered to the host.
-    fn count(&self) -> u64 {
-        self.zones.count() - self.own() - 1
-    }
-
-    /// Start and end of the cache.
-    fn cache_span(zones: &ZoneLayout, cache: u64) -> (Pba, Pba) {
-        (zones.start(zones.conventional), zones.start(zones.conventional + cache - 1) + zones.size())
-    }
-}
-
-impl HostAwareKeys {
-    fn plan(&self, drive: &Drive) -> Result<Plan, Error> {
-        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
-        let sequential = zones.count() - zones.conventional;
-        let cache = ((zones.count() as f64 * self.cache_percent / 100.0).round() as u64).clamp(1, sequential);
-        let (start, end) = Plan::cache_span(&zones, cache);
-        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
-        let alpha = self.alpha.unwrap_or(auto * self.shared_writes);
-        let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        // Between two map copies, each shared write may add three map entries, and long ones an entry for each chunk; there are never more than
-        // sectors in the log.
-        let costs = Costs::new(drive, &self.costs);
-        let added = costs.map_every_writes.saturating_mul(3 * self.shared_writes);
-        let copied_max = (map_entries_max + (end - start) / MAP_ENTRY_SECTORS).saturating_add(added).min(end - start);
-        let limits = Limits { alpha, beta: self.alpha.unwrap_or(auto), map_entries_max, copied_max };
-        let copy = copy_sectors(copied_max).div_ceil(zones.size());
-        let own = cache + 3 * copy;
-        if sequential <= own + 1 {
-            return Err(Error::Impossible(format!(
-                "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
-                 lower host-aware.cache_percent, conventional_percent or zone_bytes, or take a larger drive",
-            )));
-        }
-        let all = zones.capacity(drive);
-        let host_sectors = (zones.count() - own - 1) * zones.size();
-        let (cache_sectors, spare_sectors) = (end - start, (3 * copy + 1) * zones.size());
-        let guard_sectors = all.raw_sectors - host_sectors - cache_sectors - spare_sectors;
-        let capacity = Capacity { host_sectors, cache_sectors, spare_sectors, guard_sectors, ..all };
-        Ok(Plan { zones, cache, copy, costs, limits, capacity })
-    }
-}
-
 impl LayerKeys for HostAwareKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.plan(drive)?.capacity)
-    }
-
     fn settled(self, drive: &Drive) -> HostAwareKeys {
-        let alpha = self.plan(drive).map_or(self.alpha, |plan| Some(plan.limits.alpha));
+        // A drive that is too small is refused when the layer is built.
+        let alpha = HostAware::new(drive, &self).map_or(self.alpha, |layer| Some(layer.cache.limits.alpha));
         HostAwareKeys { zones: self.zones.settled(drive), alpha, ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        Ok(Box::new(HostAware::new(self.plan(drive)?, drive, self)))
+        Ok(Box::new(HostAware::new(drive, self)?))
     }
 }
 
@@ -195,18 +128,39 @@ fn platter_zone(zone: u64, conventional: u64, own: u64) -> u64 {
 }
 
 impl HostAware {
-    fn new(plan: Plan, drive: &Drive, keys: &HostAwareKeys) -> HostAware {
-        let (own, count, conventional) = (plan.own(), plan.count(), plan.zones.conventional);
+    fn new(drive: &Drive, keys: &HostAwareKeys) -> Result<HostAware, Error> {
+        let zones = ZoneLayout::new(drive, &keys.zones, BYTES_A_ZONE)?;
+        let (size, conventional) = (zones.size(), zones.conventional);
+        let sequential = zones.count() - conventional;
+        let cache = ((zones.count() as f64 * keys.cache_percent / 100.0).round() as u64).clamp(1, sequential);
+        let (start, end) = (zones.start(conventional), zones.start(conventional + cache - 1) + size);
+        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
+        let alpha = keys.alpha.unwrap_or(auto * keys.shared_writes);
+        let costs = Costs::new(drive, &keys.costs);
+        let limits = Limits::new((alpha, keys.alpha.unwrap_or(auto)), keys.shared_writes, &costs, end - start);
+        // Zones of each map copy, and of the note.
+        let copy = limits.copy_sectors().div_ceil(size);
+        let own = cache + 3 * copy;
+        if sequential <= own + 1 {
+            return Err(Error::Impossible(format!(
+                "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
+                 lower host-aware.cache_percent, conventional_percent or zone_bytes, or take a larger drive",
+            )));
+        }
+        let count = zones.count() - own - 1;
+        let all = zones.capacity(drive);
+        let host_sectors = count * size;
+        let (cache_sectors, spare_sectors) = (end - start, (3 * copy + 1) * size);
+        let guard_sectors = all.raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        let capacity = Capacity { host_sectors, cache_sectors, spare_sectors, guard_sectors, ..all };
+        let log = CacheLog::new(drive, costs, start, end);
+        let [first, second, note] = [0, 1, 2].map(|number| zones.start(conventional + cache + number * copy));
         let mut pointers = vec![0; count as usize];
-        pointers[..conventional as usize].fill(plan.zones.size());
-        let (start, end) = Plan::cache_span(&plan.zones, plan.cache);
-        let log = CacheLog::new(drive, plan.costs, start, end);
-        let [first, second, note] =
-            [0, 1, 2].map(|number| plan.zones.start(conventional + plan.cache + number * plan.copy));
-        HostAware {
-            cache: PersistentCache::new(plan.limits, log, [first, second], false),
+        pointers[..conventional as usize].fill(size);
+        Ok(HostAware {
+            cache: PersistentCache::new(limits, log, [first, second], false),
             places: (0..count).map(|zone| platter_zone(zone, conventional, own) as u32).collect(),
-            spare: plan.zones.count() as u32 - 1,
+            spare: zones.count() as u32 - 1,
             note,
             home_ends: pointers.clone(),
             pointers,
@@ -217,10 +171,10 @@ impl HostAware {
             shared_writes: keys.shared_writes as usize,
             idle_delay: keys.delay.when(keys.idle_clean),
             counts: HostAwareCounts::default(),
-            zones: plan.zones,
-            capacity: plan.capacity,
+            zones,
+            capacity,
             own,
-        }
+        })
     }
 
     #[inline]
@@ -521,28 +475,23 @@ impl Layer for HostAware {
         self.cache.check()?;
         let mut places: Vec<u32> = self.places.iter().copied().chain([self.spare]).collect();
         places.sort_unstable();
-        if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
-            return inconsistent(format!("two zones lie at zone {} of the platters", pair[0]));
+        for pair in places.windows(2) {
+            ensure!(pair[0] != pair[1], "two zones lie at zone {} of the platters", pair[0]);
         }
-        let ends = self.home_ends.iter().zip(&self.pointers);
-        if let Some(zone) = ends.clone().position(|(end, pointer)| end > pointer) {
-            return inconsistent(format!("zone {zone} holds data behind its write pointer"));
+        for (zone, (end, pointer)) in self.home_ends.iter().zip(&self.pointers).enumerate() {
+            ensure!(end <= pointer, "zone {zone} holds data behind its write pointer");
         }
         let mut non_seq = BTreeSet::new();
         for (lba, n, _) in self.cache.map.mapped(Lba(0), self.capacity.host_sectors) {
             for (zone, at, n) in self.zones.pieces(lba, n) {
-                if zone < self.zones.conventional || at + n > self.pointers[zone as usize] {
-                    return inconsistent(format!(
-                        "LBA {lba} is cached, in a conventional zone or behind a write pointer"
-                    ));
-                }
+                let is_cacheable = zone >= self.zones.conventional && at + n <= self.pointers[zone as usize];
+                ensure!(is_cacheable, "LBA {lba} is cached, in a conventional zone or behind a write pointer");
                 non_seq.insert(zone);
             }
         }
-        match non_seq == self.non_seq {
-            true => Ok(()),
-            false => inconsistent(format!("zones {:?} count as written out of order, {non_seq:?} are", self.non_seq)),
-        }
+        let counted = &self.non_seq;
+        ensure!(non_seq == *counted, "zones {counted:?} count as written out of order, {non_seq:?} are");
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {
@@ -559,9 +508,8 @@ impl Layer for HostAware {
     }
 
     fn stats(&self) -> LayerStats {
-        let count = |count: u64| crate::layer::Scalar::Int(count);
-        let all = self.counts.stats().with("map_writes", count(self.cache.map_writes));
-        all.with("non_seq_zones", count(self.non_seq.len() as u64))
+        let stats = self.counts.stats().with("map_writes", Scalar::Int(self.cache.map_writes));
+        stats.with("non_seq_zones", Scalar::Int(self.non_seq.len() as u64))
     }
 
     fn bands_moved(&self) -> u64 {
@@ -585,7 +533,7 @@ mod tests {
         let drive = Drive::load("tiny-constant").unwrap();
         let set = [("zone_bytes", "64Ki"), ("cache_percent", "5")].map(|(key, value)| (key.into(), value.into()));
         let keys = HostAwareKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-        let layer = HostAware::new(keys.plan(&drive).unwrap(), &drive, &keys);
+        let layer = HostAware::new(&drive, &keys).unwrap();
         (layer, Disk::new(&drive, Medium::Stamps(Stamps::new())))
     }
 

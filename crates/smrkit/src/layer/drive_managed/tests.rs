@@ -1,8 +1,6 @@
 //! Positions, room and entries of the log; thresholds, shares and damaged books of the persistent cache.
 
-use super::log::{CacheLog, CostKeys, Costs, Extent, HEADER, LogEntry};
-use super::parameters::DriveManagedKeys;
-use super::persistent::{Limits, StaleRuns};
+use super::cache::{LogEntry, StaleRuns};
 use super::*;
 use crate::disk::Power;
 use crate::drive::Drive;
@@ -280,7 +278,7 @@ fn writes_that_share_entries_never_outgrow_the_thresholds() {
     let mut layer =
         DriveManaged::new(&drive, &DriveManagedKeys::read(&Values::new(DriveManagedKeys::keys())).unwrap()).unwrap();
     let mut disk = Disk::new(&drive, Medium::NoData);
-    let host = layer.bands.home.capacity.host_sectors;
+    let host = layer.home.capacity.host_sectors;
     for turn in 0..400 {
         layer.step(&mut disk, Need::Must).unwrap();
         assert_eq!(layer.cache.excess(), 0, "turn {turn}");
@@ -288,5 +286,5 @@ fn writes_that_share_entries_never_outgrow_the_thresholds() {
         let writes: Vec<_> = (0..8).map(|n| QueuedWrite { lba: lba(n), sectors: 1, data: &Buf::NoData }).collect();
         layer.write_together(&mut disk, &writes).unwrap();
     }
-    assert!(layer.cleaning.bands_cleaned > 0);
+    assert!(layer.counts.bands_cleaned > 0);
 }
