@@ -22,7 +22,7 @@ use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 use crate::{keys, record};
 
 /// The most memory for the tables of a layer (assumption). A layer that would need more is refused before it is built.
-pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
+const TABLES_BYTES_MAX: u64 = 4 << 30;
 
 /// Urgency of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,6 @@ use crate::error::Error;
 use crate::names::known;
 
 pub use crate::schema::{Scalar, Values as Parameters};
-pub(crate) use interface::TABLES_BYTES_MAX;
 pub use interface::{
     AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_AWARE,
     HOST_MANAGED_DISK, HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition,

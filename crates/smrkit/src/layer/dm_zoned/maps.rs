@@ -263,39 +263,8 @@ impl UnusedZones {
         self.sequential = (sequential..owners.len() as u32).filter(free).collect();
     }
 
-    /// Adds a released zone to the free ones.
-    pub(super) fn add(&mut self, zone: u32, is_random: bool) {
-        if is_random { self.random.push_back(zone) } else { self.sequential.push_back(zone) }
-    }
-
     pub(super) fn each(&self) -> impl Iterator<Item = u32> + '_ {
         self.random.iter().chain(&self.sequential).chain(&self.freed).copied()
-    }
-}
-
-/// When each conventional zone for data was used last, by a counter of uses.
-pub(super) struct LastUses {
-    used: Vec<u64>,
-    uses: u64,
-}
-
-state! { LastUses { sized: used; values: uses; } }
-
-impl LastUses {
-    pub(super) fn new(zones: u64) -> LastUses {
-        LastUses { used: vec![0; zones as usize], uses: 0 }
-    }
-
-    /// Notes a use of a zone, counted from the first for data.
-    #[inline]
-    pub(super) fn touch(&mut self, zone: u32) {
-        self.uses += 1;
-        self.used[zone as usize] = self.uses;
-    }
-
-    /// When a zone was used last.
-    pub(super) fn of(&self, zone: u32) -> u64 {
-        self.used[zone as usize]
     }
 }
 

@@ -19,7 +19,6 @@ use super::SBlockLayout;
 use crate::geometry::Divisor;
 use crate::layer::prelude::*;
 use crate::layer::runs::LoggedRun;
-use crate::state::{self, State};
 
 /// Sectors of the cache buffer that an entry takes, with its header.
 pub fn length_of(entry: LoggedRun) -> u64 {
@@ -578,41 +577,9 @@ impl Largest {
     }
 }
 
-/// Saves the members; the bits over words are derived from them.
-impl State for Bits {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.levels[0], out);
-    }
+state! { Bits { values: levels; } }
 
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        state::read_sized(&mut self.levels[0], from)?;
-        for height in 1..self.levels.len() {
-            let (below, above) = self.levels.split_at_mut(height);
-            above[0].fill(0);
-            for (i, _) in below[height - 1].iter().enumerate().filter(|(_, word)| **word != 0) {
-                above[0][i / 64] |= 1 << (i % 64);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Saves the values; the tree is derived from them.
-impl State for Largest {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.tree[self.leaves..], out);
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let mut values = self.tree.split_off(self.leaves);
-        state::read_sized(&mut values, from)?;
-        self.tree.append(&mut values);
-        for at in (1..self.leaves).rev() {
-            self.tree[at] = self.tree[2 * at].max(self.tree[2 * at + 1]);
-        }
-        Ok(())
-    }
-}
+state! { Largest { values: tree; built: leaves; } }
 
 #[cfg(test)]
 mod tests {
