@@ -55,14 +55,8 @@ impl Phases {
 impl LayerKeys for ImrKeys {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         let layout = TrackLayout::new("imr", drive, &self.phases.scheme().parse()?, 1, 0)?;
-        let (raw_sectors, host_sectors) = (drive.geometry.sectors, layout.sectors);
         Ok(Box::new(Imr {
-            capacity: Capacity {
-                raw_sectors,
-                host_sectors,
-                guard_sectors: raw_sectors - host_sectors,
-                ..Capacity::default()
-            },
+            capacity: Capacity::new(drive, layout.sectors, 0, 0),
             layout: Arc::new(layout),
             valid: LbaSet::default(),
             counts: ImrCounts::default(),

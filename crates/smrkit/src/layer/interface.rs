@@ -297,6 +297,15 @@ record! {
     }
 }
 
+impl Capacity {
+    /// The use of a drive's sectors. Those for none of these uses are lost to guards and rounding.
+    pub(super) fn new(drive: &Drive, host_sectors: u64, cache_sectors: u64, spare_sectors: u64) -> Capacity {
+        let raw_sectors = drive.geometry.sectors;
+        let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
+    }
+}
+
 record! {
     /// Cleaning as a file system on zones counts it.
     #[derive(Copy, Eq)]

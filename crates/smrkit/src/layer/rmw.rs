@@ -96,12 +96,7 @@ impl Rmw {
         let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
         Ok(Rmw {
             region: Divisor::new(keys.region_sectors),
-            capacity: Capacity {
-                raw_sectors: drive.geometry.sectors,
-                host_sectors: regions.count * keys.region_sectors,
-                guard_sectors: regions.guard_sectors,
-                ..Capacity::default()
-            },
+            capacity: Capacity::new(drive, regions.count * keys.region_sectors, 0, 0),
             regions,
             portion: keys.portion,
             valid: LbaSet::default(),

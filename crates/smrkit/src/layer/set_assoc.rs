@@ -75,13 +75,7 @@ impl SetAssoc {
                 regions.count
             )));
         }
-        let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors,
-            host_sectors: (regions.count - caches) * region_sectors,
-            cache_sectors: caches * region_sectors,
-            guard_sectors: regions.guard_sectors,
-            spare_sectors: 0,
-        };
+        let host_sectors = (regions.count - caches) * region_sectors;
         Ok(SetAssoc {
             region_sectors,
             natives: regions.count - caches,
@@ -92,7 +86,7 @@ impl SetAssoc {
             counts: SetAssocCounts::default(),
             regions,
             caches,
-            capacity,
+            capacity: Capacity::new(drive, host_sectors, caches * region_sectors, 0),
         })
     }
 

@@ -155,9 +155,7 @@ impl Layout {
             )));
         }
         check_tables(&format!("{} tracks", g.tracks), g.tracks * BYTES_A_TRACK, "")?;
-        let raw_sectors = g.sectors;
-        let guard_sectors = raw_sectors - host_sectors - spare_sectors;
-        let capacity = Capacity { raw_sectors, host_sectors, cache_sectors: 0, guard_sectors, spare_sectors };
+        let capacity = Capacity::new(drive, host_sectors, 0, spare_sectors);
         Ok(Layout { geometry: g.clone(), shapes, reach: reach as u32, capacity })
     }
 

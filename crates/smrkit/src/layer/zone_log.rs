@@ -201,9 +201,7 @@ impl LayerKeys for ZoneLogKeys {
                  drive"
             )));
         };
-        let all = zones.capacity(drive);
-        let spare_sectors = all.host_sectors - share.host_sectors;
-        let capacity = Capacity { host_sectors: share.host_sectors, spare_sectors, ..all };
+        let capacity = zones.capacity(drive, share.host_sectors);
         let open_zones = host.open_zones as usize;
         // f2fs moves data to its log for cold data, so cleaning has no stream of its own.
         let (streams, stream) = match self.host {

@@ -178,7 +178,7 @@ impl Zoned {
             pointers[..layout.conventional as usize].fill(layout.size());
         }
         Ok(Zoned {
-            capacity: layout.capacity(drive),
+            capacity: layout.capacity(drive, layout.count() * layout.size()),
             pointers,
             has_before,
             opened_by_write: Vec::new(),

@@ -153,10 +153,10 @@ impl ZoneLayout {
         self.conventional.checked_sub(1).map_or(Pba(0), |last| self.start(last) + self.size())
     }
 
-    /// The capacity if every zone is offered to the host. Sectors lost by conventional zones count as guards.
-    pub fn capacity(&self, drive: &Drive) -> Capacity {
-        let (raw_sectors, host_sectors) = (drive.geometry.sectors, self.count() * self.size());
-        Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }
+    /// The capacity if `host_sectors` of the zones are offered to the host, and the rest are spare. Sectors lost by conventional zones count
+    /// as guards.
+    pub fn capacity(&self, drive: &Drive, host_sectors: u64) -> Capacity {
+        Capacity::new(drive, host_sectors, 0, self.count() * self.size() - host_sectors)
     }
 
     /// LBAs in the order of the zones.

@@ -185,8 +185,7 @@ impl Home {
         let host_sectors = raw - home.slips.len() as u64;
         let cache_sectors = home.cache.1 - home.cache.0;
         let spare_sectors = 2 * (pad_sectors + map_sectors);
-        let guard_sectors = g.sectors - host_sectors - cache_sectors - spare_sectors;
-        home.capacity = Capacity { raw_sectors: g.sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors };
+        home.capacity = Capacity::new(drive, host_sectors, cache_sectors, spare_sectors);
         Ok(home)
     }
 

@@ -90,10 +90,9 @@ counts! { DmCounts { zones_reclaimed, reclaims_dropped, writes_waited, completed
 impl DmZoned {
     fn new(drive: &Drive, keys: &DmZonedKeys) -> Result<DmZoned, Error> {
         let layout = keys.layout(drive)?;
-        let (all, host_sectors) = (layout.zones.capacity(drive), layout.chunks * layout.zones.size());
         let mut new = DmZoned {
             maps: DmMaps::new(&layout),
-            capacity: Capacity { host_sectors, spare_sectors: all.host_sectors - host_sectors, ..all },
+            capacity: layout.zones.capacity(drive, layout.chunks * layout.zones.size()),
             pointers: vec![0; layout.zones.count() as usize],
             unused: UnusedZones::default(),
             last_used: vec![0; layout.randoms() as usize],

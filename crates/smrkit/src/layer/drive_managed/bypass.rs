@@ -23,7 +23,7 @@ words! {
 
 /// Tells sequential writes from others.
 pub(super) struct Bypass {
-    mode: BypassMode,
+    pub mode: BypassMode,
     /// Length from which on a run or command bypasses the cache.
     sectors: u64,
     /// The end of the current run of writes, and its length in sectors.
@@ -55,11 +55,6 @@ impl Bypass {
                 self.length >= self.sectors
             }
         }
-    }
-
-    /// True if only writes that destroy little bypass the cache.
-    pub fn is_thrifty(&self) -> bool {
-        self.mode == BypassMode::Stream
     }
 }
 
@@ -129,7 +124,14 @@ impl DriveManaged {
             self.persist(disk)?;
         }
         let appends = self.cache.appends;
-        self.save_endangered(disk, &write)?;
+        // Sectors that the write would destroy are copied to the log. They count as host writes, as guard copies do, because nothing is cleaned.
+        for (lba, n) in write.endangered(disk) {
+            if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+                let mut buf = disk.buf(n);
+                self.read_platters(disk, lba, n, &mut buf)?;
+                self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
+            }
+        }
         disk.write(write.pba, n, Cause::Host, data, at)?;
         self.cache.outdate(disk, lba, n)?;
         let last = self.home.spot(lba + (n - 1)).track;
@@ -144,18 +146,6 @@ impl DriveManaged {
     /// Writes to the bands if `direct`, else to the log.
     pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
         if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
-    }
-
-    /// Copies to the log the sectors that a write would destroy. They count as host writes, as guard copies do, because nothing is cleaned.
-    fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
-        for (lba, n) in write.endangered(disk) {
-            if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
-                let mut buf = disk.buf(n);
-                self.read_platters(disk, lba, n, &mut buf)?;
-                self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
-            }
-        }
-        Ok(())
     }
 
     /// True if a write to the bands would destroy, and so have to copy, at most half as many sectors as it writes.

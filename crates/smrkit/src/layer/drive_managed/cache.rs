@@ -522,25 +522,24 @@ impl PersistentCache {
 
     /// Removes from the map those of `n` sectors that were read as `merged` (LBA, sectors, PBA), unless they were written again since.
     pub fn forget_merged(&mut self, first: Lba, n: u64, merged: &[(Lba, u64, Pba)]) {
-        if !self.map.mapped(first, n).eq(merged.iter().copied()) {
-            return merged.iter().for_each(|&piece| self.forget_piece(piece));
-        }
         // Usually nothing was written again, and all can be removed at once.
-        self.map.remove(first, n);
-        if let Some(stale) = &mut self.stale {
-            merged.iter().for_each(|&(lba, sectors, _)| stale.add(lba, sectors));
-        }
-    }
-
-    fn forget_piece(&mut self, (lba, sectors, pba): (Lba, u64, Pba)) {
-        let mut done = 0;
-        loop {
-            let found = self.map.mapped(lba + done, sectors - done).next();
-            let Some((at, n, now)) = found else { return };
-            if now == pba + (at - lba) {
-                self.forget(at, n);
+        if self.map.mapped(first, n).eq(merged.iter().copied()) {
+            self.map.remove(first, n);
+            if let Some(stale) = &mut self.stale {
+                merged.iter().for_each(|&(lba, sectors, _)| stale.add(lba, sectors));
             }
-            done = at + n - lba;
+            return;
+        }
+        for &(lba, sectors, pba) in merged {
+            let mut done = 0;
+            loop {
+                let next = self.map.mapped(lba + done, sectors - done).next();
+                let Some((at, n, now)) = next else { break };
+                if now == pba + (at - lba) {
+                    self.forget(at, n);
+                }
+                done = at + n - lba;
+            }
         }
     }
 

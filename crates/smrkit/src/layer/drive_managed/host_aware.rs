@@ -148,11 +148,7 @@ impl HostAware {
             )));
         }
         let count = zones.count() - own - 1;
-        let all = zones.capacity(drive);
-        let host_sectors = count * size;
-        let (cache_sectors, spare_sectors) = (end - start, (3 * copy + 1) * size);
-        let guard_sectors = all.raw_sectors - host_sectors - cache_sectors - spare_sectors;
-        let capacity = Capacity { host_sectors, cache_sectors, spare_sectors, guard_sectors, ..all };
+        let capacity = Capacity::new(drive, count * size, end - start, (3 * copy + 1) * size);
         let log = CacheLog::new(drive, costs, start, end);
         let [first, second, note] = [0, 1, 2].map(|number| zones.start(conventional + cache + number * copy));
         let mut pointers = vec![0; count as usize];
@@ -274,17 +270,17 @@ impl HostAware {
         Ok(())
     }
 
-    /// Chooses the zone of the oldest cached data.
-    fn next_rewrite(&mut self) -> Option<ZoneRewrite> {
-        self.cache.trim();
-        let (lba, ..) = self.cache.valid(self.cache.log.entries.front()?).next()?;
-        Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
-    }
-
     /// Does one stage of the rewrite in progress, or of the next one; returns `false` if nothing is cached.
     fn rewrite_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        // The next one is of the zone with the oldest cached data.
+        let next_rewrite = |cache: &mut PersistentCache| {
+            cache.trim();
+            let (lba, ..) = cache.valid(cache.log.entries.front()?).next()?;
+            Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
+        };
         // Taken, so that an access that fails by a power cut leaves no rewrite in progress, and the zone where it was.
-        let Some(mut work) = self.rewrite.take().or_else(|| self.next_rewrite()) else { return Ok(false) };
+        let work = self.rewrite.take().or_else(|| next_rewrite(&mut self.cache));
+        let Some(mut work) = work else { return Ok(false) };
         let (zone, at) = (work.zone, work.done);
         let n = self.stage_sectors.min(self.pointers[zone as usize] - at);
         if n == 0 {

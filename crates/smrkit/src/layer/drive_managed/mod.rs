@@ -23,7 +23,8 @@ use smallvec::SmallVec;
 
 use super::bands::{BandKeys, BufferKeys, CACHE_TRACKS_MIN, Cleaner, Home};
 use super::interface::DelayKeys;
-use crate::extent_map::MappedPiece;
+use super::runs::Gather;
+use crate::extent_map::joined;
 use crate::layer::prelude::*;
 use crate::schema::Size;
 use crate::units::SECTOR_BYTES;
@@ -279,36 +280,23 @@ impl DriveManaged {
         }
         // Even long runs go to the log while the host waits for each write to be durable.
         let is_durable = self.is_careful || self.is_flushing;
-        !self.bypass.is_thrifty() || (!is_durable && self.is_cheap(disk, lba, n))
+        self.bypass.mode != BypassMode::Stream || (!is_durable && self.is_cheap(disk, lba, n))
     }
 
+    /// Reads sectors from the log and from their bands. Entries that follow each other in the log are read in one access, with the headers
+    /// between them.
     #[inline]
     fn read_platters(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let mut pieces = self.cache.map.pieces(lba, n);
-        let Some(first) = pieces.next() else { return Ok(()) };
-        let mut run = ReadRun::from_piece(first);
-        for piece in pieces {
-            if !run.take(&piece) {
-                self.read_run(disk, &run, out, run.lba - lba)?;
-                run = ReadRun::from_piece(piece);
+        let mut gather = Gather::new(Cause::Host, HEADER);
+        joined(self.cache.map.pieces(lba, n), |piece| {
+            let at = piece.lba - lba;
+            if let Some(pba) = piece.pba {
+                return gather.read(disk, pba, piece.sectors, out, at);
             }
-        }
-        self.read_run(disk, &run, out, run.lba - lba)
-    }
-
-    #[inline]
-    fn read_run(&self, disk: &mut Disk, run: &ReadRun, out: &mut Buf, at: u64) -> DiskResult {
-        let Some((pba, span)) = run.place else { return self.read_home(disk, run.lba, run.sectors, out, at) };
-        if span == run.sectors {
-            return disk.read(pba, span, Cause::Host, out, at);
-        }
-        // The span includes headers, which are left out here.
-        let mut read = disk.buf(span);
-        disk.read(pba, span, Cause::Host, &mut read, 0)?;
-        for (lba, sectors, place) in self.cache.map.mapped(run.lba, run.sectors) {
-            out.put(at + (lba - run.lba), &read, place - pba, sectors);
-        }
-        Ok(())
+            gather.finish(disk, out)?;
+            self.read_home(disk, piece.lba, piece.sectors, out, at)
+        })?;
+        gather.finish(disk, out)
     }
 
     /// Reads `n` sectors from their bands, contiguous ones in one access.
@@ -343,34 +331,6 @@ impl DriveManaged {
         let band_end = spot.track + spot.following + 1;
         let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
         (spot.pba, n.min(self.home.sectors_of(spot.track..end) - spot.offset))
-    }
-}
-
-/// Pieces that are read in one access.
-struct ReadRun {
-    lba: Lba,
-    sectors: u64,
-    /// First PBA in the log, and sectors from there to the run's end, headers included; `None` if the run is at home.
-    place: Option<(Pba, u64)>,
-}
-
-impl ReadRun {
-    fn from_piece(piece: MappedPiece) -> ReadRun {
-        ReadRun { lba: piece.lba, sectors: piece.sectors, place: piece.pba.map(|pba| (pba, piece.sectors)) }
-    }
-
-    /// Adds the next piece, if it is contiguous with the run; returns `false` if not.
-    #[inline]
-    fn take(&mut self, piece: &MappedPiece) -> bool {
-        match (&mut self.place, piece.pba) {
-            (None, None) => {}
-            (Some((pba, span)), Some(next)) if *pba + *span == next || *pba + *span + HEADER == next => {
-                *span = next + piece.sectors - *pba;
-            }
-            _ => return false,
-        }
-        self.sectors += piece.sectors;
-        true
     }
 }
 

@@ -366,14 +366,8 @@ impl Log {
     fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
         let plan = keys.plan(drive, keys.segment_tracks)?;
         let Some(share) = plan.share else { return Err(keys.too_few(drive, &plan)) };
-        let raw_sectors = drive.geometry.sectors;
-        let capacity = Capacity {
-            raw_sectors,
-            host_sectors: share.host_sectors,
-            cache_sectors: 0,
-            guard_sectors: raw_sectors - plan.sectors,
-            spare_sectors: plan.sectors - share.host_sectors,
-        };
+        let spare_sectors = plan.sectors - share.host_sectors;
+        let capacity = Capacity::new(drive, share.host_sectors, 0, spare_sectors);
         let rules = LogRules {
             streams: plan.streams,
             host: if keys.separate == Separate::Source { HostStream::Source } else { HostStream::First },

@@ -93,14 +93,7 @@ impl TrackMap {
         let host_sectors = offered.clamp(1, layout.sectors);
         layout.offered = host_sectors;
         let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
-        let raw_sectors = drive.geometry.sectors;
-        let capacity = Capacity {
-            raw_sectors,
-            host_sectors,
-            cache_sectors: 0,
-            guard_sectors: raw_sectors - host_sectors - spare_sectors,
-            spare_sectors,
-        };
+        let capacity = Capacity::new(drive, host_sectors, 0, spare_sectors);
         let tracks = keys.scheme.tracks();
         let head = Head::new(&drive.interference, width, tracks);
         Ok(TrackMap {
