@@ -164,21 +164,15 @@ impl Rmw {
             if self.portion == Portion::Tail {
                 return self.region.value;
             }
-            // The added sectors destroy sectors downstream in turn.
-            end = self.run_end(base, lba) - base;
-        }
-    }
-
-    /// End of the run of valid data that `lba` is in, in the region from `base` on.
-    fn run_end(&self, base: Lba, lba: Lba) -> Lba {
-        let mut end = lba;
-        for (first, n) in self.valid.runs(lba, self.region.value - (lba - base)) {
-            if first != end {
-                break;
+            // The added sectors, up to the end of their run of valid data, destroy sectors downstream in turn.
+            end = lba - base;
+            for (first, n) in self.valid.runs(lba, self.region.value - end) {
+                if first != base + end {
+                    break;
+                }
+                end += n;
             }
-            end = first + n;
         }
-        end
     }
 
     /// Writes the runs `dirty` (first sector, end) of a region, the first of which begins at sector `at` of `data`.

@@ -34,13 +34,11 @@ impl LoggedRun {
         (lba != SKIPPED).then_some(Lba(lba))
     }
 
-    #[inline]
     pub fn sectors(self) -> u64 {
         self.0 & RUN_SECTORS_MAX
     }
 
     /// Adds sectors that continue this run; returns `false` if they don't.
-    #[inline]
     pub fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
         let joins = (self.0 >> SECTORS_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= RUN_SECTORS_MAX;
         self.0 += if joins { sectors } else { 0 };
@@ -123,19 +121,16 @@ impl Joined {
     }
 
     /// Makes the access held back.
-    #[inline]
     pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
         self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
     }
 
     /// Adds a write of the host.
-    #[inline]
     pub fn write(&mut self, disk: &mut Disk, run: (Pba, u64, u64), data: &Buf) -> DiskResult {
         self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 
     /// Makes the host's write that is held back.
-    #[inline]
     pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
         self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }

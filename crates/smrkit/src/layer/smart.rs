@@ -225,13 +225,6 @@ struct Move {
     gain: u32,
 }
 
-impl Move {
-    /// True if the gain for each moved track is larger.
-    fn gains_more_than(&self, other: &Move) -> bool {
-        u64::from(self.gain) * u64::from(other.tracks) > u64::from(other.gain) * u64::from(self.tracks)
-    }
-}
-
 impl Area {
     fn new(shape: &AreaShape, reach: u32) -> Area {
         let spare = shape.tracks - shape.logical;
@@ -357,7 +350,6 @@ impl Area {
     }
 
     /// True if a write of this track damages only free tracks.
-    #[inline]
     fn is_followed_by_free(&self, track: u32) -> bool {
         let end = (track + 1 + self.reach).min(self.tracks);
         self.owner[(track + 1) as usize..end as usize].iter().all(|&owner| owner == NONE)
@@ -423,7 +415,13 @@ impl Area {
             let Some(mut run) = runs.next() else { continue };
             for next in runs {
                 let one = self.gathering(run, next, spared);
-                best = best.into_iter().chain(one).reduce(|a, b| if b.gains_more_than(&a) { b } else { a });
+                // Gains for each moved track are compared without a division.
+                let product = |gain: u32, tracks: u32| u64::from(gain) * u64::from(tracks);
+                if let Some(one) = one
+                    && best.is_none_or(|best| product(one.gain, best.tracks) > product(best.gain, one.tracks))
+                {
+                    best = Some(one);
+                }
                 (seen, run) = (seen + 1, next);
                 if seen >= WINDOW && best.is_some() {
                     self.hand = run.0;

@@ -194,13 +194,11 @@ impl Zoned {
         })
     }
 
-    #[inline]
     fn is_sequential(&self, zone: u64) -> bool {
         zone >= self.layout.conventional
     }
 
     /// True if the zone has a write pointer, and can be reset.
-    #[inline]
     fn has_pointer(&self, zone: u64) -> bool {
         self.has_before || self.is_sequential(zone)
     }
@@ -275,7 +273,11 @@ impl Zoned {
         let is_opened = self.opened_by_command.contains(&zone);
         self.active += u64::from(before == 0 && !is_opened);
         if !is_opened && self.opened_by_write.last() != Some(&zone) {
-            self.note_open(zone);
+            match self.opened_by_write.iter().position(|&open| open == zone) {
+                Some(at) => _ = self.opened_by_write.remove(at),
+                None => self.make_room(),
+            }
+            self.opened_by_write.push(zone);
         }
         if pointer == self.layout.size() {
             self.active -= 1;
@@ -303,16 +305,6 @@ impl Zoned {
     fn is_active(&self, zone: u64) -> bool {
         let is_begun = (1..self.layout.size()).contains(&self.pointers[zone as usize]);
         self.is_sequential(zone) && is_begun || self.opened_by_command.contains(&zone)
-    }
-
-    /// Opens a zone, if it is not open, and notes that it is the one written last.
-    fn note_open(&mut self, zone: u64) {
-        if let Some(at) = self.opened_by_write.iter().position(|&open| open == zone) {
-            self.opened_by_write.remove(at);
-        } else {
-            self.make_room();
-        }
-        self.opened_by_write.push(zone);
     }
 
     fn reset(&mut self, zone: u64) {
@@ -366,7 +358,6 @@ impl Layer for Zoned {
         Ok(())
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         if let Some(broken) = self.broken_by_write(lba, n) {
             self.violated(disk, Op::Write, lba, n, broken)?;

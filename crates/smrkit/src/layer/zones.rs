@@ -115,13 +115,11 @@ impl ZoneLayout {
         self.regions.count - self.room + self.conventional
     }
 
-    #[inline]
     pub fn size(&self) -> u64 {
         self.size.value
     }
 
     /// The zone of an LBA, and the LBA's sector in it, if the LBAs of zones follow each other.
-    #[inline]
     pub fn of(&self, lba: Lba) -> (u64, u64) {
         self.size.divide(lba.0)
     }
@@ -140,7 +138,6 @@ impl ZoneLayout {
     }
 
     /// The zone of a sector. A guard belongs to the zone before it.
-    #[inline]
     pub fn at(&self, pba: Pba) -> u64 {
         match (self.regions.with_guard_at(pba), &self.wide) {
             (zone, Some(wide)) if zone < self.room => wide.with_guard_at(pba),

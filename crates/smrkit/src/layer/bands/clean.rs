@@ -103,7 +103,6 @@ pub(in crate::layer) struct Cleaner {
 
 impl Cleaner {
     /// True if a band is at work.
-    #[inline]
     pub fn is_working(&self) -> bool {
         self.work.is_some()
     }
@@ -116,25 +115,21 @@ impl Cleaner {
     }
 
     /// True if an episode has begun and is not over.
-    #[inline]
     pub fn is_cleaning(&self) -> bool {
         self.is_working() || !self.bands.is_empty()
     }
 
     /// True if commands have to continue the episode. One that began in idle time waits for idle time.
-    #[inline]
     pub fn is_due(&self) -> bool {
         self.is_cleaning() && !self.is_idle
     }
 
     /// True if one command adds more entries than the episode frees.
-    #[inline]
     pub fn is_outpaced_by(&self, entries: u64) -> bool {
         entries > self.frees.max(1)
     }
 
     /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
-    #[inline]
     pub fn falls_short_of(&self, overdue: u64) -> bool {
         self.is_cleaning() && overdue > self.frees
     }
@@ -165,13 +160,11 @@ impl Cleaner {
     }
 
     /// The home tracks held in memory. A write that touches or damages them must wait until their stage is done.
-    #[inline]
     pub fn held(&self) -> Range<u32> {
         self.work.as_ref().map_or(0..0, |work| work.first..work.held)
     }
 
     /// The scratch copy of a track whose home copy may be damaged; `None` for other tracks.
-    #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
         let (copy, end) = match (&work.saved, &work.before) {

@@ -147,8 +147,9 @@ impl Home {
         let band_sectors = band_tracks.saturating_mul(longest);
         let stage_sectors = (buffer.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
         let pad_sectors = NOTE_SECTORS.saturating_add(stage_sectors);
-        let mut sections = Sections { g, guard, next: 0 };
-        let cache = sections.take_tracks(cache_tracks);
+        let cache = (g.track_start(Track(0)), g.track_start(Track(cache_tracks)));
+        let mut sections = Sections { g, guard, next: cache_tracks };
+        sections.skip_guard();
         let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
         let maps = [sections.take(map_sectors), sections.take(map_sectors)];
         let strips = strips(g, guard, sections.next, band_tracks);
@@ -219,8 +220,11 @@ impl Home {
     /// Finds an LBA's place at home.
     #[inline]
     pub fn spot(&self, lba: Lba) -> HomeLocation {
-        let raw = self.raw_lba(lba);
-        let strip = self.strip_of(raw);
+        let raw = match self.slips.is_empty() {
+            true => lba.0,
+            false => lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64,
+        };
+        let strip = &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)];
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
         let (band, in_band) = self.band.divide(k);
         let start = strip.raw_start + (band * strip.stride + in_band) * strip.sectors.value;
@@ -236,7 +240,6 @@ impl Home {
     }
 
     /// How many of `n` sectors from a place on are contiguous: those up to the end of its band.
-    #[inline]
     pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
         if n <= spot.left {
             return n;
@@ -326,25 +329,10 @@ impl Home {
     }
 
     /// How many home tracks of a band follow the one with index `k` in its recording zone and `in_band` in the band.
-    #[inline]
     fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
         (strip.homes - k).min(self.band.value - in_band) - 1
     }
 
-    #[inline]
-    fn raw_lba(&self, lba: Lba) -> u64 {
-        if self.slips.is_empty() {
-            return lba.0;
-        }
-        lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64
-    }
-
-    #[inline]
-    fn strip_of(&self, raw: u64) -> &ZoneBands {
-        &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)]
-    }
-
-    #[inline]
     fn strip_of_home(&self, track: u32) -> (&ZoneBands, u64) {
         let track = u64::from(track);
         let strip = &self.strips[self.by_home.find(&self.strips, track, |strip| strip.home_end() <= track)];
@@ -379,14 +367,6 @@ struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    fn take_tracks(&mut self, tracks: u64) -> (Pba, Pba) {
-        let start = self.g.track_start(Track(self.next));
-        let end = self.g.track_start(Track(self.next.saturating_add(tracks)));
-        self.next = self.next.saturating_add(tracks);
-        self.skip_guard();
-        (start, end)
-    }
-
     /// Places a section that is written at once. A write across the end of a recording zone would cost an extra rotation. So if the section
     /// does not fit into what is left of this zone, that is little, and the next zone has room, the section begins there.
     fn take(&mut self, sectors: u64) -> Pba {
@@ -400,23 +380,24 @@ impl Sections<'_> {
         if rest < sectors && rest < self.g.sectors / LOST_PARTS && room(end, zone_end(end)) >= sectors {
             self.next = end;
         }
+        let start = self.skip(sectors);
+        self.skip_guard();
+        start
+    }
+
+    /// Skips the tracks of the next `sectors` sectors; returns the first.
+    fn skip(&mut self, sectors: u64) -> Pba {
         let start = self.g.track_start(Track(self.next));
         while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
             self.next += 1;
         }
-        self.skip_guard();
         start
     }
 
     fn skip_guard(&mut self) {
         match self.guard {
             Guard::Tracks(tracks) => self.next = self.next.saturating_add(tracks),
-            Guard::Sectors(sectors) => {
-                let start = self.g.track_start(Track(self.next));
-                while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
-                    self.next += 1;
-                }
-            }
+            Guard::Sectors(sectors) => _ = self.skip(sectors),
         }
     }
 }

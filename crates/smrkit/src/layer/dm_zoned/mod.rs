@@ -110,7 +110,6 @@ impl DmZoned {
     }
 
     /// Notes a use of a conventional zone.
-    #[inline]
     fn touch(&mut self, zone: u32) {
         if self.layout.is_random(zone) {
             self.uses += 1;
@@ -263,17 +262,6 @@ impl DmZoned {
         self.counts.completed_by_reading += 1;
         self.write_blocks(disk, Lba(start), stop - start, &whole)
     }
-
-    /// Checks that a chunk has each block in one of its zones only.
-    fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
-        let mut at = 0;
-        while let Some((first, n)) = self.maps.valid[buffer as usize].next_valid(at, self.layout.blocks()) {
-            at = first + n;
-            let (valid, alike) = self.maps.valid[data as usize].run(first, at);
-            ensure!(!valid && alike == n, "zones {data} and {buffer} both hold block {first} or one soon after");
-        }
-        Ok(())
-    }
 }
 
 impl Layer for DmZoned {
@@ -320,7 +308,7 @@ impl Layer for DmZoned {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let period = self.keys.commit_period;
-        if self.maps.metadata.is_dirty() && period > Nanos::ZERO {
+        if !self.maps.metadata.dirty.is_empty() && period > Nanos::ZERO {
             let since = *self.dirty_since.get_or_insert(disk.now());
             if disk.now().since(since) >= period {
                 self.commit(disk)?;
@@ -399,10 +387,23 @@ impl Layer for DmZoned {
             if zones.buffer != NONE {
                 let is_paired = layout.is_random(zones.buffer) && zones.data != NONE && !layout.is_random(zones.data);
                 ensure!(is_paired, "chunk {chunk} has a buffer but no sequential zone: {zones:?}");
-                self.check_apart(zones.data, zones.buffer)?;
+                let mut at = 0;
+                while let Some((first, n)) = maps.valid[zones.buffer as usize].next_valid(at, layout.blocks()) {
+                    at = first + n;
+                    let (is_valid, alike) = maps.valid[zones.data as usize].run(first, at);
+                    ensure!(
+                        !is_valid && alike == n,
+                        "zones {} and {} both hold block {first} or one soon after",
+                        zones.data,
+                        zones.buffer
+                    );
+                }
             }
         }
-        for zone in self.unused.each().chain(self.unmapped_target()) {
+        // No chunk is mapped yet to a new zone to which a job copies.
+        let target = self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to);
+        let UnusedZones { random, sequential, freed } = &self.unused;
+        for &zone in random.iter().chain(sequential).chain(freed).chain(&target) {
             uses[zone as usize] += 1;
             let valid = maps.valid[zone as usize].count();
             let is_empty = owners[zone as usize] == NONE && valid == 0;
@@ -512,12 +513,10 @@ const BYTES_A_ZONE: u64 = 64;
 
 impl DmLayout {
     /// The first zone for data. Zones before it hold metadata; zones up to [`DmLayout::first_sequential`] are conventional ("random").
-    #[inline]
     pub fn first_data(&self) -> u32 {
         self.metadata.all_zones() as u32
     }
 
-    #[inline]
     pub fn first_sequential(&self) -> u32 {
         self.zones.conventional as u32
     }
@@ -527,7 +526,6 @@ impl DmLayout {
         u64::from(self.first_sequential() - self.first_data())
     }
 
-    #[inline]
     pub fn is_random(&self, zone: u32) -> bool {
         zone < self.first_sequential()
     }
@@ -536,7 +534,6 @@ impl DmLayout {
         (self.zones.size() / BLOCK) as u32
     }
 
-    #[inline]
     pub fn place(&self, zone: u32, block: u32) -> Pba {
         self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
     }
@@ -657,26 +654,13 @@ impl DmZoned {
     }
 
     /// Drops the job if it copies `chunk`, whose data the host is about to change.
-    #[inline]
     fn drop_job_of(&mut self, chunk: u32) {
-        if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
-            self.drop_job();
-        }
-    }
-
-    #[cold]
-    fn drop_job(&mut self) {
-        let Some(job) = self.job.take() else { return };
+        let Some(job) = self.job.take_if(|job| job.chunk == chunk) else { return };
         if job.to_is_new {
             self.pointers[job.to as usize] = 0;
             // It holds nothing valid, so it is the next to be used.
             self.unused.sequential.push_front(job.to);
         }
         self.counts.reclaims_dropped += 1;
-    }
-
-    /// The zone to which a job copies, if no chunk is mapped to it yet.
-    fn unmapped_target(&self) -> Option<u32> {
-        self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
     }
 }

@@ -8,6 +8,7 @@
 //! is old or new. It is not copied if the drive has a write cache, from which unflushed data may be lost anyway.
 
 use super::DriveManaged;
+use super::cache::CachedDisk;
 use crate::layer::prelude::*;
 
 words! {
@@ -38,13 +39,11 @@ impl Bypass {
         Bypass { mode, sectors, end: Lba(0), length: 0, bypassed_sectors: 0 }
     }
 
-    #[inline]
     pub fn is_on(&self) -> bool {
         self.mode != BypassMode::Off
     }
 
     /// True if a write is to go straight to its band. To be called once for each write.
-    #[inline]
     pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
         match self.mode {
             BypassMode::Off => false,
@@ -121,7 +120,7 @@ impl DriveManaged {
         }
         if self.noted_band == Some(write.band) {
             // Saving the map makes the scratch pad outdated. Else the drive would restore it over this write after a power cut.
-            self.persist(disk)?;
+            self.copy_map(disk)?;
         }
         let appends = self.cache.appends;
         // Sectors that the write would destroy are copied to the log. They count as host writes, as guard copies do, because nothing is cleaned.
@@ -138,7 +137,7 @@ impl DriveManaged {
         self.note_written(write.band, last + 1 - self.home.tracks_of(write.band).start);
         self.bypass.bypassed_sectors += n;
         if self.cache.appends > appends {
-            self.follow_up(disk)?;
+            self.copy_if_due(disk)?;
         }
         Ok(true)
     }
@@ -163,7 +162,6 @@ impl DriveManaged {
 
 impl Direct {
     /// Number of sectors that the write may destroy, inside its band.
-    #[inline]
     fn endangered_sectors(&self, disk: &Disk) -> u64 {
         self.endangered(disk).iter().map(|(_, n)| n).sum()
     }

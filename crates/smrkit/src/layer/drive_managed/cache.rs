@@ -155,7 +155,6 @@ impl CacheLog {
         sectors - HEADER * sectors.div_ceil(self.costs.entry_sectors)
     }
 
-    #[inline]
     pub fn pba(&self, position: u64) -> Pba {
         self.start + self.size.remainder(position)
     }
@@ -167,7 +166,6 @@ impl CacheLog {
     }
 
     /// Number of entries, counted by their headers.
-    #[inline]
     pub fn length(&self) -> u64 {
         self.headers
     }
@@ -255,7 +253,6 @@ impl CacheLog {
     }
 
     /// Skips the gap that stays unused between two writes.
-    #[inline]
     pub fn skip_gap(&mut self) {
         self.head += self.gap;
     }
@@ -384,6 +381,94 @@ state! {
         parts: log;
         values: map, copies, map_writes, appends, last_entries, stale;
         built: limits, copy_places;
+    }
+}
+
+/// A disk with a persistent cache, which it cleans in its own way.
+pub trait CachedDisk {
+    fn cache(&mut self) -> &mut PersistentCache;
+
+    /// Frees entries of the log while the host waits.
+    fn clean(&mut self, disk: &mut Disk) -> DiskResult;
+
+    /// True if cleaning in progress has to be finished before an empty log is given up as too short.
+    fn is_cleaning(&self) -> bool {
+        false
+    }
+
+    /// Notes that the map was copied.
+    fn note_copied(&mut self) {}
+
+    /// Notes that sectors were appended to the log.
+    fn note_cached(&mut self, _lba: Lba, _n: u64) {}
+
+    /// Writes `n` sectors of `data` to the log, in several requests if one is too long.
+    #[inline]
+    fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(self.cache().log.request_max());
+            self.make_room(disk, count)?;
+            self.cache().append(disk, Cause::Host, lba + done, count, data, at + done)?;
+            self.note_cached(lba + done, count);
+            self.cache().log.skip_gap();
+            self.copy_if_due(disk)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Writes `extents`, `n` sectors in total that follow each other in `data`, to the log as one entry; returns `false` if they can't be in
+    /// one.
+    fn put_together(&mut self, disk: &mut Disk, extents: &[Extent], n: u64, data: &Buf) -> DiskResult<bool> {
+        if n > self.cache().log.request_max() {
+            return Ok(false);
+        }
+        self.make_room(disk, n)?;
+        if !self.cache().log.holds_undivided(n) {
+            return Ok(false);
+        }
+        self.cache().append_together(disk, extents, data)?;
+        extents.iter().for_each(|&(lba, n)| self.note_cached(lba, n));
+        self.cache().log.skip_gap();
+        self.copy_if_due(disk)?;
+        Ok(true)
+    }
+
+    /// Copies the map after an append, if that is due.
+    fn copy_if_due(&mut self, disk: &mut Disk) -> DiskResult {
+        if self.cache().is_copy_due() { self.copy_map(disk) } else { Ok(()) }
+    }
+
+    fn copy_map(&mut self, disk: &mut Disk) -> DiskResult {
+        self.cache().persist(disk)?;
+        self.note_copied();
+        Ok(())
+    }
+
+    /// Makes room in log and map for a request of `n` sectors, while the host waits.
+    fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
+        if self.cache().has_room(n) { Ok(()) } else { self.clear_room(disk, n) }
+    }
+
+    /// Cleans until the cache has room for `n` sectors.
+    #[cold]
+    fn clear_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
+        while !self.cache().has_room(n) {
+            let has_entries = self.cache().trim();
+            if self.cache().is_held_by_copy() {
+                self.copy_map(disk)?;
+            } else if has_entries || self.is_cleaning() {
+                self.clean(disk)?;
+            } else {
+                // The log is empty, and the request still does not fit before `limit`. So it starts with the next lap, and copying the map
+                // moves `limit` by a lap.
+                let log = &mut self.cache().log;
+                log.head = log.next_lap();
+                return self.copy_map(disk);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -544,7 +629,6 @@ impl PersistentCache {
     }
 
     /// True if enough appends have come since the last map copy for one to be due.
-    #[inline]
     pub fn is_copy_due(&self) -> bool {
         self.appends >= self.log.costs.map_every_writes
     }

@@ -21,7 +21,6 @@ pub(super) type MergedPiece = (Lba, u64, Pba);
 
 impl DriveManaged {
     /// Does the cleaning that a command has to do first.
-    #[inline]
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.cache.excess() == 0 && !self.cleaner.is_due() { Ok(false) } else { self.clean_excess(disk) }
     }
@@ -200,7 +199,6 @@ impl DriveManaged {
     }
 
     /// The end of the home tracks of a band that may hold data. `all` are the tracks of the band.
-    #[inline]
     pub(super) fn written_end(&self, band: u32, all: &Range<u32>) -> u32 {
         self.written_tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
     }

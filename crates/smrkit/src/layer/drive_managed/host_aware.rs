@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::{CacheLog, CostKeys, Costs, Extent, Limits, PersistentCache};
+use super::cache::{CacheLog, CachedDisk, CostKeys, Costs, Limits, PersistentCache};
 use super::cleaning::{MergedPiece, overlay};
 use crate::extent_map::joined;
 use crate::layer::HOST_AWARE;
@@ -173,12 +173,10 @@ impl HostAware {
         })
     }
 
-    #[inline]
     fn place(&self, zone: u64) -> Pba {
         self.zones.start(self.places[zone as usize].into())
     }
 
-    #[inline]
     fn lba(&self, zone: u64, at: u64) -> Lba {
         Lba(zone * self.zones.size() + at)
     }
@@ -191,7 +189,6 @@ impl HostAware {
     }
 
     /// Writes to the place of a zone.
-    #[inline]
     fn write_home(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
         if zone >= self.zones.conventional {
             // Before the write, so that a torn write moves the pointer, too. The next write there is then cached, because rewriting these
@@ -201,55 +198,6 @@ impl HostAware {
         disk.write(self.place(zone) + at, n, Cause::Host, data, from)?;
         if zone >= self.zones.conventional {
             self.home_ends[zone as usize] = at + n;
-        }
-        Ok(())
-    }
-
-    /// Appends `n` sectors of a zone to the cache, in several requests if one is too long.
-    fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, from: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n {
-            let count = (n - done).min(self.cache.log.request_max());
-            self.make_room(disk, count)?;
-            self.cache.append(disk, Cause::Host, lba + done, count, data, from + done)?;
-            self.note_cached(lba + done, count);
-            self.follow_up(disk)?;
-            done += count;
-        }
-        self.counts.out_of_order_writes += 1;
-        Ok(())
-    }
-
-    /// Notes that sectors of a zone were cached, which may move its pointer.
-    fn note_cached(&mut self, lba: Lba, n: u64) {
-        let (zone, at) = self.zones.of(lba);
-        self.non_seq.insert(zone);
-        let pointer = &mut self.pointers[zone as usize];
-        *pointer = (*pointer).max(at + n);
-    }
-
-    /// Finishes an append: leaves the gap after it, and copies the map if that is due.
-    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
-        self.cache.log.skip_gap();
-        if self.cache.is_copy_due() { self.cache.persist(disk) } else { Ok(()) }
-    }
-
-    /// Makes room in log and map for a request of `n` sectors, while the host waits.
-    fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
-        while !self.cache.has_room(n) {
-            if self.cache.trim() && !self.cache.is_held_by_copy() {
-                self.rewrite_zone(disk)?;
-                continue;
-            }
-            let is_empty = self.cache.log.entries.is_empty() && !self.cache.is_held_by_copy();
-            if is_empty {
-                // The request does not fit before the log's limit. So it starts with the next lap, and the map copy moves the limit.
-                self.cache.log.head = self.cache.log.next_lap();
-            }
-            self.cache.persist(disk)?;
-            if is_empty {
-                break;
-            }
         }
         Ok(())
     }
@@ -341,6 +289,24 @@ impl HostAware {
     }
 }
 
+impl CachedDisk for HostAware {
+    fn cache(&mut self) -> &mut PersistentCache {
+        &mut self.cache
+    }
+
+    fn clean(&mut self, disk: &mut Disk) -> DiskResult {
+        self.rewrite_zone(disk)
+    }
+
+    /// Notes that sectors of a zone were cached, which may move its pointer.
+    fn note_cached(&mut self, lba: Lba, n: u64) {
+        let (zone, at) = self.zones.of(lba);
+        self.non_seq.insert(zone);
+        let pointer = &mut self.pointers[zone as usize];
+        *pointer = (*pointer).max(at + n);
+    }
+}
+
 impl Layer for HostAware {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -362,7 +328,10 @@ impl Layer for HostAware {
         for (zone, at, n) in self.zones.pieces(lba, n) {
             match self.goes_home(zone, at) {
                 true => self.write_home(disk, (zone, at, n), data, done)?,
-                false => self.put(disk, lba + done, n, data, done)?,
+                false => {
+                    self.put(disk, lba + done, n, data, done)?;
+                    self.counts.out_of_order_writes += 1;
+                }
             }
             done += n;
         }
@@ -383,21 +352,16 @@ impl Layer for HostAware {
             return self.write(disk, writes[0].lba, n, &data);
         }
         let pieces = writes.iter().flat_map(|one| self.zones.pieces(one.lba, one.sectors));
-        let extents: Vec<(Extent, bool)> =
-            pieces.map(|(zone, at, n)| ((self.lba(zone, at), n), self.goes_home(zone, at))).collect();
-        let mut is_joint = extents.iter().all(|(_, goes_home)| !goes_home) && n <= self.cache.log.request_max();
-        if is_joint {
-            self.make_room(disk, n)?;
-            is_joint = self.cache.log.holds_undivided(n);
+        let (mut extents, mut any_home) = (Vec::new(), false);
+        for (zone, at, n) in pieces {
+            extents.push((self.lba(zone, at), n));
+            any_home |= self.goes_home(zone, at);
         }
-        if !is_joint {
+        if any_home || !self.put_together(disk, &extents, n, &data)? {
             return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }
-        let extents: Vec<Extent> = extents.into_iter().map(|(extent, _)| extent).collect();
-        self.cache.append_together(disk, &extents, &data)?;
-        extents.iter().for_each(|&(lba, n)| self.note_cached(lba, n));
         self.counts.out_of_order_writes += writes.len() as u64;
-        self.follow_up(disk)
+        Ok(())
     }
 
     /// Resets every sequential zone that the discard covers completely, in no time (assumption). A discard of part of a zone, or of a

@@ -29,7 +29,7 @@ use crate::layer::prelude::*;
 use crate::schema::Size;
 use crate::units::SECTOR_BYTES;
 use bypass::{Bypass, BypassMode};
-use cache::{CacheLog, CostKeys, Costs, Extent, HEADER, Limits, PersistentCache};
+use cache::{CacheLog, CachedDisk, CostKeys, Costs, Extent, HEADER, Limits, PersistentCache};
 use cleaning::MergedPiece;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
@@ -216,64 +216,7 @@ impl DriveManaged {
         })
     }
 
-    /// Writes `n` sectors of `data` to the log, in several requests if one is too long.
-    #[inline]
-    fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n {
-            let count = (n - done).min(self.cache.log.request_max());
-            self.make_room(disk, count)?;
-            self.cache.append(disk, Cause::Host, lba + done, count, data, at + done)?;
-            self.cache.log.skip_gap();
-            self.follow_up(disk)?;
-            done += count;
-        }
-        Ok(())
-    }
-
-    /// Copies the map after an append, if that is due.
-    #[inline]
-    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
-        if self.cache.is_copy_due() { self.persist(disk) } else { Ok(()) }
-    }
-
-    fn persist(&mut self, disk: &mut Disk) -> DiskResult {
-        self.cache.persist(disk)?;
-        // After a power cut, the drive now ignores the scratch pad, unless a stage in progress needs it.
-        if !self.cleaner.is_saved() {
-            self.noted_band = None;
-        }
-        Ok(())
-    }
-
-    /// Makes room in log and map for a request of `n` sectors, while the host waits.
-    #[inline]
-    fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
-        if self.cache.has_room(n) { Ok(()) } else { self.clear_room(disk, n) }
-    }
-
-    /// Cleans until the cache has room for `n` sectors.
-    #[cold]
-    fn clear_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
-        while !self.cache.has_room(n) {
-            self.cache.trim();
-            if self.cache.is_held_by_copy() {
-                self.persist(disk)?;
-                continue;
-            }
-            if self.cache.log.entries.is_empty() && !self.cleaner.is_cleaning() {
-                // The log is empty, and the request still does not fit before `limit`. So it starts with the next lap, and saving the map
-                // moves `limit` by a lap.
-                self.cache.log.head = self.cache.log.next_lap();
-                return self.persist(disk);
-            }
-            self.clean_episode(disk)?;
-        }
-        Ok(())
-    }
-
     /// True if a write is to go straight to its band. To be called once for each write.
-    #[inline]
     fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         if !self.bypass.takes(lba, n) {
             return false;
@@ -285,7 +228,6 @@ impl DriveManaged {
 
     /// Reads sectors from the log and from their bands. Entries that follow each other in the log are read in one access, with the headers
     /// between them.
-    #[inline]
     fn read_platters(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut gather = Gather::new(Cause::Host, HEADER);
         joined(self.cache.map.pieces(lba, n), |piece| {
@@ -300,7 +242,6 @@ impl DriveManaged {
     }
 
     /// Reads `n` sectors from their bands, contiguous ones in one access.
-    #[inline]
     fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
@@ -315,7 +256,6 @@ impl DriveManaged {
     }
 
     /// Place of `lba` at home, and how many of `n` sectors are contiguous there.
-    #[inline]
     fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.home.spot(lba);
         (spot.pba, self.home.run_from(&spot, n))
@@ -334,17 +274,36 @@ impl DriveManaged {
     }
 }
 
+impl CachedDisk for DriveManaged {
+    fn cache(&mut self) -> &mut PersistentCache {
+        &mut self.cache
+    }
+
+    fn clean(&mut self, disk: &mut Disk) -> DiskResult {
+        self.clean_episode(disk)
+    }
+
+    fn is_cleaning(&self) -> bool {
+        self.cleaner.is_cleaning()
+    }
+
+    /// After a power cut, the drive ignores the scratch pad, unless a stage in progress needs it.
+    fn note_copied(&mut self) {
+        if !self.cleaner.is_saved() {
+            self.noted_band = None;
+        }
+    }
+}
+
 impl Layer for DriveManaged {
     fn capacity(&self) -> Capacity {
         self.home.capacity
     }
 
-    #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         self.read_platters(disk, lba, n, out)
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let direct = self.takes_direct(disk, lba, n);
         self.put_or_bypass(disk, lba, n, data, direct)
@@ -368,19 +327,12 @@ impl Layer for DriveManaged {
         }
         let direct: SmallVec<[bool; 8]> =
             writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
-        let mut is_joint = !direct.contains(&true) && n <= self.cache.log.request_max();
-        if is_joint {
-            self.make_room(disk, n)?;
-            is_joint = self.cache.log.holds_undivided(n);
-        }
-        if !is_joint {
-            let mut each = writes.iter().zip(direct);
-            return each.try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct));
-        }
         let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
-        self.cache.append_together(disk, &extents, &data)?;
-        self.cache.log.skip_gap();
-        self.follow_up(disk)
+        if !direct.contains(&true) && self.put_together(disk, &extents, n, &data)? {
+            return Ok(());
+        }
+        let mut each = writes.iter().zip(direct);
+        each.try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct))
     }
 
     fn set_flushing(&mut self, is_flushing: bool) {
@@ -399,7 +351,6 @@ impl Layer for DriveManaged {
         Ok(())
     }
 
-    #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match need {
             Need::Must => self.clean_due(disk),

@@ -39,13 +39,11 @@ pub(super) struct LiveRun {
 
 impl Log {
     /// True if a segment has to be cleaned before the next request: few are free, and cleaning can gain one.
-    #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
         self.segments.free_sectors < self.clean_below_sectors() && self.segments.closed.dead >= self.segments.longest
     }
 
     /// Free sectors below which cleaning is due.
-    #[inline]
     pub(super) fn clean_below_sectors(&self) -> u64 {
         let longest = self.segments.longest;
         let unused = self.capacity.host_sectors.saturating_sub(self.segments.live_sectors);
@@ -152,7 +150,6 @@ impl Log {
 
     /// True if a write of `n` sectors to a stream would use up the space that cleaning needs for live data. Checked also if the write fits
     /// into the open segment, because cleaning appends to the same segment if they share a stream.
-    #[inline]
     pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
         // Enough for a segment of any length to be free again once the live data of the victim has moved.
         let longest = self.segments.longest;

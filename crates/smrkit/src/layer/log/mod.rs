@@ -156,7 +156,6 @@ impl OpenFiles {
 
     /// Chooses the stream for a write: the file's own or, if it has none, the one written longest ago of those whose lifetime fits best.
     /// `open` are the open segments by stream.
-    #[inline]
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
         let misfit = |at: usize, of: u8| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| of), life));
@@ -415,7 +414,6 @@ impl Log {
     }
 
     /// The stream of the host's next write.
-    #[inline]
     fn stream(&mut self, lba: Lba) -> u8 {
         let life = self.rules.hints.then_some(self.source % (lifetime::EXTREME + 1));
         match &mut self.rules.host {
@@ -436,7 +434,6 @@ impl Log {
 
     /// Writes runs of the host, `n` sectors in total: a request, a part of one, or several that were queued together. After a power cut all of
     /// them are there or none. `data` has their sectors one after another, from sector `at` on.
-    #[inline]
     fn write_whole(&mut self, disk: &mut Disk, runs: &[(Lba, u64)], n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(runs[0].0);
         if n > self.segments.room(stream) || self.is_short(stream, n) {
@@ -451,7 +448,6 @@ impl Log {
     }
 
     /// Appends runs to a stream, divided into `parts` at the ends of segments. The map does not point to the parts yet.
-    #[inline]
     fn append_runs(
         &mut self,
         disk: &mut Disk,
@@ -479,7 +475,6 @@ impl Log {
     }
 
     /// Points the map to the written parts. `age` is that of their data.
-    #[inline]
     fn note_parts(&mut self, age: u64) {
         for i in 0..self.parts.len() {
             let WrittenStretch { lba, sectors, pba, segment } = self.parts[i];
@@ -534,36 +529,10 @@ impl Log {
     }
 
     /// Frees the closed segments without live data.
-    #[inline]
     fn reset_emptied(&mut self) {
         if !self.segments.closed.emptied.is_empty() {
             self.counts.resets += self.segments.free_emptied();
         }
-    }
-
-    /// Checks that no two LBAs share a sector, and that each lies in the written part of a segment.
-    fn check_places(&self) -> DiskResult {
-        let mut live = vec![0; self.segments.all.len()];
-        let mut places: Vec<(Pba, u64)> = Vec::new();
-        for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
-            places.push((pba, n));
-            while n > 0 {
-                let (at, count) = self.segments.part_at(pba, n);
-                let is_written = pba < self.segments.get(at).head();
-                ensure!(is_written, "LBA {lba} lies at PBA {pba}, where segment {at} was not written");
-                live[at as usize] += count;
-                (n, pba) = (n - count, pba + count);
-            }
-        }
-        places.sort_unstable();
-        for pair in places.windows(2) {
-            ensure!(pair[0].0 + pair[0].1 <= pair[1].0, "PBA {} belongs to two LBAs", pair[1].0);
-        }
-        for (at, (segment, live)) in self.segments.all.iter().zip(live).enumerate() {
-            let counted = u64::from(segment.live);
-            ensure!(counted == live, "segment {at} counts {counted} live sectors, but {live} are mapped");
-        }
-        Ok(())
     }
 }
 
@@ -572,7 +541,6 @@ impl Layer for Log {
         self.capacity
     }
 
-    #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         joined(self.map.pieces(lba, n), |piece| match piece.pba {
             Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
@@ -580,7 +548,6 @@ impl Layer for Log {
         })
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         self.is_jump = lba != self.host_end;
         self.host_end = lba + n;
@@ -620,7 +587,6 @@ impl Layer for Log {
 
     /// Cleans in idle time only as long as it pays, because cleaning ahead of need has to move more live data. It stops when most of the space
     /// that is not live is free or, if empty segments are freed at once, when no segment is less than half live.
-    #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
@@ -686,8 +652,28 @@ impl Layer for Log {
         self.map.get(lba).is_some()
     }
 
+    /// Checks that no two LBAs share a sector, that each lies in the written part of a segment, and the segments.
     fn check(&self) -> DiskResult {
-        self.check_places()?;
+        let mut live = vec![0; self.segments.all.len()];
+        let mut places: Vec<(Pba, u64)> = Vec::new();
+        for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            places.push((pba, n));
+            while n > 0 {
+                let (at, count) = self.segments.part_at(pba, n);
+                let is_written = pba < self.segments.get(at).head();
+                ensure!(is_written, "LBA {lba} lies at PBA {pba}, where segment {at} was not written");
+                live[at as usize] += count;
+                (n, pba) = (n - count, pba + count);
+            }
+        }
+        places.sort_unstable();
+        for pair in places.windows(2) {
+            ensure!(pair[0].0 + pair[0].1 <= pair[1].0, "PBA {} belongs to two LBAs", pair[1].0);
+        }
+        for (at, (segment, live)) in self.segments.all.iter().zip(live).enumerate() {
+            let counted = u64::from(segment.live);
+            ensure!(counted == live, "segment {at} counts {counted} live sectors, but {live} are mapped");
+        }
         self.segments.check(self.job.as_ref().map(|job| job.victim))
     }
 

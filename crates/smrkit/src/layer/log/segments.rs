@@ -89,7 +89,6 @@ impl SegmentLayout {
     }
 
     /// The segment of a sector. A guard belongs to the segment before it.
-    #[inline]
     fn segment_at(&self, pba: Pba) -> usize {
         match self {
             SegmentLayout::Bands { geometry, strips } => {
@@ -170,19 +169,16 @@ impl Segment {
     }
 
     /// Place of the next sector to be written.
-    #[inline]
     pub fn head(&self) -> Pba {
         self.place.start + u64::from(self.filled)
     }
 
     /// Sectors that can still be written.
-    #[inline]
     pub fn room(&self) -> u64 {
         u64::from(self.place.sectors - self.filled)
     }
 
     /// Sectors without live data.
-    #[inline]
     pub fn dead(&self) -> u64 {
         u64::from(self.place.sectors - self.live)
     }
@@ -242,7 +238,6 @@ impl SegmentTable {
         table
     }
 
-    #[inline]
     pub fn get(&self, at: u32) -> &Segment {
         &self.all[at as usize]
     }
@@ -268,7 +263,6 @@ impl SegmentTable {
     }
 
     /// Sectors that a stream can write before it needs another segment.
-    #[inline]
     pub fn room(&self, stream: u8) -> u64 {
         self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
     }
@@ -282,7 +276,6 @@ impl SegmentTable {
     }
 
     /// The segment that a stream writes to; opens another if that is full.
-    #[inline]
     pub fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
             Some(at) if self.get(at).room() > 0 => Ok(at),
@@ -302,7 +295,6 @@ impl SegmentTable {
     }
 
     /// Notes sectors written at the head of a segment.
-    #[inline]
     pub fn wrote(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].filled += sectors as u32;
         self.log_sectors += sectors;
@@ -328,7 +320,6 @@ impl SegmentTable {
     }
 
     /// Notes that the map points to sectors written to a segment.
-    #[inline]
     pub fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
         self.live_sectors += sectors;
         let segment = &mut self.all[at as usize];
@@ -340,7 +331,6 @@ impl SegmentTable {
     }
 
     /// Notes that the map no longer points to these sectors.
-    #[inline]
     pub fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
         while sectors > 0 {
             let (at, count) = self.part_at(pba, sectors);

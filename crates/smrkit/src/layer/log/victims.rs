@@ -79,12 +79,10 @@ impl Victims {
     }
 
     /// Number of buckets, without the one of wholly live segments.
-    #[inline]
     fn steps(&self) -> usize {
         if self.policy == VictimPolicy::Emptiest { EMPTIEST_BUCKETS } else { BUCKETS }
     }
 
-    #[inline]
     fn bucket_of(&self, segment: &Segment) -> u16 {
         (u64::from(segment.live) * self.steps() as u64 / u64::from(segment.place.sectors)) as u16
     }
@@ -127,7 +125,6 @@ impl Victims {
     }
 
     /// Notes that the closed segment `at` lost live sectors.
-    #[inline]
     pub fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
         self.lost_data(&segments[at as usize], at, sectors);
         if self.policy == VictimPolicy::Fifo {

@@ -228,12 +228,6 @@ impl CacheBuffer {
         Some(entry)
     }
 
-    /// Moves the first `entries` entries, `length` sectors in all, to the end of the list, after they were copied from the tail to the head.
-    pub fn carry_over(&mut self, entries: usize, length: u64) {
-        self.entries.rotate_left(entries);
-        self.tail += length;
-    }
-
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.entries.capacity() * size_of::<LoggedRun>()) as u64
@@ -324,7 +318,6 @@ impl SlotBuffer {
     }
 
     /// Place of the first sector of an S-block.
-    #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
         self.places.data_start(u64::from(self.slot_of[sblock as usize]))
     }
@@ -356,7 +349,14 @@ impl SlotBuffer {
         disk.write(self.places.header(slot), stride, cause, &written, 0)?;
         self.under_way = false;
         self.head += 1;
-        self.settle(sblock, slot as u32);
+        let old = u64::from(std::mem::replace(&mut self.slot_of[sblock as usize], slot as u32));
+        self.owner[old as usize] = NONE;
+        self.invalid.insert(old);
+        self.owner[slot as usize] = sblock;
+        if self.cached.contains(old) {
+            self.cached.remove(old);
+            self.cached.insert(slot);
+        }
         Ok(())
     }
 
@@ -368,20 +368,7 @@ impl SlotBuffer {
         }
     }
 
-    /// Notes that an S-block was written to a new slot.
-    fn settle(&mut self, sblock: u32, slot: u32) {
-        let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
-        self.owner[old as usize] = NONE;
-        self.invalid.insert(u64::from(old));
-        self.owner[slot as usize] = sblock;
-        if self.cached.contains(u64::from(old)) {
-            self.cached.remove(u64::from(old));
-            self.cached.insert(u64::from(slot));
-        }
-    }
-
     /// Notes whether an S-block has valid sectors in the cache buffer.
-    #[inline]
     pub fn mark_cached(&mut self, sblock: u32, cached: bool) {
         let slot = u64::from(self.slot_of[sblock as usize]);
         if cached { self.cached.insert(slot) } else { self.cached.remove(slot) }
@@ -436,12 +423,6 @@ impl SlotBuffer {
 
     pub fn is_unowned(&self, slot: u64) -> bool {
         self.owner[slot as usize] == NONE
-    }
-
-    /// True if `invalid` has exactly the slots in use without a valid S-block, as it should.
-    pub fn knows_invalid(&self) -> bool {
-        let in_use = |slot: u64| self.distance(slot) < self.used();
-        (0..self.slots.value).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
     }
 
     /// Number of valid slots from the tail to the next invalid one, if there is one.

@@ -89,7 +89,10 @@ impl SBlock {
         if self.is_literal {
             self.destage_by_rule(disk, section)?;
         }
-        let most = self.copied_most(section);
+        // The most sectors that a write copies before it destages S-blocks instead: more while few spare slots are left, because then a
+        // destage also has to move S-blocks.
+        let few = self.slots[section].spare() < self.layout.spares / 2;
+        let most = if self.is_literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } };
         let mut copied = 0;
         while !self.fits(section, length) {
             let cache = &self.caches[section];
@@ -109,13 +112,6 @@ impl SBlock {
             return Ok(());
         }
         self.keep_spares(disk, section, self.counts.destages - before)
-    }
-
-    /// The most sectors that a write copies before it destages S-blocks instead. It is more while few spare slots are left, because then a
-    /// destage also has to move S-blocks.
-    fn copied_most(&self, section: usize) -> u64 {
-        let few = self.slots[section].spare() < self.layout.spares / 2;
-        if self.is_literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
     }
 
     /// Destages as many S-blocks as the rule demands of a write that cleans.
@@ -198,20 +194,14 @@ impl SBlock {
             } else {
                 continue;
             }
-            self.drop_invalid(section);
+            while let Some(&entry) = self.caches[section].entries.front()
+                && self.first_valid(section, self.caches[section].tail, entry).is_none()
+            {
+                self.caches[section].pop();
+            }
             return Ok(true);
         }
         Ok(false)
-    }
-
-    /// Releases the entries at the cache buffer's tail as long as nothing in them is valid.
-    fn drop_invalid(&mut self, section: usize) {
-        while let Some(&entry) = self.caches[section].entries.front() {
-            if self.first_valid(section, self.caches[section].tail, entry).is_some() {
-                return;
-            }
-            self.caches[section].pop();
-        }
     }
 
     /// Releases the entry at the tail if nothing in it is valid. Otherwise copies it to the head, with the entries that follow while they have
@@ -227,7 +217,9 @@ impl SBlock {
             self.map_back(section, entries);
             return Err(fault);
         }
-        self.caches[section].carry_over(entries, length);
+        let cache = &mut self.caches[section];
+        cache.entries.rotate_left(entries);
+        cache.tail += length;
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
         Ok(length)
@@ -320,8 +312,19 @@ impl SBlock {
     fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
-        let spare = self.slots[section].spare();
-        let Some(distance) = self.distance_to_free_slot(section).filter(|&slots| slots > 0) else { return Ok(()) };
+        let slots = &self.slots[section];
+        let spare = slots.spare();
+        // Slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the S-block
+        // nearest the tail, that one's.
+        let Some(mut distance) = slots.valid_at_tail() else { return Ok(()) };
+        if self.keys.policy == DestagePolicy::ClosestToTail
+            && let Some(next) = slots.cached_from_tail().next()
+        {
+            distance = distance.min(slots.distance(next));
+        }
+        if distance == 0 {
+            return Ok(());
+        }
         if spare >= distance + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= distance {
             return Ok(());
         }
@@ -331,20 +334,6 @@ impl SBlock {
         }
         self.slots[section].skip_invalid();
         Ok(())
-    }
-
-    /// Number of slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the
-    /// S-block nearest the tail, that one's. `None` if there is no such slot.
-    fn distance_to_free_slot(&self, section: usize) -> Option<u64> {
-        let slots = &self.slots[section];
-        let invalid = slots.valid_at_tail()?;
-        match self.keys.policy {
-            DestagePolicy::ClosestToTail => {
-                let next = slots.cached_from_tail().next().map(|slot| slots.distance(slot));
-                Some(next.map_or(invalid, |next| next.min(invalid)))
-            }
-            _ => Some(invalid),
-        }
     }
 
     /// Advances the tail by a slot, copying its S-block to the head if that is valid.
@@ -433,16 +422,13 @@ impl SBlock {
         self.layout.reserve / RESERVE_COPIES - 1
     }
 
-    /// True if a request is one entry of one section.
-    #[inline]
-    pub(super) fn is_one_entry(&self, lba: Lba, n: u64) -> bool {
-        let whole_possible = self.keys.bypass && n >= self.size.value;
-        !whole_possible && n <= self.entry_sectors_max() && self.section(lba) == self.section(lba + (n - 1))
-    }
-
-    #[inline]
-    pub(super) fn write_entry(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+    /// Writes a request: at once if it is one entry of one section.
+    pub(super) fn write_request(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let section = self.section(lba);
+        let may_have_sblock = self.keys.bypass && n >= self.size.value;
+        if may_have_sblock || n > self.entry_sectors_max() || section != self.section(lba + (n - 1)) {
+            return self.write_parts(disk, lba, n, data);
+        }
         self.make_room(disk, section, n + 1)?;
         self.append(disk, section, lba, n, data, 0)
     }
@@ -456,18 +442,15 @@ impl SBlock {
         let data_of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
         let entries = n.div_ceil(most);
         self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(data_of_entry))?;
-        let mut done = 0;
-        while done < n {
-            let sectors = most.min(n - done);
-            self.map_entry(section, position, lba + done, sectors);
+        for at in (0..n).step_by(most as usize) {
+            let sectors = most.min(n - at);
+            self.map_entry(section, position, lba + at, sectors);
             position += sectors + 1;
-            done += sectors;
         }
         Ok(())
     }
 
     /// Maps an entry that was appended at a position.
-    #[inline]
     fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
         self.caches[section].push(LoggedRun::new(lba, n));
         let mut at = lba;
@@ -485,7 +468,7 @@ impl SBlock {
 
     /// Writes a request that spans sections, has whole S-blocks, or is long.
     #[cold]
-    pub(super) fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+    fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
             let (sectors, parts) = self.plan(lba + done, n - done);

@@ -162,7 +162,6 @@ impl SBlock {
         })
     }
 
-    #[inline]
     fn section(&self, lba: Lba) -> usize {
         self.section_size.quotient(lba.0) as usize
     }
@@ -247,7 +246,9 @@ impl SBlock {
             slots.used(),
             slots.slots()
         );
-        ensure!(slots.knows_invalid(), "{buffer}: it is not known which slots hold nothing valid");
+        let is_invalid = |slot: u64| slots.distance(slot) < slots.used() && slots.is_unowned(slot);
+        let knows_invalid = (0..slots.slots()).all(|slot| slots.invalid.contains(slot) == is_invalid(slot));
+        ensure!(knows_invalid, "{buffer}: it is not known which slots hold nothing valid");
         let owners = slots.owner.iter().filter(|&&owner| owner != NONE).count();
         let sblocks = slots.slot_of.len();
         ensure!(owners == sblocks, "{buffer}: {owners} slots have owners, of {sblocks} S-blocks");
@@ -477,11 +478,7 @@ impl Layer for SBlock {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        if self.is_one_entry(lba, n) {
-            self.write_entry(disk, lba, n, data)
-        } else {
-            self.write_parts(disk, lba, n, data)
-        }
+        self.write_request(disk, lba, n, data)
     }
 
     /// Invalidates cached sectors. Their space is released when the tail gets there.

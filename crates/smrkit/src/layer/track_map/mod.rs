@@ -111,7 +111,6 @@ impl TrackMap {
     }
 
     /// True if a write of this piece destroys nothing in use and needs no count of wear. `base` is the band's first track.
-    #[inline]
     fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;
         let end = base + (piece.track + self.head.width).min(self.tracks);

@@ -107,38 +107,31 @@ impl Rewrite {
 
     /// Adds the used sectors that the writes destroy, from the first track to the last.
     fn add_destroyed(&mut self, disk: &Disk, head: &Head, band: Band) {
+        let geometry = disk.geometry();
         for track in 0..self.spans.len() {
+            let reach = track + 1..(track + head.width).min(self.spans.len());
             // Under laws that count sectors, the track's own span may grow, and then destroy more.
             loop {
                 let span = self.spans[track];
-                if span.is_empty() {
+                // A write destroys nothing if the tracks in its reach are unused, unless its law also destroys sectors of its own track.
+                if span.is_empty() || !head.in_track && reach.clone().all(|next| self.used[next] == 0) {
                     break;
                 }
-                self.add_destroyed_by(disk, head, band, track, span);
+                let pba = band.start(geometry, track) + span.first;
+                disk.interference().destroyed(geometry, pba, span.end - span.first, |at, sectors| {
+                    for next in track..reach.end {
+                        let start = band.start(geometry, next);
+                        let from = at.0.max(start.0);
+                        let to = (at.0 + sectors).min(start.0 + self.used[next]);
+                        if from < to {
+                            self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
+                        }
+                    }
+                });
                 if self.spans[track] == span {
                     break;
                 }
             }
-        }
-    }
-
-    /// Adds the used sectors that a write of `span` on a track destroys.
-    fn add_destroyed_by(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
-        let geometry = disk.geometry();
-        let reach = track + 1..(track + head.width).min(self.spans.len());
-        // A write destroys nothing if the tracks in its reach are unused, unless its law also destroys sectors of its own track.
-        if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
-            let pba = band.start(geometry, track) + span.first;
-            disk.interference().destroyed(geometry, pba, span.end - span.first, |at, sectors| {
-                for next in track..reach.end {
-                    let start = band.start(geometry, next);
-                    let from = at.0.max(start.0);
-                    let to = (at.0 + sectors).min(start.0 + self.used[next]);
-                    if from < to {
-                        self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
-                    }
-                }
-            });
         }
     }
 
@@ -297,7 +290,6 @@ impl TrackUse {
     }
 
     /// Used part of a track, in sectors.
-    #[inline]
     pub fn used(&self, track: usize) -> u64 {
         u64::from(self.used[track])
     }
@@ -339,7 +331,6 @@ impl TrackUse {
     }
 
     /// True if a write from sector `first` of a track on overwrites sectors so often that those upstream would not survive.
-    #[inline]
     pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {
         let worn = |wear: &Wear| first < u64::from(wear.written[track]) && wear.writes[track] >= limit;
         self.wear.as_ref().is_some_and(worn)

@@ -358,7 +358,6 @@ impl TrackLog {
     }
 
     /// True if a home track is cached.
-    #[inline]
     fn has(&self, track: u32) -> bool {
         self.numbers[track as usize] != 0
     }
@@ -369,7 +368,6 @@ impl TrackLog {
     }
 
     /// Tracks copied from the oldest valid entry to the head, invalid ones included.
-    #[inline]
     fn length(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -430,7 +428,6 @@ impl Vguard {
 
     /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and no track was rewritten
     /// since the newest copy of the map.
-    #[inline]
     fn is_plain(&self) -> bool {
         self.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
     }
@@ -439,7 +436,10 @@ impl Vguard {
     fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
         let spot = piece.spot;
         loop {
-            self.finish_stage_over(disk, spot.track..spot.track + 1 + following)?;
+            // Tracks that a stage of cleaning holds in memory must not change before the stage is done.
+            while self.cleaner.held().start <= spot.track + following && spot.track < self.cleaner.held().end {
+                self.clean_a_phase(disk)?;
+            }
             let written = match self.log.find(spot.track) {
                 Some(&entry) => self.write_cached(disk, piece, &entry)?,
                 None => self.write_home(disk, piece, following)?,
@@ -466,7 +466,13 @@ impl Vguard {
         // Copied first, because the write destroys these tracks.
         for next in followers {
             if !self.log.has(next) {
-                self.copy(disk, next)?;
+                let sectors = self.home.sectors(next);
+                let mut buf = disk.buf(sectors);
+                // A track of defects alone has no sectors.
+                if sectors > 0 {
+                    disk.read_in_any_order(self.home.start(next), sectors, &mut buf)?;
+                }
+                self.append(disk, next, &buf)?;
                 self.counts.guard_copies += 1;
             }
         }
@@ -499,7 +505,9 @@ impl Vguard {
     /// Returns the number of the newest entry whose copy of the map a write to a cached track would destroy, 0 if none; `None` if the write
     /// would destroy data of a cached track.
     fn destroys(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> Option<u64> {
-        let lost = destroyed(disk, pba, n);
+        // The sectors that the write may destroy, also if a power cut tears it after its first sector.
+        let (law, g) = (disk.interference(), disk.geometry());
+        let lost = law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n);
         let mut newest = 0;
         let own = self.log.numbers[track as usize];
         for (number, other) in (own..).zip(self.log.entries.range((own - self.log.first) as usize..)) {
@@ -533,17 +541,6 @@ impl Vguard {
         self.append(disk, spot.track, &buf)?;
         self.counts.relocations += 1;
         Ok(true)
-    }
-
-    /// Copies a track to the log's head.
-    fn copy(&mut self, disk: &mut Disk, track: u32) -> DiskResult {
-        let sectors = self.home.sectors(track);
-        let start = self.log.find(track).map_or(self.home.start(track), |entry| entry.pba);
-        let mut buf = disk.buf(sectors);
-        if sectors > 0 {
-            disk.read_in_any_order(start, sectors, &mut buf)?;
-        }
-        self.append(disk, track, &buf)
     }
 
     /// Appends a track and a copy of the map to the log.
@@ -580,31 +577,10 @@ impl Vguard {
         let end = log.head + log.skipped_slots_max + tracks * log.entry_slots_max + self.home.reach;
         end <= self.saved.tail + log.slots.value && self.log.valid_entries + tracks <= self.entries_max
     }
-
-    /// Before tracks change, finishes a stage of cleaning that holds one of them in memory.
-    fn finish_stage_over(&mut self, disk: &mut Disk, tracks: Range<u32>) -> DiskResult {
-        while overlap(&self.cleaner.held(), &tracks) {
-            self.clean_a_phase(disk)?;
-        }
-        Ok(())
-    }
-}
-
-#[inline]
-fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-/// The sectors that a write may destroy, also if a power cut tears it after its first sector.
-#[inline]
-fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
-    let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
-    law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
 }
 
 impl Vguard {
     /// Cleans before a command: one phase, or as many as are needed to keep up. Returns `false` if nothing was due.
-    #[inline]
     fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.cleaner.is_due() || self.overdue() > 0 {
             return self.clean_phases(disk);
@@ -615,18 +591,15 @@ impl Vguard {
     /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
     #[cold]
     fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if !self.cleaner.is_cleaning() {
-            if self.log.valid_entries == 0 {
-                return Ok(false);
-            }
-            self.begin_episode(disk, Need::Spare);
+        if !self.cleaner.is_cleaning() && self.log.valid_entries == 0 {
+            return Ok(false);
         }
+        self.begin_episode(disk, Need::Spare);
         self.clean_a_phase(disk)?;
         Ok(true)
     }
 
     /// By how many tracks cached tracks (α), the log (β) or used slots exceed their threshold, whichever is most.
-    #[inline]
     fn overdue(&self) -> u64 {
         let cached = self.log.valid_entries.saturating_sub(self.alpha);
         let length = self.log.length().saturating_sub(self.beta);
@@ -635,22 +608,18 @@ impl Vguard {
     }
 
     fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        self.begin_episode_if_none(disk);
-        self.clean_a_phase(disk)?;
-        while self.must_go_on() {
+        self.begin_episode(disk, Need::Must);
+        loop {
             self.clean_a_phase(disk)?;
+            let waits = match self.spread {
+                CommandShare::Phase => false,
+                CommandShare::Band => self.cleaner.is_working(),
+                CommandShare::Episode => self.cleaner.is_cleaning(),
+            };
+            if !waits && !self.cleaner.falls_short_of(self.overdue()) {
+                return Ok(true);
+            }
         }
-        Ok(true)
-    }
-
-    /// True if the command has to wait for another phase.
-    fn must_go_on(&self) -> bool {
-        let by_spread = match self.spread {
-            CommandShare::Phase => false,
-            CommandShare::Band => self.cleaner.is_working(),
-            CommandShare::Episode => self.cleaner.is_cleaning(),
-        };
-        by_spread || self.cleaner.falls_short_of(self.overdue())
     }
 
     /// Makes room in a full cache while the host waits: saves the map if that frees slots, or else does a phase of cleaning.
@@ -658,19 +627,19 @@ impl Vguard {
         if self.saved.tail < self.log.tail() {
             return self.save(disk);
         }
-        self.begin_episode_if_none(disk);
+        self.begin_episode(disk, Need::Must);
         self.clean_a_phase(disk)
     }
 
-    fn begin_episode_if_none(&mut self, disk: &Disk) {
-        if !self.cleaner.is_cleaning() {
-            self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            self.begin_episode(disk, Need::Must);
-        }
-    }
-
-    /// Begins an episode with the bands of the oldest cached tracks. It frees all cached tracks that these bands rewrite.
+    /// Begins an episode with the bands of the oldest cached tracks, unless one is in progress. It frees all cached tracks that these bands
+    /// rewrite.
     fn begin_episode(&mut self, disk: &Disk, need: Need) {
+        if self.cleaner.is_cleaning() {
+            return;
+        }
+        if need == Need::Must {
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
+        }
         let (mut bands, mut frees) = (Vec::with_capacity(EPISODE_BANDS), 0);
         for entry in self.log.entries.iter().filter(|entry| entry.valid) {
             let band = self.home.band_of(entry.track);
@@ -741,7 +710,6 @@ impl Layer for Vguard {
         self.home.capacity
     }
 
-    #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let spot = self.home.spot(lba);
         if n <= spot.left {
@@ -750,7 +718,6 @@ impl Layer for Vguard {
         self.read_long(disk, lba, n, out)
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
@@ -767,7 +734,6 @@ impl Layer for Vguard {
         Ok(())
     }
 
-    #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match need {
             Need::Must => self.clean_what_is_due(disk),
