@@ -192,11 +192,11 @@ impl LayerKeys for ZoneLogKeys {
             Host::F2fs => host.clean_below_zones + F2FS_NODE_LOGS,
             Host::Xfs | Host::Btrfs => 1,
         };
-        let kept = host.open_zones + 1 + RESERVE_ZONES + wanted;
-        let share = HostShare::of(sequential * zones.size(), kept * zones.size(), self.spare_percent);
+        let reserved = host.open_zones + 1 + RESERVE_ZONES + wanted;
+        let share = HostShare::new(sequential * zones.size(), reserved * zones.size(), self.spare_percent);
         let Some(share) = share else {
             return Err(Error::Impossible(format!(
-                "the drive holds {sequential} zones that are written in order, and {kept} are open, reserved or wanted free: \
+                "the drive holds {sequential} zones that are written in order, and {reserved} are open, reserved or wanted free: \
                  lower zone_bytes, conventional_percent, open_zones or clean_below_zones of zone-log, or take a larger \
                  drive"
             )));
@@ -204,16 +204,16 @@ impl LayerKeys for ZoneLogKeys {
         let capacity = zones.capacity(drive, share.host_sectors);
         let open_zones = host.open_zones as usize;
         // f2fs moves data to its log for cold data, so cleaning has no stream of its own.
-        let (streams, stream) = match self.host {
-            Host::F2fs => (open_zones, HostStream::Temperature),
+        let (streams, files) = match self.host {
+            Host::F2fs => (open_zones, None),
             Host::Mixed | Host::Xfs | Host::Btrfs => {
                 let files = OpenFiles::new(open_zones, self.file_bytes.unwrap_or(zones.size()));
-                (open_zones + 1, HostStream::Files(files))
+                (open_zones + 1, Some(files))
             }
         };
         let rules = LogRules {
             streams,
-            host: stream,
+            host: HostStream::Temperature,
             survivors_apart: true,
             policy: host.policy,
             free_order: host.free_zones,
@@ -232,6 +232,6 @@ impl LayerKeys for ZoneLogKeys {
             dpid_sectors: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::of_zones(zones);
-        Ok(Box::new(Log::by_rules(layout, places, capacity, rules)))
+        Ok(Box::new(Log::by_rules(layout, places, capacity, rules, files)))
     }
 }

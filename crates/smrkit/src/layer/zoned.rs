@@ -206,11 +206,11 @@ impl Zoned {
     /// The rule that a write breaks, if it does.
     #[inline]
     fn broken_by_write(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
-        let (zone, at) = self.layout.of(lba);
+        let (zone, at) = self.layout.locate(lba);
         let is_sequential = self.is_sequential(zone);
         if at + n > self.layout.size() {
             // Conventional zones come first, so that some zone of the write has a pointer exactly if its last one does.
-            let (last, _) = self.layout.of(lba + (n - 1));
+            let (last, _) = self.layout.locate(lba + (n - 1));
             return self.has_pointer(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
         }
         let pointer = self.pointers[zone as usize];
@@ -405,7 +405,7 @@ impl Layer for Zoned {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (zone, at) = self.layout.of(lba);
+        let (zone, at) = self.layout.locate(lba);
         self.layout.start(zone) + at
     }
 
@@ -468,7 +468,7 @@ impl HostZones for Zoned {
         let (lba, n) = (request.lba, u64::from(request.sectors));
         let broken = match request.op {
             Op::Write => self.broken_by_write(lba, n).or_else(|| {
-                let zone = self.layout.of(lba).0;
+                let zone = self.layout.locate(lba).0;
                 self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
             }),
             // Unless the disk refuses to read past a write pointer, it reads zeros there.
@@ -476,7 +476,7 @@ impl HostZones for Zoned {
             Op::Read => self.broken_by_read(lba, n),
             // The host resets a zone by a discard, and a conventional zone can't be reset.
             Op::Discard => {
-                let zone = self.layout.of(lba).0;
+                let zone = self.layout.locate(lba).0;
                 (!self.has_pointer(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
             }
             Op::Flush => None,

@@ -120,7 +120,7 @@ impl ZoneLayout {
     }
 
     /// The zone of an LBA, and the LBA's sector in it, if the LBAs of zones follow each other.
-    pub fn of(&self, lba: Lba) -> (u64, u64) {
+    pub fn locate(&self, lba: Lba) -> (u64, u64) {
         self.size.divide(lba.0)
     }
 
@@ -160,7 +160,7 @@ impl ZoneLayout {
     pub fn placement(&self) -> impl Placement + use<> {
         let zones = self.clone();
         Ascending::new(self.count() * self.size(), move |lba| {
-            let (zone, at) = zones.of(lba);
+            let (zone, at) = zones.locate(lba);
             zones.start(zone) + at
         })
     }

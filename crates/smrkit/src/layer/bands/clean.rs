@@ -46,18 +46,18 @@ struct BandWork {
     /// End of the tracks to rewrite in this band.
     plan_end: u32,
     /// From this track on nothing was ever written, so tracks are not read.
-    blank: u32,
-    /// The stage rewrites the tracks `first..end`, and holds `first..held` in memory. Before its first phase it holds only those that the
+    blank_from: u32,
+    /// The stage rewrites the tracks `first..end`, and holds `first..memory_end` in memory. Before its first phase it holds only those that the
     /// previous stage left there, and `end` is `first`.
     first: u32,
     end: u32,
-    held: u32,
+    memory_end: u32,
     /// The first track that the previous stage did not hold.
-    fresh: u32,
+    unread: u32,
     phase: Phase,
     #[serde(skip)]
     buf: Buf,
-    /// Scratch copy of the tracks `first..fresh`, which the previous stage left damaged at home.
+    /// Scratch copy of the tracks `first..unread`, which the previous stage left damaged at home.
     before: Option<ScratchCopy>,
     /// Scratch copy of this stage's tracks, once they are saved.
     saved: Option<ScratchCopy>,
@@ -139,18 +139,18 @@ impl Cleaner {
         self.bands.pop_front()
     }
 
-    /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band downstream of `tracks` that
+    /// Begins to rewrite home tracks of one band. Tracks from `blank_from` on were never written. Tracks of the band downstream of `tracks` that
     /// the rewrite damages must be cached. If rewriting also damages sectors upstream (DPID), `tracks` must begin with the band.
-    pub fn begin(&mut self, tracks: Range<u32>, blank: u32) {
+    pub fn begin(&mut self, tracks: Range<u32>, blank_from: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
         self.work = Some(BandWork {
             plan_end: tracks.end,
-            blank,
+            blank_from,
             first,
             end: first,
-            held: first,
-            fresh: first,
+            memory_end: first,
+            unread: first,
             phase: Phase::Read,
             buf: Buf::NoData,
             before: None,
@@ -160,16 +160,22 @@ impl Cleaner {
     }
 
     /// The home tracks held in memory. A write that touches or damages them must wait until their stage is done.
-    pub fn held(&self) -> Range<u32> {
-        self.work.as_ref().map_or(0..0, |work| work.first..work.held)
+    pub fn tracks_in_memory(&self) -> Range<u32> {
+        self.work.as_ref().map_or(0..0, |work| work.first..work.memory_end)
+    }
+
+    /// True if one of these home tracks is held in memory.
+    pub fn holds_any(&self, tracks: Range<u32>) -> bool {
+        let held = self.tracks_in_memory();
+        held.start < tracks.end && tracks.start < held.end
     }
 
     /// The scratch copy of a track whose home copy may be damaged; `None` for other tracks.
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
         let (copy, end) = match (&work.saved, &work.before) {
-            (Some(saved), _) if work.torn => (saved, work.held),
-            (_, Some(before)) => (before, work.fresh),
+            (Some(saved), _) if work.torn => (saved, work.memory_end),
+            (_, Some(before)) => (before, work.unread),
             _ => return None,
         };
         (work.first <= track && track < end).then(|| copy.place(home, track))
@@ -180,14 +186,14 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. `is_kept` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
+    /// Does one phase. `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
     /// cached data of home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was
     /// any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
         home: &Home,
-        is_kept: impl Fn(Range<u32>) -> bool,
+        is_cached: impl Fn(Range<u32>) -> bool,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
     ) -> DiskResult<PhaseResult> {
         let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
@@ -202,11 +208,11 @@ impl Cleaner {
                 Phase::Read => {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
-                    let mut read = work.fresh..work.held.min(work.blank).max(work.fresh);
-                    while !read.is_empty() && is_kept(read.start..read.start + 1) {
+                    let mut read = work.unread..work.memory_end.min(work.blank_from).max(work.unread);
+                    while !read.is_empty() && is_cached(read.start..read.start + 1) {
                         read.start += 1;
                     }
-                    while !read.is_empty() && is_kept(read.end - 1..read.end) {
+                    while !read.is_empty() && is_cached(read.end - 1..read.end) {
                         read.end -= 1;
                     }
                     let sectors = home.sectors_of(read.clone());
@@ -218,13 +224,13 @@ impl Cleaner {
                 }
                 Phase::Overlay => {
                     work.phase = Phase::Save;
-                    let at = home.sectors_of(work.first..work.fresh);
-                    if overlay(disk, work.fresh..work.held, &mut work.buf, at)? {
+                    let at = home.sectors_of(work.first..work.unread);
+                    if overlay(disk, work.unread..work.memory_end, &mut work.buf, at)? {
                         return Ok(PhaseResult::Phase);
                     }
                 }
                 // No scratch copy is needed, because after a power cut the cache still has all of these tracks.
-                Phase::Save if is_kept(work.first..work.held) => work.phase = Phase::Rewrite,
+                Phase::Save if is_cached(work.first..work.memory_end) => work.phase = Phase::Rewrite,
                 Phase::Save => {
                     work.save(disk, home, self.next_half)?;
                     self.next_half = 1 - self.next_half;
@@ -252,13 +258,13 @@ impl Cleaner {
         if !work.torn {
             if work.before.is_none() {
                 // The previous stage saved nothing, because all its tracks were in the cache. So they still are.
-                work.fresh = work.first;
+                work.unread = work.first;
             }
             // This stage has saved nothing, so it is left with the tracks that the previous one saved.
-            work.held = work.fresh;
+            work.memory_end = work.unread;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
-        Some(work.held)
+        Some(work.memory_end)
     }
 }
 
@@ -275,7 +281,7 @@ impl BandWork {
     fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
         let sectors_to = |end: u32| home.sectors_of(self.first..end);
-        let mut held = self.held.max(self.first + 1);
+        let mut held = self.memory_end.max(self.first + 1);
         while held < self.plan_end && sectors_to(held + 1) <= home.stage_sectors {
             held += 1;
         }
@@ -288,29 +294,29 @@ impl BandWork {
             true => held,
             false => (self.first + 1..=held).rev().find(|&end| damaged_end(end) <= held).unwrap_or(held),
         };
-        self.held = held;
+        self.memory_end = held;
         let mut buf = disk.buf(sectors_to(held));
-        if self.fresh > self.first {
-            buf.put(0, &self.buf, 0, sectors_to(self.fresh));
+        if self.unread > self.first {
+            buf.put(0, &self.buf, 0, sectors_to(self.unread));
         }
         self.buf = buf;
     }
 
-    /// Writes the note and the tracks `from..held` to a half of the scratch pad.
+    /// Writes the note and the tracks `from..memory_end` to a half of the scratch pad.
     ///
-    /// The other half already has the tracks up to `fresh`, from the previous stage. Of these, `first..from` stay there. Tracks from `end` on
-    /// must be in this half, because the next stage needs them, and overwrites the other half; so `from` is the smaller of `fresh` and `end`.
+    /// The other half already has the tracks up to `unread`, from the previous stage. Of these, `first..from` stay there. Tracks from `end` on
+    /// must be in this half, because the next stage needs them, and overwrites the other half; so `from` is the smaller of `unread` and `end`.
     ///
     /// ```text
-    /// first ·· other half ·· from ───────── this half ───────── held
-    ///                          └ min(fresh, end)
+    /// first ·· other half ·· from ───────── this half ───────── memory_end
+    ///                          └ min(unread, end)
     /// ```
     fn save(&mut self, disk: &mut Disk, home: &Home, half: usize) -> DiskResult {
         let mut copy = ScratchCopy { half, from: self.first, first: self.first, other: Pba(0) };
         if let Some(before) = &self.before {
-            (copy.from, copy.other) = (self.fresh.min(self.end), before.place(home, self.first));
+            (copy.from, copy.other) = (self.unread.min(self.end), before.place(home, self.first));
         }
-        let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
+        let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.memory_end));
         let mut buf = disk.metadata(NOTE_SECTORS + sectors);
         buf.put(NOTE_SECTORS, &self.buf, at, sectors);
         disk.write(home.pads[half], NOTE_SECTORS + sectors, Cause::Clean, &buf, 0)?;
@@ -321,8 +327,8 @@ impl BandWork {
     /// Reads back the held tracks from the scratch pad; returns `false` if it has none.
     fn reload(&mut self, disk: &mut Disk, home: &Home) -> DiskResult<bool> {
         let (copy, end) = match (&self.saved, &self.before) {
-            (Some(saved), _) => (saved, self.held),
-            (None, Some(before)) => (before, self.fresh),
+            (Some(saved), _) => (saved, self.memory_end),
+            (None, Some(before)) => (before, self.unread),
             (None, None) => return Ok(false),
         };
         let from = copy.from.clamp(self.first, end);
@@ -342,12 +348,12 @@ impl BandWork {
         if self.end == self.plan_end {
             return false;
         }
-        let mut buf = disk.buf(home.sectors_of(self.end..self.held));
-        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held));
+        let mut buf = disk.buf(home.sectors_of(self.end..self.memory_end));
+        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.memory_end));
         self.buf = buf;
         self.before = self.saved.take();
         self.torn = false;
-        (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
+        (self.first, self.unread, self.phase) = (self.end, self.memory_end, Phase::Read);
         true
     }
 }

@@ -131,10 +131,10 @@ impl Toy {
 
     fn clean(&self, disk: &mut Disk, home: &Home, cleaner: &mut Cleaner) -> crate::error::DiskResult {
         while cleaner.is_working() {
-            let is_kept = |mut tracks: std::ops::Range<u32>| {
+            let is_cached = |mut tracks: std::ops::Range<u32>| {
                 self.trusts_cache && tracks.all(|track| self.cached.contains(&track))
             };
-            cleaner.phase(disk, home, is_kept, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            cleaner.phase(disk, home, is_cached, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
             self.every_sector_is_found(disk, home, cleaner);
         }
         Ok(())

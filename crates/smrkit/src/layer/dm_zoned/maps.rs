@@ -406,7 +406,7 @@ impl Metadata {
     }
 
     fn place(&self, set: u64, block: u32) -> Pba {
-        let (zone, at) = self.layout.of(Lba(u64::from(block) * BLOCK));
+        let (zone, at) = self.layout.locate(Lba(u64::from(block) * BLOCK));
         self.layout.start(set * self.shape.zones + zone) + at
     }
 

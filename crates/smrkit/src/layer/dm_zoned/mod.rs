@@ -336,7 +336,7 @@ impl Layer for DmZoned {
         self.unused.find(&self.layout, &self.maps.owners);
         let (zones, first) = (self.layout.zones.clone(), u64::from(self.layout.first_of_full()));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
-            let (chunk, at) = zones.of(lba);
+            let (chunk, at) = zones.locate(lba);
             zones.start(first + chunk) + at
         }))
     }
@@ -365,7 +365,7 @@ impl Layer for DmZoned {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (chunk, at) = self.layout.zones.of(lba);
+        let (chunk, at) = self.layout.zones.locate(lba);
         let block = (at / BLOCK) as u32;
         match self.maps.source(chunk as u32, block, block + 1).0 {
             NONE => self.layout.zones.start(0),

@@ -106,7 +106,7 @@ pub struct CacheLog {
     /// Entries must end at or before this position.
     pub limit: u64,
     /// Position of the oldest entry that the last copy of the map may refer to.
-    pub kept: u64,
+    pub copied_tail: u64,
     /// The entries, oldest first. Writes that share a header are separate entries.
     pub entries: VecDeque<LogEntry>,
     /// Number of the entries' headers.
@@ -121,7 +121,7 @@ pub struct CacheLog {
 
 state! {
     CacheLog {
-        values: head, limit, kept, entries, headers, under_way;
+        values: head, limit, copied_tail, entries, headers, under_way;
         built: geometry, costs, start, size, guard, dpid_sectors, gap;
     }
 }
@@ -139,13 +139,13 @@ impl CacheLog {
             guard: drive.interference.guard(&drive.geometry),
             head: 0,
             limit: 0,
-            kept: 0,
+            copied_tail: 0,
             entries: VecDeque::new(),
             headers: 0,
             under_way: 0,
             dpid_sectors: drive.interference.upstream(),
         };
-        log.keep_from(0);
+        log.release_before(0);
         log
     }
 
@@ -176,7 +176,7 @@ impl CacheLog {
     }
 
     /// Lets the log overwrite entries before position `tail`, which no map copy needs any more.
-    pub fn keep_from(&mut self, tail: u64) {
+    pub fn release_before(&mut self, tail: u64) {
         let (lap, offset) = self.size.divide(tail);
         let safe = match self.guard {
             Guard::Sectors(sectors) => offset.saturating_sub(sectors),
@@ -186,7 +186,7 @@ impl CacheLog {
                 until.0.saturating_sub(self.start.0)
             }
         };
-        self.kept = tail;
+        self.copied_tail = tail;
         // One lap beyond the tail, less the guard that a write there would damage.
         self.limit = (lap + 1) * self.size.value + safe;
     }
@@ -556,7 +556,7 @@ impl PersistentCache {
 
     /// True if a new map copy would make room in the log, because the last copy still refers to entries before the tail.
     pub fn is_held_by_copy(&self) -> bool {
-        self.log.tail() > self.log.kept
+        self.log.tail() > self.log.copied_tail
     }
 
     /// Appends `n` sectors of `data` as one request, in as many entries as it takes.
@@ -643,7 +643,7 @@ impl PersistentCache {
             Some(time) => disk.write_lasting(time, place, sectors, Cause::Map, &disk.metadata(sectors))?,
         }
         // Only now: if this write had been torn, the drive would use the previous copy, and need all entries that it points to.
-        self.log.keep_from(self.log.tail());
+        self.log.release_before(self.log.tail());
         self.copies += 1;
         self.map_writes += 1;
         self.appends = 0;
@@ -667,7 +667,7 @@ impl PersistentCache {
         }
         let (mapped, used) = (self.map.sectors(), self.log.used());
         ensure!(valid == mapped, "{valid} sectors are valid in the log, {mapped} in the map");
-        let is_ordered = end <= self.log.head && self.log.tail() >= self.log.kept;
+        let is_ordered = end <= self.log.head && self.log.tail() >= self.log.copied_tail;
         ensure!(is_ordered, "the log's head lies before {end}, or its tail before the last map copy's");
         ensure!(used <= self.log.size.value, "the log holds {used} sectors, more than it has");
         ensure!(extents <= self.limits.copied_max, "{extents} map entries");

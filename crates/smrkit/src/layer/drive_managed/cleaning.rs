@@ -127,8 +127,8 @@ impl DriveManaged {
             }
         }
         let DriveManaged { home, cache, cleaner, merged, skip_cached, .. } = self;
-        let is_kept = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
-        let done = cleaner.phase(disk, home, is_kept, |disk, tracks, buf, at| {
+        let is_cached = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
+        let done = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
             let mut pieces: Vec<MergedPiece> = cached(home, cache, tracks.clone()).collect();
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
@@ -195,7 +195,7 @@ impl DriveManaged {
 
     /// The band that is being cleaned.
     pub(super) fn band_at_work(&self) -> Option<u32> {
-        self.cleaner.is_working().then(|| self.home.band_of(self.cleaner.held().start))
+        self.cleaner.is_working().then(|| self.home.band_of(self.cleaner.tracks_in_memory().start))
     }
 
     /// The end of the home tracks of a band that may hold data. `all` are the tracks of the band.

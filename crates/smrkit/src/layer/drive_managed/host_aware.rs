@@ -224,7 +224,7 @@ impl HostAware {
         let next_rewrite = |cache: &mut PersistentCache| {
             cache.trim();
             let (lba, ..) = cache.valid(cache.log.entries.front()?).next()?;
-            Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
+            Some(ZoneRewrite { zone: self.zones.locate(lba).0, done: 0, merged: Vec::new() })
         };
         // Taken, so that an access that fails by a power cut leaves no rewrite in progress, and the zone where it was.
         let work = self.rewrite.take().or_else(|| next_rewrite(&mut self.cache));
@@ -300,7 +300,7 @@ impl CachedDisk for HostAware {
 
     /// Notes that sectors of a zone were cached, which may move its pointer.
     fn note_cached(&mut self, lba: Lba, n: u64) {
-        let (zone, at) = self.zones.of(lba);
+        let (zone, at) = self.zones.locate(lba);
         self.non_seq.insert(zone);
         let pointer = &mut self.pointers[zone as usize];
         *pointer = (*pointer).max(at + n);
@@ -401,7 +401,7 @@ impl Layer for HostAware {
         self.home_ends.fill(self.zones.size());
         let (zones, own) = (self.zones.clone(), self.own);
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
-            let (zone, at) = zones.of(lba);
+            let (zone, at) = zones.locate(lba);
             zones.start(platter_zone(zone, zones.conventional, own)) + at
         }))
     }
@@ -420,12 +420,12 @@ impl Layer for HostAware {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (zone, at) = self.zones.of(lba);
+        let (zone, at) = self.zones.locate(lba);
         self.cache.map.get(lba).unwrap_or_else(|| self.place(zone) + at)
     }
 
     fn is_mapped(&self, lba: Lba) -> bool {
-        let (zone, at) = self.zones.of(lba);
+        let (zone, at) = self.zones.locate(lba);
         at < self.home_ends[zone as usize] || self.cache.map.get(lba).is_some()
     }
 

@@ -245,29 +245,23 @@ impl DriveManaged {
     fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let (pba, count) = match self.cleaner.is_working() {
-                false => self.home_run(lba + done, n - done),
-                true => self.home_run_amid_cleaning(lba + done, n - done),
-            };
+            let (pba, count) = self.home_run(lba + done, n - done);
             disk.read(pba, count, Cause::Host, out, at + done)?;
             done += count;
         }
         Ok(())
     }
 
-    /// Place of `lba` at home, and how many of `n` sectors are contiguous there.
+    /// Place of `lba` in its band, and how many of `n` sectors are contiguous there. Tracks that have to be read from the scratch pad end a run.
     fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.home.spot(lba);
-        (spot.pba, self.home.run_from(&spot, n))
-    }
-
-    /// Like `home_run`, while some tracks have to be read from the scratch pad: such a track ends a run.
-    fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
+        if !self.cleaner.is_working() {
+            return (spot.pba, self.home.run_from(&spot, n));
+        }
         if let Some(pba) = self.cleaner.scratch_copy(&self.home, spot.track) {
             return (pba + spot.offset, n.min(spot.left));
         }
-        let held = self.cleaner.held();
+        let held = self.cleaner.tracks_in_memory();
         let band_end = spot.track + spot.following + 1;
         let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
         (spot.pba, n.min(self.home.sectors_of(spot.track..end) - spot.offset))
@@ -340,7 +334,7 @@ impl Layer for DriveManaged {
     }
 
     fn band_end(&self, lba: Lba) -> Option<Lba> {
-        Some(lba + self.home_run(lba, u64::MAX).1)
+        Some(lba + self.home.run_from(&self.home.spot(lba), u64::MAX))
     }
 
     /// Drops cached copies.
@@ -386,7 +380,7 @@ impl Layer for DriveManaged {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.cache.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
+        self.cache.map.get(lba).unwrap_or_else(|| self.home_run(lba, 1).0)
     }
 
     fn check(&self) -> DiskResult {

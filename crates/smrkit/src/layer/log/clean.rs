@@ -153,16 +153,15 @@ impl Log {
     pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
         // Enough for a segment of any length to be free again once the live data of the victim has moved.
         let longest = self.segments.longest;
-        let (victim, needs) = match &self.job {
-            Some(job) => {
-                let segment = self.segments.get(job.victim);
-                (Some(job.victim), u64::from(segment.live) + longest - u64::from(segment.place.sectors))
-            }
-            None => (None, longest),
-        };
-        let shares = match (self.segments.survivors_apart, victim) {
-            (true, _) => usize::from(stream) + 1 == self.segments.open.len(),
-            (false, victim) => victim.is_none_or(|at| self.segments.stream_of_survivors(at) == stream),
+        let victim = self.job.map(|job| job.victim);
+        let needs = victim.map_or(longest, |at| {
+            let segment = self.segments.get(at);
+            u64::from(segment.live) + longest - u64::from(segment.place.sectors)
+        });
+        let shares = match victim {
+            Some(at) => self.segments.stream_of_survivors(at) == stream,
+            // Any victim may be next, so its survivors may go to this stream, unless they have one of their own.
+            None => !self.segments.survivors_apart || usize::from(stream) + 1 == self.segments.open.len(),
         };
         shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
     }

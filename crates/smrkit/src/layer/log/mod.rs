@@ -25,7 +25,6 @@ use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Divisor;
 use crate::layer::prelude::*;
 use crate::schema::{Time, Word};
-use crate::state::State;
 use clean::{Job, LiveRun};
 pub(super) use segments::BYTES_A_SEGMENT;
 use segments::{FreeOrder, SegmentLayout, SegmentPlace, SegmentTable};
@@ -103,8 +102,6 @@ pub(super) enum HostStream {
     First,
     /// One for each source.
     Source,
-    /// One for each of the files written last.
-    Files(OpenFiles),
     /// One for each temperature of data (hot, warm, cold), or fewer if fewer are open. The last also takes data that cleaning moves.
     Temperature,
 }
@@ -158,16 +155,18 @@ impl OpenFiles {
     /// `open` are the open segments by stream.
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
-        let misfit = |at: usize, of: u8| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| of), life));
+        let misfit =
+            |at: usize, known: &OpenFile| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| known.life), life));
+        let own = self.files.iter().position(|known| known.file == file);
         let files = self.files.iter().enumerate();
-        let best = || files.min_by_key(|(at, known)| (misfit(*at, known.life), known.written));
-        let at = self.files.iter().position(|known| known.file == file);
-        let at = at.or_else(|| best().map(|(at, _)| at)).unwrap_or(0);
+        let best = || files.min_by_key(|(at, known)| (misfit(*at, known), known.written)).map(|(at, _)| at);
+        let at = own.or_else(best).unwrap_or(0);
         self.now += 1;
         // A segment keeps the lifetime of its first data.
-        let of = self.files[at].life;
-        let of = if open[at].is_none() || of == lifetime::NOT_SET { life.unwrap_or(lifetime::NOT_SET) } else { of };
-        self.files[at] = OpenFile { file, written: self.now, life: of };
+        let first_life = self.files[at].life;
+        let keeps_life = open[at].is_some() && first_life != lifetime::NOT_SET;
+        let life = if keeps_life { first_life } else { life.unwrap_or(lifetime::NOT_SET) };
+        self.files[at] = OpenFile { file, written: self.now, life };
         at as u8
     }
 }
@@ -234,6 +233,8 @@ pub(super) struct LogRules {
 
 pub(super) struct Log {
     rules: LogRules,
+    /// If the host has an open segment for each of the files written last.
+    files: Option<OpenFiles>,
     segments: SegmentTable,
     /// The source that the next writes come from.
     source: u8,
@@ -255,25 +256,9 @@ pub(super) struct Log {
 
 state! {
     Log {
-        parts: rules, segments;
+        parts: files, segments;
         values: source, map, job, age, host_end, counts;
-        built: capacity, is_jump, parts, runs;
-    }
-}
-
-/// Only the files written last are state, because they decide which open segment a write goes to.
-impl State for LogRules {
-    fn save(&self, out: &mut Vec<u8>) {
-        if let HostStream::Files(files) = &self.host {
-            files.save(out);
-        }
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        match &mut self.host {
-            HostStream::Files(files) => files.load(from),
-            HostStream::First | HostStream::Source | HostStream::Temperature => Ok(()),
-        }
+        built: rules, capacity, is_jump, parts, runs;
     }
 }
 
@@ -298,10 +283,10 @@ pub(super) struct HostShare {
 }
 
 impl HostShare {
-    /// The host's share of `log` sectors: what is left after `kept` (open segments, the reserve, the gain of cleaning), one whole request, and
+    /// The host's share of `log` sectors: what is left after `reserved` (open segments, the reserve, the gain of cleaning), one whole request, and
     /// `spare_percent` of the rest. `None` if nothing is left.
-    pub fn of(log: u64, kept: u64, spare_percent: f64) -> Option<HostShare> {
-        let rest = log.saturating_sub(kept);
+    pub fn new(log: u64, reserved: u64, spare_percent: f64) -> Option<HostShare> {
+        let rest = log.saturating_sub(reserved);
         let whole_sectors = WHOLE_SECTORS.min(rest / 2);
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare_percent / 100.0)) as u64;
         (host_sectors > 0).then_some(HostShare { host_sectors, whole_sectors })
@@ -332,8 +317,8 @@ impl LogKeys {
             Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
         // An open segment for each stream, two that cleaning may need, and one that a round of it gains.
-        let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * lengths().max().unwrap_or(0);
-        let share = HostShare::of(sectors, kept, self.spare_percent);
+        let reserved = (streams as u64 + RESERVE + CLEAN_BELOW) * lengths().max().unwrap_or(0);
+        let share = HostShare::new(sectors, reserved, self.spare_percent);
         Ok(LogPlan { layout, places, usable, sectors, streams, share })
     }
 
@@ -387,7 +372,7 @@ impl Log {
             whole_sectors: share.whole_sectors,
             dpid_sectors: drive.interference.upstream(),
         };
-        Ok(Log::by_rules(plan.layout, plan.places, capacity, rules))
+        Ok(Log::by_rules(plan.layout, plan.places, capacity, rules, None))
     }
 
     /// An empty log of the segments at `places`, with these rules.
@@ -396,11 +381,13 @@ impl Log {
         places: Vec<SegmentPlace>,
         capacity: Capacity,
         rules: LogRules,
+        files: Option<OpenFiles>,
     ) -> Log {
         Log {
             segments: SegmentTable::new(layout, places, &rules),
             source: 0,
             rules,
+            files,
             map: ExtentMap::new(),
             job: None,
             capacity,
@@ -416,10 +403,12 @@ impl Log {
     /// The stream of the host's next write.
     fn stream(&mut self, lba: Lba) -> u8 {
         let life = self.rules.hints.then_some(self.source % (lifetime::EXTREME + 1));
-        match &mut self.rules.host {
+        if let Some(files) = &mut self.files {
+            return files.stream(self.source, lba, life, &self.segments.open);
+        }
+        match self.rules.host {
             HostStream::First => 0,
             HostStream::Source => (usize::from(self.source) % self.rules.streams) as u8,
-            HostStream::Files(files) => files.stream(self.source, lba, life, &self.segments.open),
             HostStream::Temperature => {
                 // Hot, warm and cold data of f2fs (f2fs_rw_hint_to_seg_type in fs/f2fs/segment.c).
                 let temperature = match life {
@@ -482,9 +471,9 @@ impl Log {
             self.forget(lba, sectors);
             self.map.insert(lba, sectors, pba);
             self.segments.add_live(segment, lba, sectors);
-            // `settle` closes a full segment, which must happen once, after its last part.
+            // `end_write` closes a full segment, which must happen once, after its last part.
             if self.parts.get(i + 1).is_none_or(|next| next.segment != segment) {
-                self.segments.settle(segment, age);
+                self.segments.end_write(segment, age);
             }
         }
         self.parts.clear();
@@ -635,7 +624,7 @@ impl Layer for Log {
     /// The map survives (assumption: each segment records its contents). The torn request has no effect, and its sectors are skipped.
     fn power_cut(&mut self) {
         for part in std::mem::take(&mut self.parts) {
-            self.segments.pass_over(part.segment, part.sectors);
+            self.segments.skip(part.segment, part.sectors);
         }
         self.segments.power_cut(self.rules.dpid_sectors);
         // A segment that holds only skipped sectors is freed at once, because cleaning must not find empty segments if `resets` is set.

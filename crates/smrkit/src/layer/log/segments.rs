@@ -301,10 +301,10 @@ impl SegmentTable {
     }
 
     /// Notes that sectors at the head of a segment are skipped.
-    pub fn pass_over(&mut self, at: u32, sectors: u64) {
+    pub fn skip(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].entries.push(LoggedRun::skipped(sectors));
         self.entries += 1;
-        self.settle(at, 0);
+        self.end_write(at, 0);
     }
 
     /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
@@ -314,7 +314,7 @@ impl SegmentTable {
             let sectors = dpid_sectors.min(self.get(at).room());
             if sectors > 0 {
                 self.wrote(at, sectors);
-                self.pass_over(at, sectors);
+                self.skip(at, sectors);
             }
         }
     }
@@ -346,7 +346,7 @@ impl SegmentTable {
 
     /// Notes that data of this age was written to a segment. A full segment is closed, and may be cleaned from then on.
     #[inline]
-    pub fn settle(&mut self, at: u32, age: u64) {
+    pub fn end_write(&mut self, at: u32, age: u64) {
         let segment = &mut self.all[at as usize];
         segment.youngest = segment.youngest.max(age);
         // Called once for each write of a shared append: only the first call closes the segment.
@@ -467,7 +467,7 @@ impl SegmentTable {
         self.log_sectors += sectors;
         self.add_live(at, lba, sectors);
         self.open(at, 0);
-        self.settle(at, lba.0 + sectors);
+        self.end_write(at, lba.0 + sectors);
         Some((start, sectors))
     }
 

@@ -39,7 +39,7 @@ pub struct CacheBuffer {
     /// From tail to head.
     pub entries: VecDeque<LoggedRun>,
     /// Sectors that entries with data take, with headers.
-    pub held: u64,
+    pub entry_sectors: u64,
     /// Sectors of data in these entries, valid or not.
     pub data: u64,
     /// Sectors of data to which the map points.
@@ -52,7 +52,7 @@ pub struct CacheBuffer {
 state! {
     CacheBuffer {
         parts: entries;
-        values: head, tail, held, data, valid, under_way;
+        values: head, tail, entry_sectors, data, valid, under_way;
         built: start, page_sectors, payload, pages, guard_pages, damages_upstream;
     }
 }
@@ -68,7 +68,7 @@ impl CacheBuffer {
             head: 0,
             tail: 0,
             entries: VecDeque::new(),
-            held: 0,
+            entry_sectors: 0,
             data: 0,
             valid: 0,
             under_way: 0,
@@ -212,7 +212,7 @@ impl CacheBuffer {
     pub fn push(&mut self, entry: LoggedRun) {
         self.entries.push_back(entry);
         if entry.lba().is_some() {
-            self.held += length_of(entry);
+            self.entry_sectors += length_of(entry);
             self.data += entry.sectors();
         }
     }
@@ -222,7 +222,7 @@ impl CacheBuffer {
         let entry = self.entries.pop_front()?;
         self.tail += length_of(entry);
         if entry.lba().is_some() {
-            self.held -= length_of(entry);
+            self.entry_sectors -= length_of(entry);
             self.data -= entry.sectors();
         }
         Some(entry)

@@ -67,7 +67,7 @@ impl SBlock {
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
         // Half of the reserve stays free for copies from the tail, which take space before they release any.
-        cache.held + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
+        cache.entry_sectors + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
     }
 
     /// Makes room for entries of `length` sectors, with headers, if the cache buffer is full (algorithm V.1).

@@ -217,18 +217,18 @@ impl SBlock {
     /// Checks a cache buffer against the map; returns its valid sectors.
     fn check_cache(&self, section: usize) -> DiskResult<u64> {
         let cache = &self.caches[section];
-        let (mut position, mut valid, mut held, mut data) = (cache.tail, 0, 0, 0);
+        let (mut position, mut valid, mut entry_sectors, mut data) = (cache.tail, 0, 0, 0);
         for &entry in &cache.entries {
             valid += self.valid_parts(section, position, entry).map(|(_, n)| n).sum::<u64>();
             position += length_of(entry);
             if entry.lba().is_some() {
-                held += length_of(entry);
+                entry_sectors += length_of(entry);
                 data += entry.sectors();
             }
         }
         let CacheBuffer { head, tail, .. } = *cache;
         ensure!(position == head, "cache buffer {section}: its entries end at {position}, its head is {head}");
-        let agrees = (valid, held, data) == (cache.valid, cache.held, cache.data);
+        let agrees = (valid, entry_sectors, data) == (cache.valid, cache.entry_sectors, cache.data);
         ensure!(agrees, "cache buffer {section}: the sums of its entries are wrong");
         // The page of the newest sector and the guard pages after it must end before the tail's page, which comes round again a lap later.
         let payload = cache.payload.value;
@@ -549,7 +549,7 @@ impl Layer for SBlock {
         // Can exceed 1: the capacity allows for more headers than long entries have.
         let invalid = sum(CacheBuffer::invalid) / self.layout.capacity.cache_sectors as f64;
         Gauges {
-            cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),
+            cache_fill: Some((sum(|cache| cache.entry_sectors) / room).min(1.0)),
             others: vec![
                 Gauge::share("invalid_share", invalid.min(1.0)),
                 Gauge::count("spare_sblocks", spare as f64),

@@ -58,7 +58,7 @@ fn a_check_finds_wrong_sums_of_a_cache_buffer() {
         ("its entries end at", |layer| layer.caches[0].head += 1),
         ("its entries end at", |layer| layer.caches[0].tail += 1),
         ("the sums of its entries are wrong", |layer| layer.caches[0].valid += 1),
-        ("the sums of its entries are wrong", |layer| layer.caches[0].held += 1),
+        ("the sums of its entries are wrong", |layer| layer.caches[0].entry_sectors += 1),
         ("the sums of its entries are wrong", |layer| layer.caches[0].data += 1),
         ("sectors are mapped, and", |layer| {
             layer.map.insert(Lba(60), 1, layer.native(Lba(60)));

@@ -119,9 +119,9 @@ impl TrackMap {
             && !(self.head.in_track && piece.first + piece.sectors < self.tracks_used.used(own))
     }
 
-    /// Counts the host's writes to tracks of a band, which rewrote `taken` others.
+    /// Counts the host's writes to tracks of a band, which rewrote `forced` others.
     #[inline]
-    fn count(&mut self, base: usize, pieces: &[TrackPiece], taken: u64) {
+    fn count(&mut self, base: usize, pieces: &[TrackPiece], forced: u64) {
         let mut is_update = false;
         for piece in pieces {
             let over = piece.first < self.tracks_used.used(base + piece.track);
@@ -130,8 +130,8 @@ impl TrackMap {
             list[piece.track] += 1;
         }
         match is_update {
-            true => self.counts.taken_by_updates += taken,
-            false => self.counts.taken_by_cold_writes += taken,
+            true => self.counts.rewritten_by_updates += forced,
+            false => self.counts.rewritten_by_cold_writes += forced,
         }
     }
 
@@ -139,10 +139,10 @@ impl TrackMap {
     fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
         self.rewrite.plan(disk, &self.head, &self.tracks_used, band, pieces, self.tracks);
-        let (taken, refreshed) = self.rewrite.taken(&self.head);
-        self.count(band.base, pieces, taken);
+        let (forced, refreshed) = self.rewrite.count_others(&self.head);
+        self.count(band.base, pieces, forced);
         self.counts.refreshed += refreshed;
-        if self.rewrite.is_more() {
+        if self.rewrite.rewrites_others() {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
             // The write held back is upstream: made later, it would destroy sectors that are rewritten now.
@@ -286,7 +286,7 @@ impl Layer for TrackMap {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let rewritten = counts.taken_by_updates + counts.taken_by_cold_writes + counts.refreshed;
+        let rewritten = counts.rewritten_by_updates + counts.rewritten_by_cold_writes + counts.refreshed;
         let named = [("tracks_rewritten", rewritten), ("tracks_refreshed", counts.refreshed)];
         let stats = LayerStats::new(named, self.first_rewrite)
             .with("track_updates", Scalar::List(counts.updates.clone()))

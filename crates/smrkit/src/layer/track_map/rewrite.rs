@@ -101,7 +101,7 @@ impl Rewrite {
     }
 
     /// True if sectors other than the host's are rewritten.
-    pub fn is_more(&self) -> bool {
+    pub fn rewrites_others(&self) -> bool {
         self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.span)
     }
 
@@ -232,19 +232,19 @@ impl Rewrite {
 
     /// Returns (taken along, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D),
     /// and further tracks that are rewritten because of wear.
-    pub fn taken(&self, head: &Head) -> (u64, u64) {
-        let (mut taken, mut others, mut last) = (0, 0, None);
+    pub fn count_others(&self, head: &Head) -> (u64, u64) {
+        let (mut forced, mut others, mut last) = (0, 0, None);
         for (track, own) in self.own.iter().enumerate() {
             let reached = last.is_some_and(|last| track - last < head.width);
             if !own.span.is_empty() {
                 last = Some(track);
             } else if reached && self.used[track] > 0 {
-                (taken, last) = (taken + 1, Some(track));
+                (forced, last) = (forced + 1, Some(track));
             } else if !self.spans[track].is_empty() {
                 others += 1;
             }
         }
-        (taken, others)
+        (forced, others)
     }
 }
 
@@ -375,9 +375,9 @@ pub struct TrackCounts {
     /// First writes by track of a band.
     pub cold_writes: Vec<u64>,
     /// Tracks that updates forced to be rewritten.
-    pub taken_by_updates: u64,
+    pub rewritten_by_updates: u64,
     /// Tracks that first writes forced to be rewritten.
-    pub taken_by_cold_writes: u64,
+    pub rewritten_by_cold_writes: u64,
     /// Tracks rewritten upstream, because of the limit of overwriting.
     pub refreshed: u64,
     /// Times that a write took other tracks of its band with it.
@@ -387,7 +387,7 @@ pub struct TrackCounts {
 state! {
     TrackCounts {
         sized: updates, cold_writes;
-        values: taken_by_updates, taken_by_cold_writes, refreshed, bands_rewritten;
+        values: rewritten_by_updates, rewritten_by_cold_writes, refreshed, bands_rewritten;
     }
 }
 
@@ -399,10 +399,10 @@ impl TrackCounts {
     /// WAR of updates, of first writes, and of both; `None` where there was none.
     pub fn wars(&self) -> [Option<f64>; 3] {
         let [updates, cold_writes] = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
-        let war = |taken: u64, own: u64| (own > 0).then(|| (own + 2 * taken) as f64 / own as f64);
-        let taken = self.taken_by_updates + self.taken_by_cold_writes + self.refreshed;
-        let all = war(taken, updates + cold_writes);
-        [war(self.taken_by_updates, updates), war(self.taken_by_cold_writes, cold_writes), all]
+        let war = |forced: u64, own: u64| (own > 0).then(|| (own + 2 * forced) as f64 / own as f64);
+        let forced = self.rewritten_by_updates + self.rewritten_by_cold_writes + self.refreshed;
+        let all = war(forced, updates + cold_writes);
+        [war(self.rewritten_by_updates, updates), war(self.rewritten_by_cold_writes, cold_writes), all]
     }
 }
 

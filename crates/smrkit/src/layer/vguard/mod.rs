@@ -437,7 +437,7 @@ impl Vguard {
         let spot = piece.spot;
         loop {
             // Tracks that a stage of cleaning holds in memory must not change before the stage is done.
-            while self.cleaner.held().start <= spot.track + following && spot.track < self.cleaner.held().end {
+            while self.cleaner.holds_any(spot.track..spot.track + 1 + following) {
                 self.clean_a_phase(disk)?;
             }
             let written = match self.log.find(spot.track) {
