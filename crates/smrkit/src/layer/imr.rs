@@ -53,28 +53,15 @@ impl Phases {
 }
 
 impl LayerKeys for ImrKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(capacity(drive, &layout(drive, self)?))
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let layout = layout(drive, self)?;
+        let layout = TrackLayout::new("imr", drive, &self.phases.scheme().parse()?, 1, 0)?;
         Ok(Box::new(Imr {
-            capacity: capacity(drive, &layout),
+            capacity: Capacity::new(drive, layout.sectors, 0, 0),
             layout: Arc::new(layout),
             valid: LbaSet::default(),
             counts: ImrCounts::default(),
         }))
     }
-}
-
-fn layout(drive: &Drive, keys: &ImrKeys) -> Result<TrackLayout, Error> {
-    TrackLayout::new("imr", drive, &keys.phases.scheme().parse()?, 1, 0)
-}
-
-fn capacity(drive: &Drive, layout: &TrackLayout) -> Capacity {
-    let (raw_sectors, host_sectors) = (drive.geometry.sectors, layout.sectors);
-    Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }
 }
 
 struct Imr {

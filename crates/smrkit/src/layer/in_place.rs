@@ -21,10 +21,6 @@ keys! {
 }
 
 impl LayerKeys for InPlaceKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(capacity(drive.geometry.sectors))
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(InPlace { sectors: drive.geometry.sectors }))
     }
@@ -34,14 +30,9 @@ struct InPlace {
     sectors: u64,
 }
 
-/// The host gets all sectors of a drive.
-fn capacity(sectors: u64) -> Capacity {
-    Capacity { raw_sectors: sectors, host_sectors: sectors, ..Capacity::default() }
-}
-
 impl Layer for InPlace {
     fn capacity(&self) -> Capacity {
-        capacity(self.sectors)
+        Capacity { raw_sectors: self.sectors, host_sectors: self.sectors, ..Capacity::default() }
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {

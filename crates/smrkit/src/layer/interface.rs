@@ -14,6 +14,7 @@ use crate::error::{DiskResult, Error, Fault};
 use crate::layer::stats::LayerStats;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::quantity::Bytes;
 use crate::request::Request;
 use crate::schema::Values as Parameters;
 use crate::schema::{Key, Keyed, Refused, Switch, Time};
@@ -21,7 +22,7 @@ use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 use crate::{keys, record};
 
 /// The most memory for the tables of a layer (assumption). A layer that would need more is refused before it is built.
-pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
+const TABLES_BYTES_MAX: u64 = 4 << 30;
 
 /// Urgency of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,6 +297,15 @@ record! {
     }
 }
 
+impl Capacity {
+    /// The use of a drive's sectors. Those for none of these uses are lost to guards and rounding.
+    pub(super) fn new(drive: &Drive, host_sectors: u64, cache_sectors: u64, spare_sectors: u64) -> Capacity {
+        let raw_sectors = drive.geometry.sectors;
+        let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
+    }
+}
+
 record! {
     /// Cleaning as a file system on zones counts it.
     #[derive(Copy, Eq)]
@@ -363,8 +373,11 @@ impl Gauge {
 
 /// The parameters of a layer as fields, and the layer that they make of a drive.
 pub trait LayerKeys: Keyed + 'static {
-    /// Use of the drive's sectors, computed without building the layer; must equal [`Layer::capacity`].
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
+    /// Use of the drive's sectors, as [`Layer::capacity`] of the built layer returns it. Layers whose tables take long to build compute it
+    /// without them.
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(self.build(drive)?.capacity())
+    }
 
     /// The parameters with each `auto` replaced by its value, if it has one.
     fn settled(self, _drive: &Drive) -> Self {
@@ -392,7 +405,7 @@ pub struct LayerSpec {
     pub copes_with: &'static [Form],
     /// True if it defers rewriting without a persistent cache: a log, or zones that buffer writes.
     pub puts_rewriting_off: bool,
-    /// Use of a drive's sectors under it, computed without building the layer; must equal [`Layer::capacity`].
+    /// Use of a drive's sectors under it; must equal [`Layer::capacity`].
     pub capacity: &'static OnDrive<Capacity>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
     pub settled: &'static OnDrive<Parameters>,
@@ -558,9 +571,31 @@ pub(super) const fn record_sectors(words: u64) -> u64 {
     (words + 3).div_ceil(SECTOR_BYTES / 8)
 }
 
-/// The fault of a check that found the layer's state inconsistent.
-pub(super) fn inconsistent(message: String) -> DiskResult {
-    Err(Box::new(Fault::Inconsistent(message)))
+/// The fault of a layer whose state is inconsistent, which only a bug can cause.
+pub(super) fn inconsistent<T>(message: impl Into<String>) -> DiskResult<T> {
+    Err(Box::new(Fault::Inconsistent(message.into())))
+}
+
+/// Returns the fault of an inconsistent state with this message, unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return $crate::layer::interface::inconsistent(format!($($message)+));
+        }
+    };
+}
+
+pub(super) use ensure;
+
+/// Refuses tables of more than [`TABLES_BYTES_MAX`] bytes for `things`. `remedy` names a parameter to change.
+pub(super) fn check_tables(things: &str, bytes: u64, remedy: &str) -> Result<(), Error> {
+    if bytes <= TABLES_BYTES_MAX {
+        return Ok(());
+    }
+    let [taken, most] = [bytes, TABLES_BYTES_MAX].map(Bytes);
+    Err(Error::Impossible(format!(
+        "{things} take {taken} of memory, and tables may take {most}: {remedy}take a smaller drive"
+    )))
 }
 
 keys! {

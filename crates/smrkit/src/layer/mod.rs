@@ -13,6 +13,7 @@ mod interface;
 mod log;
 mod prelude;
 mod rmw;
+mod runs;
 mod s_block;
 mod set_assoc;
 mod smart;
@@ -30,8 +31,6 @@ use crate::error::Error;
 use crate::names::known;
 
 pub use crate::schema::{Scalar, Values as Parameters};
-pub(crate) use interface::TABLES_BYTES_MAX;
-use interface::record_sectors;
 pub use interface::{
     AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_AWARE,
     HOST_MANAGED_DISK, HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition,

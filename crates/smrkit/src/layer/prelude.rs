@@ -1,6 +1,6 @@
 //! What nearly every layer is written with.
 
-pub(super) use super::interface::inconsistent;
+pub(super) use super::interface::{ensure, inconsistent};
 pub(super) use super::stats::{counts, layer_counts};
 pub(super) use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar};
 pub(super) use crate::disk::Disk;

@@ -50,10 +50,6 @@ words! {
 }
 
 impl LayerKeys for RmwKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(layout(drive, self)?.1)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Rmw::new(drive, self)?))
     }
@@ -71,7 +67,7 @@ struct Rmw {
     written: LbaSet,
     hold: usize,
     /// Regions open in memory, the least recently used first.
-    held: Vec<OpenRegion>,
+    open_regions: Vec<OpenRegion>,
     counts: RmwCounts,
 }
 
@@ -89,36 +85,24 @@ struct OpenRegion {
 
 state! {
     Rmw {
-        values: valid, written, held, counts;
+        values: valid, written, open_regions, counts;
         built: regions, region, portion, capacity, hold;
     }
 }
 
-/// Lays out the regions, all of which are offered to the host.
-fn layout(drive: &Drive, keys: &RmwKeys) -> Result<(Regions, Capacity), Error> {
-    let guard = drive.interference.guard(&drive.geometry);
-    let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
-    let capacity = Capacity {
-        raw_sectors: drive.geometry.sectors,
-        host_sectors: regions.count * regions.region_sectors(),
-        guard_sectors: regions.guard_sectors,
-        ..Capacity::default()
-    };
-    Ok((regions, capacity))
-}
-
 impl Rmw {
     fn new(drive: &Drive, keys: &RmwKeys) -> Result<Rmw, Error> {
-        let (regions, capacity) = layout(drive, keys)?;
+        let guard = drive.interference.guard(&drive.geometry);
+        let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
         Ok(Rmw {
-            region: Divisor::new(regions.region_sectors()),
+            region: Divisor::new(keys.region_sectors),
+            capacity: Capacity::new(drive, regions.count * keys.region_sectors, 0, 0),
             regions,
             portion: keys.portion,
-            capacity,
             valid: LbaSet::default(),
             written: LbaSet::default(),
             hold: keys.hold as usize,
-            held: Vec::new(),
+            open_regions: Vec::new(),
             counts: RmwCounts::default(),
         })
     }
@@ -180,21 +164,15 @@ impl Rmw {
             if self.portion == Portion::Tail {
                 return self.region.value;
             }
-            // The added sectors destroy sectors downstream in turn.
-            end = self.run_end(base, lba) - base;
-        }
-    }
-
-    /// End of the run of valid data that `lba` is in, in the region from `base` on.
-    fn run_end(&self, base: Lba, lba: Lba) -> Lba {
-        let mut end = lba;
-        for (first, n) in self.valid.runs(lba, self.region.value - (lba - base)) {
-            if first != end {
-                break;
+            // The added sectors, up to the end of their run of valid data, destroy sectors downstream in turn.
+            end = lba - base;
+            for (first, n) in self.valid.runs(lba, self.region.value - end) {
+                if first != base + end {
+                    break;
+                }
+                end += n;
             }
-            end = first + n;
         }
-        end
     }
 
     /// Writes the runs `dirty` (first sector, end) of a region, the first of which begins at sector `at` of `data`.
@@ -234,35 +212,25 @@ impl Rmw {
 
     /// Opens a region in memory, as the most recently used one. If there are too many, closes the least recently used.
     fn open(&mut self, disk: &mut Disk, region: u64) -> DiskResult<&mut OpenRegion> {
-        let held = match self.held.iter().position(|held| held.region == region) {
-            Some(at) => self.held.remove(at),
+        let open = match self.open_regions.iter().position(|open| open.region == region) {
+            Some(at) => self.open_regions.remove(at),
             None => {
-                if self.held.len() == self.hold {
+                if self.open_regions.len() == self.hold {
                     self.close_oldest(disk)?;
                 }
                 OpenRegion { region, data: disk.buf(self.region.value), dirty: RangeMap::default() }
             }
         };
-        self.held.push(held);
-        Ok(self.held.last_mut().expect("just pushed"))
+        self.open_regions.push(open);
+        Ok(self.open_regions.last_mut().expect("just pushed"))
     }
 
     fn close_oldest(&mut self, disk: &mut Disk) -> DiskResult {
-        let held = self.held.remove(0);
-        let dirty: Vec<(u64, u64)> = held.dirty.iter().map(|(run, ())| (run.start, run.end)).collect();
+        let open = self.open_regions.remove(0);
+        let dirty: Vec<(u64, u64)> = open.dirty.iter().map(|(run, ())| (run.start, run.end)).collect();
         // The buffer begins with the region, not with its first dirty sector.
         let at = dirty.first().map_or(0, |&(first, _)| first);
-        self.rewrite(disk, held.region, &dirty, &held.data, at)
-    }
-
-    /// Checks that all valid sectors were written.
-    fn check_runs(&self) -> DiskResult {
-        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
-            if !self.written.contains_all(lba, n) {
-                return inconsistent(format!("LBA {lba} is valid but was never written"));
-            }
-        }
-        Ok(())
+        self.rewrite(disk, open.region, &dirty, &open.data, at)
     }
 }
 
@@ -280,13 +248,13 @@ impl Layer for Rmw {
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         for (region, first, count, at) in self.by_region(lba, n) {
             let pba = self.regions.start(region);
-            let Some(held) = self.held.iter().find(|held| held.region == region) else {
+            let Some(open) = self.open_regions.iter().find(|open| open.region == region) else {
                 disk.read(pba + first, count, Cause::Host, out, at)?;
                 continue;
             };
-            for (Range { start, end }, in_memory) in held.dirty.parts(first..first + count) {
+            for (Range { start, end }, in_memory) in open.dirty.parts(first..first + count) {
                 match in_memory {
-                    Some(()) => out.put(at + (start - first), &held.data, start, end - start),
+                    Some(()) => out.put(at + (start - first), &open.data, start, end - start),
                     None => disk.read(pba + start, end - start, Cause::Host, out, at + (start - first))?,
                 }
             }
@@ -297,9 +265,9 @@ impl Layer for Rmw {
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         for (region, first, count, at) in self.by_region(lba, n) {
             if self.hold > 0 {
-                let held = self.open(disk, region)?;
-                held.data.put(first, data, at, count);
-                held.dirty.cover(first..first + count, ());
+                let open = self.open(disk, region)?;
+                open.data.put(first, data, at, count);
+                open.dirty.cover(first..first + count, ());
             } else {
                 self.rewrite(disk, region, &[(first, first + count)], data, at)?;
             }
@@ -310,15 +278,15 @@ impl Layer for Rmw {
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.valid.remove(lba, n);
         for (region, first, count, _) in self.by_region(lba, n) {
-            if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
-                held.dirty.uncover(first..first + count);
+            if let Some(open) = self.open_regions.iter_mut().find(|open| open.region == region) {
+                open.dirty.uncover(first..first + count);
             }
         }
         Ok(())
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        while !self.held.is_empty() {
+        while !self.open_regions.is_empty() {
             self.close_oldest(disk)?;
         }
         disk.flush()
@@ -336,7 +304,7 @@ impl Layer for Rmw {
 
     /// Loses the writes held in memory, and data that a torn rewrite destroyed. All sectors count as valid and written from then on.
     fn power_cut(&mut self) {
-        self.held.clear();
+        self.open_regions.clear();
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
     }
 
@@ -347,8 +315,11 @@ impl Layer for Rmw {
     }
 
     fn check(&self) -> DiskResult {
-        self.check_runs()?;
-        if self.held.len() > self.hold { inconsistent(format!("{} regions are held", self.held.len())) } else { Ok(()) }
+        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
+            ensure!(self.written.contains_all(lba, n), "LBA {lba} is valid but was never written");
+        }
+        ensure!(self.open_regions.len() <= self.hold, "{} regions are held", self.open_regions.len());
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {
@@ -379,7 +350,7 @@ mod tests {
         let held = |regions: u64| {
             let mut layer = layer("1");
             let open = |region| OpenRegion { region, data: Buf::NoData, dirty: RangeMap::default() };
-            layer.held = (0..regions).map(open).collect();
+            layer.open_regions = (0..regions).map(open).collect();
             layer.check().map_err(|fault| fault.to_string())
         };
         assert_eq!(held(1), Ok(()));

@@ -33,10 +33,6 @@ keys! {
 }
 
 impl LayerKeys for SetAssocKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(layout(drive, self)?.2)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(SetAssoc::new(drive, self)?))
     }
@@ -67,34 +63,21 @@ state! {
     }
 }
 
-/// The regions, how many of them are the cache, and the use of the drive. Errors: nothing left for data.
-fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity), Error> {
-    let region_sectors = keys.region_sectors;
-    let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
-    let share = keys.cache_percent / 100.0;
-    let caches = ((regions.count as f64 * share).round() as u64).max(1);
-    if regions.count <= caches {
-        return Err(Error::Impossible(format!(
-            "the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
-             next to it: lower set-assoc.region_sectors or take a larger drive",
-            regions.count
-        )));
-    }
-    let capacity = Capacity {
-        raw_sectors: drive.geometry.sectors,
-        host_sectors: (regions.count - caches) * region_sectors,
-        cache_sectors: caches * region_sectors,
-        guard_sectors: regions.guard_sectors,
-        spare_sectors: 0,
-    };
-    Ok((regions, caches, capacity))
-}
-
 impl SetAssoc {
     fn new(drive: &Drive, keys: &SetAssocKeys) -> Result<SetAssoc, Error> {
-        let (regions, caches, capacity) = layout(drive, keys)?;
+        let region_sectors = keys.region_sectors;
+        let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
+        let caches = ((regions.count as f64 * (keys.cache_percent / 100.0)).round() as u64).max(1);
+        if regions.count <= caches {
+            return Err(Error::Impossible(format!(
+                "the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
+                 next to it: lower set-assoc.region_sectors or take a larger drive",
+                regions.count
+            )));
+        }
+        let host_sectors = (regions.count - caches) * region_sectors;
         Ok(SetAssoc {
-            region_sectors: regions.region_sectors(),
+            region_sectors,
             natives: regions.count - caches,
             fill: vec![0; caches as usize],
             filled_sectors: 0,
@@ -103,7 +86,7 @@ impl SetAssoc {
             counts: SetAssocCounts::default(),
             regions,
             caches,
-            capacity,
+            capacity: Capacity::new(drive, host_sectors, caches * region_sectors, 0),
         })
     }
 
@@ -282,22 +265,19 @@ impl Layer for SetAssoc {
         for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
             let cache = self.cache_of(lba);
             let start = self.regions.start(cache as u64);
-            if pba < start || pba + n > start + self.fill[cache] {
-                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
-            }
+            let is_inside = pba >= start && pba + n <= start + self.fill[cache];
+            ensure!(is_inside, "LBA {lba} is cached at PBA {pba}, outside cache region {cache}");
             seen.push((pba, n));
         }
         seen.sort_unstable();
-        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
+        for pair in seen.windows(2) {
+            ensure!(pair[0].0 + pair[0].1 <= pair[1].0, "two LBAs are cached at PBA {}", pair[1].0);
         }
-        if let Some(cache) = self.fill.iter().position(|&fill| fill > self.region_sectors) {
-            return inconsistent(format!("cache region {cache} is filled with {} sectors", self.fill[cache]));
+        for (cache, &fill) in self.fill.iter().enumerate() {
+            ensure!(fill <= self.region_sectors, "cache region {cache} is filled with {fill} sectors");
         }
-        match self.fill.iter().sum::<u64>() == self.filled_sectors {
-            true => Ok(()),
-            false => inconsistent("the sum of fills is wrong".into()),
-        }
+        ensure!(self.fill.iter().sum::<u64>() == self.filled_sectors, "the sum of fills is wrong");
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {

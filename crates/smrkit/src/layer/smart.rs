@@ -16,16 +16,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::TABLES_BYTES_MAX;
-use super::interface::DelayKeys;
-use super::log::read_unwritten;
-use super::track_map::{Joined, width_of};
+use super::interface::{DelayKeys, check_tables};
+use super::runs::{Joined, read_unwritten};
+use super::track_map::width_of;
 use crate::extent_map::{MappedPiece, joined};
 use crate::geometry::{Divisor, Geometry};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
-use crate::quantity::Bytes;
-use crate::state::{self, State};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
     "smart",
@@ -48,10 +45,6 @@ keys! {
 }
 
 impl LayerKeys for SmartKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(Layout::new(drive, self)?.capacity)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Smart::new(drive, self)?))
     }
@@ -161,18 +154,8 @@ impl Layout {
                 2 * reach + 2
             )));
         }
-        let tables = g.tracks * BYTES_A_TRACK;
-        if tables > TABLES_BYTES_MAX {
-            return Err(Error::Impossible(format!(
-                "{} tracks take {} of memory, and tables may take {}: take a smaller drive",
-                g.tracks,
-                Bytes(tables),
-                Bytes(TABLES_BYTES_MAX)
-            )));
-        }
-        let raw_sectors = g.sectors;
-        let guard_sectors = raw_sectors - host_sectors - spare_sectors;
-        let capacity = Capacity { raw_sectors, host_sectors, cache_sectors: 0, guard_sectors, spare_sectors };
+        check_tables(&format!("{} tracks", g.tracks), g.tracks * BYTES_A_TRACK, "")?;
+        let capacity = Capacity::new(drive, host_sectors, 0, spare_sectors);
         Ok(Layout { geometry: g.clone(), shapes, reach: reach as u32, capacity })
     }
 
@@ -242,13 +225,6 @@ struct Move {
     gain: u32,
 }
 
-impl Move {
-    /// True if the gain for each moved track is larger.
-    fn gains_more_than(&self, other: &Move) -> bool {
-        u64::from(self.gain) * u64::from(other.tracks) > u64::from(other.gain) * u64::from(self.tracks)
-    }
-}
-
 impl Area {
     fn new(shape: &AreaShape, reach: u32) -> Area {
         let spare = shape.tracks - shape.logical;
@@ -287,7 +263,15 @@ impl Area {
                 (*place, self.owner[track]) = (track as u32, logical);
             }
         }
-        self.find_runs();
+        let mut at = 0;
+        let owners = std::mem::take(&mut self.owner);
+        for same in owners.chunk_by(|a, b| (*a == NONE) == (*b == NONE)) {
+            if same[0] == NONE {
+                self.insert_run(at, same.len() as u32);
+            }
+            at += same.len() as u32;
+        }
+        self.owner = owners;
     }
 
     fn is_open(&self) -> bool {
@@ -318,21 +302,6 @@ impl Area {
     fn step_of_full(&self) -> usize {
         let (logical, width) = (u64::from(self.logical), u64::from(1 + self.reach));
         if logical * width + u64::from(2 * self.reach) < u64::from(self.tracks) { width as usize } else { 1 }
-    }
-
-    /// Computes the runs of free tracks from the owners of all tracks.
-    fn find_runs(&mut self) {
-        self.runs.clear();
-        self.pools.clear();
-        let mut at = 0;
-        let owners = std::mem::take(&mut self.owner);
-        for same in owners.chunk_by(|a, b| (*a == NONE) == (*b == NONE)) {
-            if same[0] == NONE {
-                self.insert_run(at, same.len() as u32);
-            }
-            at += same.len() as u32;
-        }
-        self.owner = owners;
     }
 
     fn insert_run(&mut self, first: u32, tracks: u32) {
@@ -381,7 +350,6 @@ impl Area {
     }
 
     /// True if a write of this track damages only free tracks.
-    #[inline]
     fn is_followed_by_free(&self, track: u32) -> bool {
         let end = (track + 1 + self.reach).min(self.tracks);
         self.owner[(track + 1) as usize..end as usize].iter().all(|&owner| owner == NONE)
@@ -447,7 +415,13 @@ impl Area {
             let Some(mut run) = runs.next() else { continue };
             for next in runs {
                 let one = self.gathering(run, next, spared);
-                best = best.into_iter().chain(one).reduce(|a, b| if b.gains_more_than(&a) { b } else { a });
+                // Gains for each moved track are compared without a division.
+                let product = |gain: u32, tracks: u32| u64::from(gain) * u64::from(tracks);
+                if let Some(one) = one
+                    && best.is_none_or(|best| product(one.gain, best.tracks) > product(best.gain, one.tracks))
+                {
+                    best = Some(one);
+                }
                 (seen, run) = (seen + 1, next);
                 if seen >= WINDOW && best.is_some() {
                     self.hand = run.0;
@@ -484,64 +458,31 @@ impl Area {
             return Ok(());
         }
         for (logical, &track) in self.place.iter().enumerate() {
-            if track != NONE && self.owner.get(track as usize) != Some(&(logical as u32)) {
-                return inconsistent(format!("logical track {logical} is not the owner of its track {track}"));
-            }
-            if self.written[logical] > self.sectors {
-                return inconsistent(format!("logical track {logical} is written past its end"));
-            }
+            let is_owner = track == NONE || self.owner.get(track as usize) == Some(&(logical as u32));
+            ensure!(is_owner, "logical track {logical} is not the owner of its track {track}");
+            ensure!(self.written[logical] <= self.sectors, "logical track {logical} is written past its end");
         }
-        let mapped = self.place.iter().filter(|&&track| track != NONE).count();
-        if mapped != self.in_use as usize || self.owner.iter().filter(|&&owner| owner != NONE).count() != mapped {
-            return inconsistent(format!("{} tracks are counted as in use, and {mapped} are", self.in_use));
-        }
+        let used = |tracks: &[u32]| tracks.iter().filter(|&&other| other != NONE).count();
+        let (mapped, counted) = (used(&self.place), self.in_use);
+        let is_counted = mapped == counted as usize && used(&self.owner) == mapped;
+        ensure!(is_counted, "{counted} tracks are counted as in use, and {mapped} are");
         let mut end = None;
         for (&first, &tracks) in &self.runs {
-            let own = first as usize..(first + tracks) as usize;
-            if end.is_some_and(|end| end >= first) || !self.owner[own].iter().all(|&owner| owner == NONE) {
-                return inconsistent(format!("the run of free tracks from {first} on is wrong"));
-            }
+            let is_apart = end.is_none_or(|end| end < first);
+            let is_free = used(&self.owner[first as usize..(first + tracks) as usize]) == 0;
+            ensure!(is_apart && is_free, "the run of free tracks from {first} on is wrong");
             end = Some(first + tracks);
         }
-        let free: u32 = self.runs.values().sum();
-        if free != self.free_tracks() {
-            return inconsistent(format!("{free} tracks lie in runs, and {} are free", self.free_tracks()));
-        }
+        let (in_runs, free) = (self.runs.values().sum::<u32>(), self.free_tracks());
+        ensure!(in_runs == free, "{in_runs} tracks lie in runs, and {free} are free");
         Ok(())
     }
 }
 
-/// Only the map is saved; owners and free tracks are derived from it.
-impl State for Area {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.place, out);
-        state::write(&self.written, out);
-        state::write(&(self.began_full, self.in_use, self.pool, self.hand), out);
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        (self.place, self.written) = (state::read(from)?, state::read(from)?);
-        (self.began_full, self.in_use, self.pool, self.hand) = state::read(from)?;
-        let is_whole = |table: &[u32]| table.is_empty() || table.len() == self.logical as usize;
-        if !is_whole(&self.place) || self.written.len() != self.place.len() || self.in_use > self.tracks {
-            return state::refused("has a table of tracks of another length");
-        }
-        self.owner.clear();
-        self.runs.clear();
-        self.pools.clear();
-        if !self.is_open() {
-            return Ok(());
-        }
-        self.owner.resize(self.tracks as usize, NONE);
-        for (logical, &track) in self.place.iter().enumerate().filter(|&(_, &track)| track != NONE) {
-            match self.owner.get_mut(track as usize) {
-                Some(owner) if *owner == NONE => *owner = logical as u32,
-                _ => return state::refused("has two tracks in one place, or one beyond its zone"),
-            }
-        }
-        self.in_use = self.place.iter().filter(|&&track| track != NONE).count() as u32;
-        self.find_runs();
-        Ok(())
+state! {
+    Area {
+        values: began_full, place, written, owner, runs, pools, pool, hand, in_use;
+        built: reach, tracks, logical, sectors, keep;
     }
 }
 
@@ -643,7 +584,7 @@ impl Smart {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
             if !self.gather(disk, at, 2 * self.layout.reach)? {
                 let free = self.areas[at].free_tracks();
-                inconsistent(format!("zone {at}: no pool can be made of {free} free tracks"))?;
+                return inconsistent(format!("zone {at}: no pool can be made of {free} free tracks"));
             }
         }
     }

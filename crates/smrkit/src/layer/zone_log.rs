@@ -6,8 +6,7 @@
 //! closed files, and cleaning in parallel with requests (due cleaning is done before the next request).
 
 use super::interface::IdleKeys;
-use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
-use super::log::segments::FreeOrder;
+use super::log::segments::{FreeOrder, SEGMENT_SECTORS_MAX, SegmentLayout};
 use super::log::victims::VictimPolicy;
 use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules, OpenFiles};
 use super::zones::{ZoneKeys, ZoneLayout};
@@ -141,13 +140,6 @@ impl Host {
     }
 }
 
-struct ZoneLogPlan {
-    zones: ZoneLayout,
-    rules: HostRules,
-    share: HostShare,
-    capacity: Capacity,
-}
-
 impl ZoneLogKeys {
     /// The host's rules on a disk of `zones` sequential zones, overridden by the parameters that are not auto.
     fn rules(&self, zones: u64) -> HostRules {
@@ -163,46 +155,9 @@ impl ZoneLogKeys {
             reclaim_percent: self.reclaim_percent.unwrap_or(host.reclaim_percent),
         }
     }
-
-    /// Divides the drive's zones between the host and cleaning.
-    fn plan(&self, drive: &Drive) -> Result<ZoneLogPlan, Error> {
-        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT)?;
-        if zones.size() > SEGMENT_SECTORS_MAX {
-            return Err(Error::Impossible(format!(
-                "a zone of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower zone-log.zone_bytes",
-                zones.size()
-            )));
-        }
-        let sequential = zones.count() - zones.conventional;
-        let rules = self.rules(sequential);
-        // XFS and btrfs let the host fill the zones that cleaning would like to keep free, so only the zone that a round of cleaning gains
-        // is kept from it.
-        let wanted = match self.host {
-            Host::Mixed => rules.clean_below_zones,
-            Host::F2fs => rules.clean_below_zones + F2FS_NODE_LOGS,
-            Host::Xfs | Host::Btrfs => 1,
-        };
-        let kept = rules.open_zones + 1 + RESERVE_ZONES + wanted;
-        let share = HostShare::of(sequential * zones.size(), kept * zones.size(), self.spare_percent);
-        let share = share.ok_or_else(|| {
-            Error::Impossible(format!(
-                "the drive holds {sequential} zones that are written in order, and {kept} are open, reserved or wanted free: \
-                 lower zone_bytes, conventional_percent, open_zones or clean_below_zones of zone-log, or take a larger \
-                 drive"
-            ))
-        })?;
-        let all = zones.capacity(drive);
-        let spare_sectors = all.host_sectors - share.host_sectors;
-        let capacity = Capacity { host_sectors: share.host_sectors, spare_sectors, ..all };
-        Ok(ZoneLogPlan { zones, rules, share, capacity })
-    }
 }
 
 impl LayerKeys for ZoneLogKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.plan(drive)?.capacity)
-    }
-
     fn settled(self, drive: &Drive) -> ZoneLogKeys {
         let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT);
         // A drive without zones is refused when the layer is built.
@@ -221,19 +176,44 @@ impl LayerKeys for ZoneLogKeys {
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let ZoneLogPlan { zones, rules: host, share, capacity } = self.plan(drive)?;
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT)?;
+        if zones.size() > SEGMENT_SECTORS_MAX {
+            return Err(Error::Impossible(format!(
+                "a zone of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower zone-log.zone_bytes",
+                zones.size()
+            )));
+        }
+        let sequential = zones.count() - zones.conventional;
+        let host = self.rules(sequential);
+        // XFS and btrfs let the host fill the zones that cleaning would like to keep free, so only the zone that a round of cleaning gains
+        // is kept from it.
+        let wanted = match self.host {
+            Host::Mixed => host.clean_below_zones,
+            Host::F2fs => host.clean_below_zones + F2FS_NODE_LOGS,
+            Host::Xfs | Host::Btrfs => 1,
+        };
+        let reserved = host.open_zones + 1 + RESERVE_ZONES + wanted;
+        let share = HostShare::new(sequential * zones.size(), reserved * zones.size(), self.spare_percent);
+        let Some(share) = share else {
+            return Err(Error::Impossible(format!(
+                "the drive holds {sequential} zones that are written in order, and {reserved} are open, reserved or wanted free: \
+                 lower zone_bytes, conventional_percent, open_zones or clean_below_zones of zone-log, or take a larger \
+                 drive"
+            )));
+        };
+        let capacity = zones.capacity(drive, share.host_sectors);
         let open_zones = host.open_zones as usize;
         // f2fs moves data to its log for cold data, so cleaning has no stream of its own.
-        let (streams, stream) = match self.host {
-            Host::F2fs => (open_zones, HostStream::Temperature),
+        let (streams, files) = match self.host {
+            Host::F2fs => (open_zones, None),
             Host::Mixed | Host::Xfs | Host::Btrfs => {
                 let files = OpenFiles::new(open_zones, self.file_bytes.unwrap_or(zones.size()));
-                (open_zones + 1, HostStream::Files(files))
+                (open_zones + 1, Some(files))
             }
         };
         let rules = LogRules {
             streams,
-            host: stream,
+            host: HostStream::Temperature,
             survivors_apart: true,
             policy: host.policy,
             free_order: host.free_zones,
@@ -252,6 +232,6 @@ impl LayerKeys for ZoneLogKeys {
             dpid_sectors: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::of_zones(zones);
-        Ok(Box::new(Log::by_rules(layout, places, capacity, rules)))
+        Ok(Box::new(Log::by_rules(layout, places, capacity, rules, files)))
     }
 }

@@ -56,17 +56,7 @@ words! {
     }
 }
 
-impl ZonedKeys {
-    fn layout(&self, drive: &Drive) -> Result<ZoneLayout, Error> {
-        ZoneLayout::new(drive, &self.zones, size_of::<u64>() as u64)
-    }
-}
-
 impl LayerKeys for ZonedKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.layout(drive)?.capacity(drive))
-    }
-
     fn settled(self, drive: &Drive) -> ZonedKeys {
         ZonedKeys { zones: self.zones.settled(drive), ..self }
     }
@@ -120,22 +110,12 @@ impl BrokenRule {
             Rule::Conventional => format!("zone {zone} is conventional"),
         }
     }
-
-    fn describe(&self, request: u64, op: Op, lba: Lba, n: u64) -> String {
-        let problem = self.problem();
-        format!("request {request}, a {} of {n} sectors at LBA {lba}: {problem}", op.name())
-    }
-
-    /// Error of a disk that refuses the request.
-    fn fault(&self, request: u64, op: Op, lba: Lba, n: u64) -> Box<Fault> {
-        Box::new(Fault::ZoneRule(self.describe(request, op, lba, n)))
-    }
 }
 
 /// Counts since counting began.
 #[derive(Default, Serialize, Deserialize)]
 struct ZonedCounts {
-    /// By rule, for the first five, which are those that requests of a run can break.
+    /// By rule, for the first five. The others can be broken only by a served host, whose requests are refused and not counted.
     violations: [u64; 5],
     described: Vec<String>,
     resets: u64,
@@ -143,15 +123,6 @@ struct ZonedCounts {
 }
 
 impl ZonedCounts {
-    fn violation(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
-        if let Some(count) = self.violations.get_mut(broken.rule as usize) {
-            *count += 1;
-        }
-        if self.described.len() < DESCRIBED {
-            self.described.push(broken.describe(request, op, lba, n));
-        }
-    }
-
     fn stats(&self) -> LayerStats {
         let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
         let others = [
@@ -200,14 +171,14 @@ state! {
 
 impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
-        let layout = keys.layout(drive)?;
+        let layout = ZoneLayout::new(drive, &keys.zones, size_of::<u64>() as u64)?;
         let mut pointers = vec![0; layout.count() as usize];
         let has_before = keys.conventional_type == ConventionalType::SequentialOrBefore;
         if !has_before {
             pointers[..layout.conventional as usize].fill(layout.size());
         }
         Ok(Zoned {
-            capacity: layout.capacity(drive),
+            capacity: layout.capacity(drive, layout.count() * layout.size()),
             pointers,
             has_before,
             opened_by_write: Vec::new(),
@@ -223,13 +194,11 @@ impl Zoned {
         })
     }
 
-    #[inline]
     fn is_sequential(&self, zone: u64) -> bool {
         zone >= self.layout.conventional
     }
 
     /// True if the zone has a write pointer, and can be reset.
-    #[inline]
     fn has_pointer(&self, zone: u64) -> bool {
         self.has_before || self.is_sequential(zone)
     }
@@ -237,11 +206,11 @@ impl Zoned {
     /// The rule that a write breaks, if it does.
     #[inline]
     fn broken_by_write(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
-        let (zone, at) = self.layout.of(lba);
+        let (zone, at) = self.layout.locate(lba);
         let is_sequential = self.is_sequential(zone);
         if at + n > self.layout.size() {
             // Conventional zones come first, so that some zone of the write has a pointer exactly if its last one does.
-            let (last, _) = self.layout.of(lba + (n - 1));
+            let (last, _) = self.layout.locate(lba + (n - 1));
             return self.has_pointer(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
         }
         let pointer = self.pointers[zone as usize];
@@ -285,13 +254,16 @@ impl Zoned {
     fn violated(&mut self, disk: &Disk, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
         // The request under way is counted when it ends.
         let request = disk.requests() + 1;
-        match self.refuses {
-            true => Err(broken.fault(request, op, lba, n)),
-            false => {
-                self.counts.violation(request, op, lba, n, broken);
-                Ok(())
-            }
+        let describe =
+            || format!("request {request}, a {} of {n} sectors at LBA {lba}: {}", op.name(), broken.problem());
+        if self.refuses {
+            return Err(Box::new(Fault::ZoneRule(describe())));
         }
+        self.counts.violations[broken.rule as usize] += 1;
+        if self.counts.described.len() < DESCRIBED {
+            self.counts.described.push(describe());
+        }
+        Ok(())
     }
 
     /// Moves the write pointer of a zone to `pointer`, and updates which zones are open and active.
@@ -301,7 +273,11 @@ impl Zoned {
         let is_opened = self.opened_by_command.contains(&zone);
         self.active += u64::from(before == 0 && !is_opened);
         if !is_opened && self.opened_by_write.last() != Some(&zone) {
-            self.note_open(zone);
+            match self.opened_by_write.iter().position(|&open| open == zone) {
+                Some(at) => _ = self.opened_by_write.remove(at),
+                None => self.make_room(),
+            }
+            self.opened_by_write.push(zone);
         }
         if pointer == self.layout.size() {
             self.active -= 1;
@@ -329,16 +305,6 @@ impl Zoned {
     fn is_active(&self, zone: u64) -> bool {
         let is_begun = (1..self.layout.size()).contains(&self.pointers[zone as usize]);
         self.is_sequential(zone) && is_begun || self.opened_by_command.contains(&zone)
-    }
-
-    /// Opens a zone, if it is not open, and notes that it is the one written last.
-    fn note_open(&mut self, zone: u64) {
-        if let Some(at) = self.opened_by_write.iter().position(|&open| open == zone) {
-            self.opened_by_write.remove(at);
-        } else {
-            self.make_room();
-        }
-        self.opened_by_write.push(zone);
     }
 
     fn reset(&mut self, zone: u64) {
@@ -392,7 +358,6 @@ impl Layer for Zoned {
         Ok(())
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         if let Some(broken) = self.broken_by_write(lba, n) {
             self.violated(disk, Op::Write, lba, n, broken)?;
@@ -440,27 +405,23 @@ impl Layer for Zoned {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (zone, at) = self.layout.of(lba);
+        let (zone, at) = self.layout.locate(lba);
         self.layout.start(zone) + at
     }
 
     fn check(&self) -> DiskResult {
         let size = self.layout.size();
         let begun = (0..self.layout.count()).filter(|&zone| self.is_active(zone)).count() as u64;
-        if begun != self.active {
-            return inconsistent(format!("{} zones count as active, {begun} are begun and not full", self.active));
-        }
+        ensure!(begun == self.active, "{} zones count as active, {begun} are begun and not full", self.active);
         let open = self.opened_by_write.len() + self.opened_by_command.len();
-        if self.max_open > 0 && open > self.max_open {
-            return inconsistent(format!("{open} zones are open, and {} may be", self.max_open));
+        ensure!(self.max_open == 0 || open <= self.max_open, "{open} zones are open, and {} may be", self.max_open);
+        for &zone in &self.opened_by_command {
+            ensure!(self.pointers[zone as usize] != size, "zone {zone} is open, and full");
         }
-        if let Some(zone) = self.opened_by_command.iter().find(|&&zone| self.pointers[zone as usize] == size) {
-            return inconsistent(format!("zone {zone} is open, and full"));
+        for &zone in &self.opened_by_write {
+            ensure!((1..size).contains(&self.pointers[zone as usize]), "zone {zone} is open, and empty or full");
         }
-        match self.opened_by_write.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
-            Some(zone) => inconsistent(format!("zone {zone} is open, and empty or full")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {
@@ -507,7 +468,7 @@ impl HostZones for Zoned {
         let (lba, n) = (request.lba, u64::from(request.sectors));
         let broken = match request.op {
             Op::Write => self.broken_by_write(lba, n).or_else(|| {
-                let zone = self.layout.of(lba).0;
+                let zone = self.layout.locate(lba).0;
                 self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
             }),
             // Unless the disk refuses to read past a write pointer, it reads zeros there.
@@ -515,7 +476,7 @@ impl HostZones for Zoned {
             Op::Read => self.broken_by_read(lba, n),
             // The host resets a zone by a discard, and a conventional zone can't be reset.
             Op::Discard => {
-                let zone = self.layout.of(lba).0;
+                let zone = self.layout.locate(lba).0;
                 (!self.has_pointer(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
             }
             Op::Flush => None,

@@ -5,7 +5,7 @@
 //! more shingled tracks than its sectors fill; the rest of this room is lost. Zones that must be written in order are shingled, and each is
 //! followed by the guard that the law requires.
 
-use super::TABLES_BYTES_MAX;
+use super::interface::check_tables;
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
 use crate::layer::prelude::*;
 use crate::quantity::Bytes;
@@ -81,14 +81,8 @@ impl ZoneLayout {
     pub fn new(drive: &Drive, keys: &ZoneKeys, bytes_a_zone: u64) -> Result<ZoneLayout, Error> {
         let sectors = keys.zone_sectors(drive);
         let tables = (drive.geometry.sectors / sectors).saturating_mul(bytes_a_zone);
-        if tables > TABLES_BYTES_MAX {
-            return Err(Error::Impossible(format!(
-                "zones of {} need {} of tables, and they may take {}: raise zone_bytes, or take a smaller drive",
-                Bytes(sectors * crate::units::SECTOR_BYTES),
-                Bytes(tables),
-                Bytes(TABLES_BYTES_MAX)
-            )));
-        }
+        let zones = format!("zones of {}", Bytes(sectors * crate::units::SECTOR_BYTES));
+        check_tables(&zones, tables, "raise zone_bytes, or ")?;
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
         let room = (regions.count as f64 * keys.conventional_percent() / 100.0).round() as u64;
@@ -121,14 +115,12 @@ impl ZoneLayout {
         self.regions.count - self.room + self.conventional
     }
 
-    #[inline]
     pub fn size(&self) -> u64 {
         self.size.value
     }
 
     /// The zone of an LBA, and the LBA's sector in it, if the LBAs of zones follow each other.
-    #[inline]
-    pub fn of(&self, lba: Lba) -> (u64, u64) {
+    pub fn locate(&self, lba: Lba) -> (u64, u64) {
         self.size.divide(lba.0)
     }
 
@@ -146,7 +138,6 @@ impl ZoneLayout {
     }
 
     /// The zone of a sector. A guard belongs to the zone before it.
-    #[inline]
     pub fn at(&self, pba: Pba) -> u64 {
         match (self.regions.with_guard_at(pba), &self.wide) {
             (zone, Some(wide)) if zone < self.room => wide.with_guard_at(pba),
@@ -159,17 +150,17 @@ impl ZoneLayout {
         self.conventional.checked_sub(1).map_or(Pba(0), |last| self.start(last) + self.size())
     }
 
-    /// The capacity if every zone is offered to the host. Sectors lost by conventional zones count as guards.
-    pub fn capacity(&self, drive: &Drive) -> Capacity {
-        let (raw_sectors, host_sectors) = (drive.geometry.sectors, self.count() * self.size());
-        Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }
+    /// The capacity if `host_sectors` of the zones are offered to the host, and the rest are spare. Sectors lost by conventional zones count
+    /// as guards.
+    pub fn capacity(&self, drive: &Drive, host_sectors: u64) -> Capacity {
+        Capacity::new(drive, host_sectors, 0, self.count() * self.size() - host_sectors)
     }
 
     /// LBAs in the order of the zones.
     pub fn placement(&self) -> impl Placement + use<> {
         let zones = self.clone();
         Ascending::new(self.count() * self.size(), move |lba| {
-            let (zone, at) = zones.of(lba);
+            let (zone, at) = zones.locate(lba);
             zones.start(zone) + at
         })
     }

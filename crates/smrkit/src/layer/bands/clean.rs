@@ -26,7 +26,7 @@ pub(in crate::layer) enum PhaseResult {
         /// Tracks that were rewritten.
         tracks: Range<u32>,
         /// True if it was the band's last stage.
-        over: bool,
+        is_last: bool,
     },
 }
 
@@ -46,18 +46,18 @@ struct BandWork {
     /// End of the tracks to rewrite in this band.
     plan_end: u32,
     /// From this track on nothing was ever written, so tracks are not read.
-    blank: u32,
-    /// The stage rewrites the tracks `first..end`, and holds `first..held` in memory. Before its first phase it holds only those that the
+    blank_from: u32,
+    /// The stage rewrites the tracks `first..end`, and holds `first..memory_end` in memory. Before its first phase it holds only those that the
     /// previous stage left there, and `end` is `first`.
     first: u32,
     end: u32,
-    held: u32,
+    memory_end: u32,
     /// The first track that the previous stage did not hold.
-    fresh: u32,
+    unread: u32,
     phase: Phase,
     #[serde(skip)]
     buf: Buf,
-    /// Scratch copy of the tracks `first..fresh`, which the previous stage left damaged at home.
+    /// Scratch copy of the tracks `first..unread`, which the previous stage left damaged at home.
     before: Option<ScratchCopy>,
     /// Scratch copy of this stage's tracks, once they are saved.
     saved: Option<ScratchCopy>,
@@ -83,32 +83,74 @@ impl ScratchCopy {
     }
 }
 
-/// Cleans one band at a time.
+/// Number of bands that an episode of the Vguard paper cleans.
+pub(in crate::layer) const EPISODE_BANDS: usize = 2;
+
+/// Cleans one band at a time, in episodes of one band or two. Each host command first does one phase of the episode in progress; if more
+/// entries are overdue than the episode will free, the command waits for its end. Episodes do not overlap, so no command waits for more than
+/// one.
 #[derive(Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Cleaner {
     work: Option<BandWork>,
     next_half: usize,
+    /// Bands of the episode whose cleaning has not begun.
+    bands: VecDeque<u32>,
+    /// Entries that the episode was expected to free when it began.
+    frees: u64,
+    /// True if the episode began in idle time: then it continues in idle time, or once cleaning is due.
+    is_idle: bool,
 }
 
 impl Cleaner {
     /// True if a band is at work.
-    #[inline]
     pub fn is_working(&self) -> bool {
         self.work.is_some()
     }
 
-    /// Begins to rewrite home tracks of one band. Tracks from `blank` on were never written. Tracks of the band downstream of `tracks` that
+    /// Begins an episode over `bands` that is expected to free this many entries.
+    pub fn begin_episode(&mut self, bands: &[u32], frees: u64, need: Need) {
+        debug_assert!(!self.is_cleaning());
+        self.bands.extend(bands);
+        (self.frees, self.is_idle) = (frees, need == Need::Spare);
+    }
+
+    /// True if an episode has begun and is not over.
+    pub fn is_cleaning(&self) -> bool {
+        self.is_working() || !self.bands.is_empty()
+    }
+
+    /// True if commands have to continue the episode. One that began in idle time waits for idle time.
+    pub fn is_due(&self) -> bool {
+        self.is_cleaning() && !self.is_idle
+    }
+
+    /// True if one command adds more entries than the episode frees.
+    pub fn is_outpaced_by(&self, entries: u64) -> bool {
+        entries > self.frees.max(1)
+    }
+
+    /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
+    pub fn falls_short_of(&self, overdue: u64) -> bool {
+        self.is_cleaning() && overdue > self.frees
+    }
+
+    /// Takes the next band of the episode, to be begun unless nothing of it is cached any more; `None` if the episode is over.
+    pub fn next_band(&mut self) -> Option<u32> {
+        self.bands.pop_front()
+    }
+
+    /// Begins to rewrite home tracks of one band. Tracks from `blank_from` on were never written. Tracks of the band downstream of `tracks` that
     /// the rewrite damages must be cached. If rewriting also damages sectors upstream (DPID), `tracks` must begin with the band.
-    pub fn begin(&mut self, tracks: Range<u32>, blank: u32) {
+    pub fn begin(&mut self, tracks: Range<u32>, blank_from: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
         self.work = Some(BandWork {
             plan_end: tracks.end,
-            blank,
+            blank_from,
             first,
             end: first,
-            held: first,
-            fresh: first,
+            memory_end: first,
+            unread: first,
             phase: Phase::Read,
             buf: Buf::NoData,
             before: None,
@@ -118,18 +160,22 @@ impl Cleaner {
     }
 
     /// The home tracks held in memory. A write that touches or damages them must wait until their stage is done.
-    #[inline]
-    pub fn held(&self) -> Range<u32> {
-        self.work.as_ref().map_or(0..0, |work| work.first..work.held)
+    pub fn tracks_in_memory(&self) -> Range<u32> {
+        self.work.as_ref().map_or(0..0, |work| work.first..work.memory_end)
+    }
+
+    /// True if one of these home tracks is held in memory.
+    pub fn holds_any(&self, tracks: Range<u32>) -> bool {
+        let held = self.tracks_in_memory();
+        held.start < tracks.end && tracks.start < held.end
     }
 
     /// The scratch copy of a track whose home copy may be damaged; `None` for other tracks.
-    #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
         let (copy, end) = match (&work.saved, &work.before) {
-            (Some(saved), _) if work.torn => (saved, work.held),
-            (_, Some(before)) => (before, work.fresh),
+            (Some(saved), _) if work.torn => (saved, work.memory_end),
+            (_, Some(before)) => (before, work.unread),
             _ => return None,
         };
         (work.first <= track && track < end).then(|| copy.place(home, track))
@@ -140,14 +186,14 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. `is_kept` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
+    /// Does one phase. `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
     /// cached data of home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was
     /// any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
         home: &Home,
-        is_kept: impl Fn(Range<u32>) -> bool,
+        is_cached: impl Fn(Range<u32>) -> bool,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
     ) -> DiskResult<PhaseResult> {
         let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
@@ -162,11 +208,11 @@ impl Cleaner {
                 Phase::Read => {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
-                    let mut read = work.fresh..work.held.min(work.blank).max(work.fresh);
-                    while !read.is_empty() && is_kept(read.start..read.start + 1) {
+                    let mut read = work.unread..work.memory_end.min(work.blank_from).max(work.unread);
+                    while !read.is_empty() && is_cached(read.start..read.start + 1) {
                         read.start += 1;
                     }
-                    while !read.is_empty() && is_kept(read.end - 1..read.end) {
+                    while !read.is_empty() && is_cached(read.end - 1..read.end) {
                         read.end -= 1;
                     }
                     let sectors = home.sectors_of(read.clone());
@@ -178,13 +224,13 @@ impl Cleaner {
                 }
                 Phase::Overlay => {
                     work.phase = Phase::Save;
-                    let at = home.sectors_of(work.first..work.fresh);
-                    if overlay(disk, work.fresh..work.held, &mut work.buf, at)? {
+                    let at = home.sectors_of(work.first..work.unread);
+                    if overlay(disk, work.unread..work.memory_end, &mut work.buf, at)? {
                         return Ok(PhaseResult::Phase);
                     }
                 }
                 // No scratch copy is needed, because after a power cut the cache still has all of these tracks.
-                Phase::Save if is_kept(work.first..work.held) => work.phase = Phase::Rewrite,
+                Phase::Save if is_cached(work.first..work.memory_end) => work.phase = Phase::Rewrite,
                 Phase::Save => {
                     work.save(disk, home, self.next_half)?;
                     self.next_half = 1 - self.next_half;
@@ -194,11 +240,11 @@ impl Cleaner {
                 Phase::Rewrite => {
                     rewrite(disk, home, work.first..work.end, &work.buf)?;
                     let tracks = work.first..work.end;
-                    let over = !work.advance(disk, home);
-                    if over {
+                    let is_last = !work.advance(disk, home);
+                    if is_last {
                         self.work = None;
                     }
-                    return Ok(PhaseResult::Stage { tracks, over });
+                    return Ok(PhaseResult::Stage { tracks, is_last });
                 }
             }
         }
@@ -212,13 +258,13 @@ impl Cleaner {
         if !work.torn {
             if work.before.is_none() {
                 // The previous stage saved nothing, because all its tracks were in the cache. So they still are.
-                work.fresh = work.first;
+                work.unread = work.first;
             }
             // This stage has saved nothing, so it is left with the tracks that the previous one saved.
-            work.held = work.fresh;
+            work.memory_end = work.unread;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
-        Some(work.held)
+        Some(work.memory_end)
     }
 }
 
@@ -235,7 +281,7 @@ impl BandWork {
     fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
         let sectors_to = |end: u32| home.sectors_of(self.first..end);
-        let mut held = self.held.max(self.first + 1);
+        let mut held = self.memory_end.max(self.first + 1);
         while held < self.plan_end && sectors_to(held + 1) <= home.stage_sectors {
             held += 1;
         }
@@ -248,29 +294,29 @@ impl BandWork {
             true => held,
             false => (self.first + 1..=held).rev().find(|&end| damaged_end(end) <= held).unwrap_or(held),
         };
-        self.held = held;
+        self.memory_end = held;
         let mut buf = disk.buf(sectors_to(held));
-        if self.fresh > self.first {
-            buf.put(0, &self.buf, 0, sectors_to(self.fresh));
+        if self.unread > self.first {
+            buf.put(0, &self.buf, 0, sectors_to(self.unread));
         }
         self.buf = buf;
     }
 
-    /// Writes the note and the tracks `from..held` to a half of the scratch pad.
+    /// Writes the note and the tracks `from..memory_end` to a half of the scratch pad.
     ///
-    /// The other half already has the tracks up to `fresh`, from the previous stage. Of these, `first..from` stay there. Tracks from `end` on
-    /// must be in this half, because the next stage needs them, and overwrites the other half; so `from` is the smaller of `fresh` and `end`.
+    /// The other half already has the tracks up to `unread`, from the previous stage. Of these, `first..from` stay there. Tracks from `end` on
+    /// must be in this half, because the next stage needs them, and overwrites the other half; so `from` is the smaller of `unread` and `end`.
     ///
     /// ```text
-    /// first ·· other half ·· from ───────── this half ───────── held
-    ///                          └ min(fresh, end)
+    /// first ·· other half ·· from ───────── this half ───────── memory_end
+    ///                          └ min(unread, end)
     /// ```
     fn save(&mut self, disk: &mut Disk, home: &Home, half: usize) -> DiskResult {
         let mut copy = ScratchCopy { half, from: self.first, first: self.first, other: Pba(0) };
         if let Some(before) = &self.before {
-            (copy.from, copy.other) = (self.fresh.min(self.end), before.place(home, self.first));
+            (copy.from, copy.other) = (self.unread.min(self.end), before.place(home, self.first));
         }
-        let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
+        let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.memory_end));
         let mut buf = disk.metadata(NOTE_SECTORS + sectors);
         buf.put(NOTE_SECTORS, &self.buf, at, sectors);
         disk.write(home.pads[half], NOTE_SECTORS + sectors, Cause::Clean, &buf, 0)?;
@@ -281,8 +327,8 @@ impl BandWork {
     /// Reads back the held tracks from the scratch pad; returns `false` if it has none.
     fn reload(&mut self, disk: &mut Disk, home: &Home) -> DiskResult<bool> {
         let (copy, end) = match (&self.saved, &self.before) {
-            (Some(saved), _) => (saved, self.held),
-            (None, Some(before)) => (before, self.fresh),
+            (Some(saved), _) => (saved, self.memory_end),
+            (None, Some(before)) => (before, self.unread),
             (None, None) => return Ok(false),
         };
         let from = copy.from.clamp(self.first, end);
@@ -302,77 +348,12 @@ impl BandWork {
         if self.end == self.plan_end {
             return false;
         }
-        let mut buf = disk.buf(home.sectors_of(self.end..self.held));
-        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held));
+        let mut buf = disk.buf(home.sectors_of(self.end..self.memory_end));
+        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.memory_end));
         self.buf = buf;
         self.before = self.saved.take();
         self.torn = false;
-        (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
+        (self.first, self.unread, self.phase) = (self.end, self.memory_end, Phase::Read);
         true
-    }
-}
-
-/// The cleaning episode in progress, if any. Each host command first does one phase of it; if more entries are overdue than the episode will
-/// free, the command waits for its end. Episodes do not overlap, so no command waits for more than one.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(in crate::layer) struct Episode {
-    /// Bands whose cleaning has not begun.
-    bands: VecDeque<u32>,
-    /// Entries that the episode was expected to free when it began.
-    frees: u64,
-    running: bool,
-    /// True if it began in idle time: then it continues in idle time, or once cleaning is due.
-    idle: bool,
-}
-
-impl Episode {
-    /// Number of bands that an episode cleans.
-    pub const BANDS: usize = 2;
-
-    /// Begins an episode over `bands` that is expected to free this many entries.
-    pub fn begin(&mut self, bands: &[u32], frees: u64) {
-        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };
-    }
-
-    /// Begins an episode in idle time, which no command has to continue.
-    pub fn begin_idly(&mut self, bands: &[u32], frees: u64) {
-        self.begin(bands, frees);
-        self.idle = true;
-    }
-
-    /// True if the last episode was begun in idle time.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.idle
-    }
-
-    /// True if an episode has begun and is not over.
-    #[inline]
-    pub fn is_running(&self) -> bool {
-        self.running
-    }
-
-    /// The next band to clean; the episode is over when there is none.
-    pub fn next_band(&mut self) -> Option<u32> {
-        let band = self.bands.pop_front();
-        self.running = band.is_some();
-        band
-    }
-
-    /// True if the episode ends with the current band.
-    pub fn is_last_band(&self) -> bool {
-        self.bands.is_empty()
-    }
-
-    /// True if one command adds more entries than the episode frees.
-    #[inline]
-    pub fn is_outpaced_by(&self, entries: u64) -> bool {
-        entries > self.frees.max(1)
-    }
-
-    /// True if more entries are overdue than the episode frees: then the next command has to wait for its end.
-    #[inline]
-    pub fn falls_short_of(&self, overdue: u64) -> bool {
-        self.running && overdue > self.frees
     }
 }

@@ -17,25 +17,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
-pub(super) use crate::layer::bands::clean::{Cleaner, Episode, PhaseResult};
+pub(super) use crate::layer::bands::clean::{Cleaner, EPISODE_BANDS, PhaseResult};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
 use crate::schema::Size;
 use crate::units::{SECTOR_BYTES, Track};
-
-/// What to set aside at the outer edge, and the length of bands.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::layer) struct Reserve {
-    pub cache_tracks: u64,
-    /// Tracks of a band, its guard not counted.
-    pub band_tracks: u64,
-    /// Memory for cleaning, which bounds the length of a stage.
-    pub buffer_bytes: u64,
-    /// Number of slots for copies of the map.
-    pub map_slots: u64,
-    /// Sectors of a map slot.
-    pub map_sectors: u64,
-}
 
 keys! {
     /// The parameters of layers on static bands with a persistent cache.
@@ -62,19 +48,6 @@ keys! {
 const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 /// The least cache that `auto` gives (assumption).
 pub(super) const CACHE_TRACKS_MIN: u64 = 24;
-
-impl Reserve {
-    /// Takes the lengths from the parameters. There are two slots for maps, whose length the layer sets later.
-    pub fn new(drive: &Drive, bands: &BandKeys, buffer: &BufferKeys) -> Reserve {
-        Reserve {
-            cache_tracks: bands.cache_tracks(drive),
-            band_tracks: bands.band_tracks,
-            buffer_bytes: buffer.buffer_bytes,
-            map_slots: 2,
-            map_sectors: 0,
-        }
-    }
-}
 
 impl BandKeys {
     /// Tracks of the persistent cache: the parameter or, if that is `auto`, the paper's share of the drive.
@@ -141,11 +114,10 @@ pub(in crate::layer) struct Home {
     pub cache: (Pba, Pba),
     /// The halves of the scratch pad.
     pub pads: [Pba; 2],
-    pad_sectors: u64,
     /// The most sectors that a stage of cleaning holds.
     pub stage_sectors: u64,
     /// The slots for maps.
-    pub maps: Vec<Pba>,
+    pub maps: [Pba; 2],
     /// The most tracks that a guard takes.
     pub reach: u64,
     pub capacity: Capacity,
@@ -157,28 +129,36 @@ pub(super) const NOTE_SECTORS: u64 = 1;
 const LOST_PARTS: u64 = 1000;
 
 impl Home {
-    /// Lays out a drive. Errors: a drive too small for the reserve and one band.
-    pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
+    /// Lays out a drive, with slots of `map_sectors` for maps. Errors: a drive too small for the cache, what cleaning needs, and one band.
+    pub fn new(
+        layer: &str,
+        drive: &Drive,
+        bands: &BandKeys,
+        buffer: &BufferKeys,
+        map_sectors: u64,
+    ) -> Result<Home, Error> {
         let g = &drive.geometry;
+        let (band_tracks, cache_tracks) = (bands.band_tracks, bands.cache_tracks(drive));
         let guard = drive.interference.guard(g);
         let longest = g.longest_track();
         let reach = g.zones.iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
         // If rewriting may damage sectors upstream (DPID), a band is rewritten in one stage, from its beginning.
-        let least =
-            if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
-        let band_sectors = reserve.band_tracks.saturating_mul(longest);
-        let stage_sectors = (reserve.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
+        let least = if drive.interference.upstream() > 0 { band_tracks } else { (1 + reach).min(band_tracks) };
+        let band_sectors = band_tracks.saturating_mul(longest);
+        let stage_sectors = (buffer.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
         let pad_sectors = NOTE_SECTORS.saturating_add(stage_sectors);
-        let mut sections = Sections { g, guard, next: 0 };
-        let cache = sections.take_tracks(reserve.cache_tracks);
+        let cache = (g.track_start(Track(0)), g.track_start(Track(cache_tracks)));
+        let mut sections = Sections { g, guard, next: cache_tracks };
+        sections.skip_guard();
         let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
-        let maps: Vec<Pba> = (0..reserve.map_slots).map(|_| sections.take(reserve.map_sectors)).collect();
-        let strips = strips(g, guard, sections.next, reserve.band_tracks);
+        let maps = [sections.take(map_sectors), sections.take(map_sectors)];
+        let strips = strips(g, guard, sections.next, band_tracks);
         let Some(last) = strips.last() else {
             return Err(Error::Impossible(format!(
-                "{} tracks hold no band of {} next to a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
-                 {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
-                g.tracks, reserve.band_tracks, reserve.cache_tracks, reserve.map_slots, reserve.map_sectors
+                "{} tracks hold no band of {band_tracks} next to a cache of {cache_tracks}, a scratch pad of 2 × {pad_sectors} \
+                 sectors and 2 maps of {map_sectors}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a \
+                 larger drive",
+                g.tracks
             )));
         };
         let homes = last.home_end();
@@ -191,20 +171,22 @@ impl Home {
             by_lba: StretchIndex::new(raw, strips.len(), |lba| strips.partition_point(|s| s.raw_end() <= lba)),
             by_home: StretchIndex::new(homes, strips.len(), |track| strips.partition_point(|s| s.home_end() <= track)),
             slips: Vec::new(),
-            band: Divisor::new(reserve.band_tracks),
+            band: Divisor::new(band_tracks),
             homes,
-            bands: last.first_band + last.homes.div_ceil(reserve.band_tracks),
+            bands: last.first_band + last.homes.div_ceil(band_tracks),
             strips,
             cache,
             pads,
-            pad_sectors,
             stage_sectors,
             maps,
             reach,
             capacity: Capacity::default(),
         };
         home.slips = home.slipped();
-        home.capacity = home.count(raw - home.slips.len() as u64, reserve);
+        let host_sectors = raw - home.slips.len() as u64;
+        let cache_sectors = home.cache.1 - home.cache.0;
+        let spare_sectors = 2 * (pad_sectors + map_sectors);
+        home.capacity = Capacity::new(drive, host_sectors, cache_sectors, spare_sectors);
         Ok(home)
     }
 
@@ -227,14 +209,6 @@ impl Home {
         slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
     }
 
-    fn count(&self, host_sectors: u64, reserve: &Reserve) -> Capacity {
-        let cache_sectors = self.cache.1 - self.cache.0;
-        let spare_sectors = 2 * self.pad_sectors + reserve.map_slots * reserve.map_sectors;
-        let raw_sectors = self.geometry.sectors;
-        let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
-        Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
-    }
-
     pub fn tracks(&self) -> u32 {
         self.homes as u32
     }
@@ -246,8 +220,11 @@ impl Home {
     /// Finds an LBA's place at home.
     #[inline]
     pub fn spot(&self, lba: Lba) -> HomeLocation {
-        let raw = self.raw_lba(lba);
-        let strip = self.strip_of(raw);
+        let raw = match self.slips.is_empty() {
+            true => lba.0,
+            false => lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64,
+        };
+        let strip = &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)];
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
         let (band, in_band) = self.band.divide(k);
         let start = strip.raw_start + (band * strip.stride + in_band) * strip.sectors.value;
@@ -263,7 +240,6 @@ impl Home {
     }
 
     /// How many of `n` sectors from a place on are contiguous: those up to the end of its band.
-    #[inline]
     pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
         if n <= spot.left {
             return n;
@@ -318,15 +294,12 @@ impl Home {
         Lba(raw - low as u64)
     }
 
-    /// The different lengths of home tracks, in sectors, the longest first.
-    pub fn lengths(&self) -> Vec<u64> {
-        let mut lengths: Vec<u64> = match self.geometry.slipped() {
-            0 => self.strips.iter().map(|strip| strip.sectors.value).collect(),
-            _ => (0..self.tracks()).map(|track| self.sectors(track)).collect(),
-        };
-        lengths.sort_unstable_by(|a, b| b.cmp(a));
-        lengths.dedup();
-        lengths
+    /// Sectors of the longest home track.
+    pub fn longest_track(&self) -> u64 {
+        match self.geometry.slipped() {
+            0 => self.strips.iter().map(|strip| strip.sectors.value).max().unwrap_or(0),
+            _ => (0..self.tracks()).map(|track| self.sectors(track)).max().unwrap_or(0),
+        }
     }
 
     #[inline]
@@ -356,25 +329,10 @@ impl Home {
     }
 
     /// How many home tracks of a band follow the one with index `k` in its recording zone and `in_band` in the band.
-    #[inline]
     fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
         (strip.homes - k).min(self.band.value - in_band) - 1
     }
 
-    #[inline]
-    fn raw_lba(&self, lba: Lba) -> u64 {
-        if self.slips.is_empty() {
-            return lba.0;
-        }
-        lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64
-    }
-
-    #[inline]
-    fn strip_of(&self, raw: u64) -> &ZoneBands {
-        &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)]
-    }
-
-    #[inline]
     fn strip_of_home(&self, track: u32) -> (&ZoneBands, u64) {
         let track = u64::from(track);
         let strip = &self.strips[self.by_home.find(&self.strips, track, |strip| strip.home_end() <= track)];
@@ -409,14 +367,6 @@ struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    fn take_tracks(&mut self, tracks: u64) -> (Pba, Pba) {
-        let start = self.g.track_start(Track(self.next));
-        let end = self.g.track_start(Track(self.next.saturating_add(tracks)));
-        self.next = self.next.saturating_add(tracks);
-        self.skip_guard();
-        (start, end)
-    }
-
     /// Places a section that is written at once. A write across the end of a recording zone would cost an extra rotation. So if the section
     /// does not fit into what is left of this zone, that is little, and the next zone has room, the section begins there.
     fn take(&mut self, sectors: u64) -> Pba {
@@ -430,23 +380,24 @@ impl Sections<'_> {
         if rest < sectors && rest < self.g.sectors / LOST_PARTS && room(end, zone_end(end)) >= sectors {
             self.next = end;
         }
+        let start = self.skip(sectors);
+        self.skip_guard();
+        start
+    }
+
+    /// Skips the tracks of the next `sectors` sectors; returns the first.
+    fn skip(&mut self, sectors: u64) -> Pba {
         let start = self.g.track_start(Track(self.next));
         while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
             self.next += 1;
         }
-        self.skip_guard();
         start
     }
 
     fn skip_guard(&mut self) {
         match self.guard {
             Guard::Tracks(tracks) => self.next = self.next.saturating_add(tracks),
-            Guard::Sectors(sectors) => {
-                let start = self.g.track_start(Track(self.next));
-                while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
-                    self.next += 1;
-                }
-            }
+            Guard::Sectors(sectors) => _ = self.skip(sectors),
         }
     }
 }

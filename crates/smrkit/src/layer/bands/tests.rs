@@ -35,22 +35,18 @@ fn drive(random: &mut Pcg64Mcg, form: Form) -> Drive {
     drive.with_interference(law).unwrap()
 }
 
-fn reserve(random: &mut Pcg64Mcg) -> Reserve {
-    Reserve {
-        cache_tracks: random.random_range(1..20),
-        band_tracks: random.random_range(1..9),
-        buffer_bytes: random.random_range(1..200) * 512,
-        map_slots: 2,
-        map_sectors: MAP_SECTORS,
-    }
+fn keys(random: &mut Pcg64Mcg) -> (BandKeys, BufferKeys) {
+    let cache_tracks = Some(random.random_range(1..20));
+    let band_tracks = random.random_range(1..9);
+    (BandKeys { band_tracks, cache_tracks }, BufferKeys { buffer_bytes: random.random_range(1..200) * 512 })
 }
 
 fn layouts(count: u64, mut each: impl FnMut(&mut Pcg64Mcg, &Drive, &Home)) {
     for seed in 0..count {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let drive = drive(random, Form::ALL[seed as usize % 4]);
-        let reserve = reserve(random);
-        if let Ok(home) = Home::new("test", &drive, &reserve) {
+        let (bands, buffer) = keys(random);
+        if let Ok(home) = Home::new("test", &drive, &bands, &buffer, MAP_SECTORS) {
             each(random, &drive, &home);
         }
     }
@@ -135,10 +131,10 @@ impl Toy {
 
     fn clean(&self, disk: &mut Disk, home: &Home, cleaner: &mut Cleaner) -> crate::error::DiskResult {
         while cleaner.is_working() {
-            let is_kept = |mut tracks: std::ops::Range<u32>| {
+            let is_cached = |mut tracks: std::ops::Range<u32>| {
                 self.trusts_cache && tracks.all(|track| self.cached.contains(&track))
             };
-            cleaner.phase(disk, home, is_kept, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            cleaner.phase(disk, home, is_cached, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
             self.every_sector_is_found(disk, home, cleaner);
         }
         Ok(())
@@ -207,9 +203,8 @@ fn a_band_is_cleaned_wherever_the_power_is_cut() {
 #[test]
 fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
     let drive = Drive::load("st5000as0011").unwrap();
-    let reserve =
-        Reserve { cache_tracks: 13_791, band_tracks: 20, buffer_bytes: 15_000_000, map_slots: 2, map_sectors: 200 };
-    let home = Home::new("test", &drive, &reserve).unwrap();
+    let bands = BandKeys { band_tracks: 20, cache_tracks: Some(13_791) };
+    let home = Home::new("test", &drive, &bands, &BufferKeys { buffer_bytes: 15_000_000 }, 200).unwrap();
     let (mut disk, mut cleaner) = (Disk::new(&drive, Medium::NoData), Cleaner::default());
     cleaner.begin(home.tracks_of(0), u32::MAX);
     let mut stages = Vec::new();
@@ -226,14 +221,17 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
 
 #[test]
 fn an_episode_must_end_when_more_is_overdue_than_it_frees() {
-    let mut episode = Episode::default();
-    assert!(!episode.is_running() && !episode.is_idle() && !episode.falls_short_of(9));
-    episode.begin_idly(&[], 0);
-    assert!(!episode.is_running() && episode.is_idle() && episode.is_last_band());
-    episode.begin(&[3, 5], 3);
-    assert!(episode.is_running() && !episode.is_idle() && !episode.is_last_band());
-    assert_eq!(episode.next_band(), Some(3));
-    assert!(!episode.falls_short_of(3) && episode.falls_short_of(4));
-    assert_eq!((episode.next_band(), episode.is_running()), (Some(5), true));
-    assert_eq!((episode.next_band(), episode.is_running(), episode.falls_short_of(4)), (None, false, false));
+    let mut cleaner = Cleaner::default();
+    assert!(!cleaner.is_cleaning() && !cleaner.is_due() && !cleaner.falls_short_of(9));
+    cleaner.begin_episode(&[], 0, Need::Must);
+    assert!(!cleaner.is_cleaning() && !cleaner.is_due());
+    cleaner.begin_episode(&[3, 5], 3, Need::Must);
+    assert!(cleaner.is_due() && !cleaner.falls_short_of(3) && cleaner.falls_short_of(4));
+    assert_eq!([0; 3].map(|_| cleaner.next_band()), [Some(3), Some(5), None]);
+    assert!(!cleaner.is_cleaning() && !cleaner.falls_short_of(4), "nothing was cached in the last band");
+    cleaner.begin_episode(&[7], 3, Need::Spare);
+    assert!(cleaner.is_cleaning() && !cleaner.is_due());
+    assert_eq!(cleaner.next_band(), Some(7));
+    cleaner.begin(40..42, u32::MAX);
+    assert!(cleaner.is_cleaning() && cleaner.falls_short_of(4), "the last band is at work");
 }

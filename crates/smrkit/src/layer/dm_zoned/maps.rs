@@ -8,6 +8,7 @@
 //! contents of metadata blocks; the structures of this module do.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +74,6 @@ impl DmMaps {
         }
     }
 
-    #[inline]
     pub(super) fn zones_of(&self, chunk: u32) -> ChunkZones {
         self.chunks[chunk as usize]
     }
@@ -85,7 +85,8 @@ impl DmMaps {
         for zone in zones.each() {
             self.owners[zone as usize] = chunk;
         }
-        self.metadata.dirty.insert(MetadataShape::map_block(chunk));
+        // The super block comes before the mapping table.
+        self.metadata.dirty.insert(1 + chunk / BLOCK_WORDS as u32);
     }
 
     /// Empties a zone, which belongs to no chunk from then on.
@@ -95,17 +96,15 @@ impl DmMaps {
     }
 
     /// Makes blocks valid or invalid. Their bits must be in memory ([`Metadata::need`]).
-    #[inline]
     pub(super) fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
         let own = &mut self.valid[zone as usize];
         self.committed_valid.entry(zone).or_insert_with(|| own.clone());
         if own.put(first, n, valid) {
-            self.metadata.bits_changed(zone, first, n);
+            self.metadata.dirty.extend(self.metadata.shape.bitmap_blocks_of(zone, first, n));
         }
     }
 
     /// The zone in which a chunk's block is valid, or `NONE`, and for how many blocks from it on, up to `end`, that is so.
-    #[inline]
     pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
         let mut n = end - block;
         for zone in self.zones_of(chunk).each() {
@@ -169,7 +168,6 @@ impl ValidBlocks {
         ValidBlocks { blocks, valid: 0, words: None }
     }
 
-    #[inline]
     pub fn count(&self) -> u32 {
         self.valid
     }
@@ -262,41 +260,6 @@ impl UnusedZones {
         self.random = (first..sequential).filter(free).collect();
         self.sequential = (sequential..owners.len() as u32).filter(free).collect();
     }
-
-    /// Adds a released zone to the free ones.
-    pub(super) fn add(&mut self, zone: u32, is_random: bool) {
-        if is_random { self.random.push_back(zone) } else { self.sequential.push_back(zone) }
-    }
-
-    pub(super) fn each(&self) -> impl Iterator<Item = u32> + '_ {
-        self.random.iter().chain(&self.sequential).chain(&self.freed).copied()
-    }
-}
-
-/// When each conventional zone for data was used last, by a counter of uses.
-pub(super) struct LastUses {
-    used: Vec<u64>,
-    uses: u64,
-}
-
-state! { LastUses { sized: used; values: uses; } }
-
-impl LastUses {
-    pub(super) fn new(zones: u64) -> LastUses {
-        LastUses { used: vec![0; zones as usize], uses: 0 }
-    }
-
-    /// Notes a use of a zone, counted from the first for data.
-    #[inline]
-    pub(super) fn touch(&mut self, zone: u32) {
-        self.uses += 1;
-        self.used[zone as usize] = self.uses;
-    }
-
-    /// When a zone was used last.
-    pub(super) fn of(&self, zone: u32) -> u64 {
-        self.used[zone as usize]
-    }
 }
 
 /// Words in a block: 4 KiB less the header of a record.
@@ -338,16 +301,12 @@ impl MetadataShape {
         SETS + self.map_blocks + CACHED_ZONES * self.bitmap_blocks + CACHED_BLOCKS
     }
 
-    /// The block that holds a chunk's entry of the mapping table.
-    pub fn map_block(chunk: u32) -> u32 {
-        1 + chunk / BLOCK_WORDS as u32
-    }
-
-    /// The block with the bit of a zone's block.
+    /// The blocks with the bits of `n` blocks of a zone from `first` on.
     #[inline]
-    pub fn bitmap_block(&self, zone: u32, block: u32) -> u32 {
-        let part = if self.bitmap_blocks == 1 { 0 } else { block / (WORD * BLOCK_WORDS as u32) };
-        1 + self.map_blocks as u32 + zone * self.bitmap_blocks as u32 + part
+    fn bitmap_blocks_of(&self, zone: u32, first: u32, n: u32) -> RangeInclusive<u32> {
+        let part = |block: u32| if self.bitmap_blocks == 1 { 0 } else { block / (WORD * BLOCK_WORDS as u32) };
+        let start = 1 + self.map_blocks as u32 + zone * self.bitmap_blocks as u32;
+        start + part(first)..=start + part(first + n - 1)
     }
 }
 
@@ -369,7 +328,7 @@ pub(super) struct Metadata {
     queue: VecDeque<u32>,
     queue_max: usize,
     /// Blocks that changed since the last commit.
-    dirty: BTreeSet<u32>,
+    pub dirty: BTreeSet<u32>,
     /// Blocks read since counting began.
     pub reads: u64,
     /// Commits since counting began.
@@ -402,15 +361,9 @@ impl Metadata {
         }
     }
 
-    pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
-    }
-
     /// Brings the bits of `n` blocks of a zone, from `first` on, into memory: reads bitmap blocks that are not there, and marks all as used.
-    #[inline]
     pub fn need(&mut self, disk: &mut Disk, zone: u32, first: u32, n: u32) -> DiskResult {
-        let shape = self.shape;
-        for block in shape.bitmap_block(zone, first)..=shape.bitmap_block(zone, first + n - 1) {
+        for block in self.shape.bitmap_blocks_of(zone, first, n) {
             match self.state[block as usize] {
                 BlockCaching::Absent => self.fetch(disk, block)?,
                 _ => self.state[block as usize] = BlockCaching::Used,
@@ -444,13 +397,6 @@ impl Metadata {
         Ok(())
     }
 
-    /// Marks the bitmap blocks of `n` blocks of a zone from `first` on as dirty.
-    #[inline]
-    pub fn bits_changed(&mut self, zone: u32, first: u32, n: u32) {
-        let shape = self.shape;
-        self.dirty.extend(shape.bitmap_block(zone, first)..=shape.bitmap_block(zone, first + n - 1));
-    }
-
     /// Empties the memory, after a power cut, except for blocks that are always there. Nothing is dirty.
     pub fn power_cut(&mut self) {
         for block in self.queue.drain(..) {
@@ -460,7 +406,7 @@ impl Metadata {
     }
 
     fn place(&self, set: u64, block: u32) -> Pba {
-        let (zone, at) = self.layout.of(Lba(u64::from(block) * BLOCK));
+        let (zone, at) = self.layout.locate(Lba(u64::from(block) * BLOCK));
         self.layout.start(set * self.shape.zones + zone) + at
     }
 

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::layer::prelude::*;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
 use crate::schema::Time;
-use maps::{BLOCK, ChunkZones, DmMaps, LastUses, MetadataShape, NONE, UNMAPPED, UnusedZones};
+use maps::{BLOCK, ChunkZones, DmMaps, MetadataShape, NONE, UNMAPPED, UnusedZones};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
@@ -44,10 +44,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
 const KERNEL_ZONE_BYTES: u64 = 56;
 
 impl LayerKeys for DmZonedKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.layout(drive)?.capacity(drive))
-    }
-
     fn settled(self, drive: &Drive) -> DmZonedKeys {
         let Ok(layout) = self.layout(drive) else { return self };
         let zones = self.zones.clone().settled(drive).with_conventional(&layout.zones);
@@ -55,9 +51,7 @@ impl LayerKeys for DmZonedKeys {
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let layout = self.layout(drive)?;
-        let capacity = layout.capacity(drive);
-        Ok(Box::new(DmZoned::new(layout, capacity, self.clone())))
+        Ok(Box::new(DmZoned::new(drive, self)?))
     }
 }
 
@@ -69,7 +63,9 @@ struct DmZoned {
     /// Write pointer of each sequential zone.
     pointers: Vec<u32>,
     unused: UnusedZones,
-    last_uses: LastUses,
+    /// When each conventional zone for data was used last, by a counter of uses.
+    last_used: Vec<u64>,
+    uses: u64,
     job: Option<ReclaimJob>,
     /// True from when few conventional zones are free until enough are.
     reclaiming: bool,
@@ -82,9 +78,9 @@ struct DmZoned {
 
 state! {
     DmZoned {
-        parts: maps, last_uses;
-        sized: pointers;
-        values: unused, job, reclaiming, nothing_to_reclaim, dirty_since, counts;
+        parts: maps;
+        sized: pointers, last_used;
+        values: unused, uses, job, reclaiming, nothing_to_reclaim, dirty_since, counts;
         built: keys, layout, capacity;
     }
 }
@@ -92,34 +88,32 @@ state! {
 counts! { DmCounts { zones_reclaimed, reclaims_dropped, writes_waited, completed_by_reading } }
 
 impl DmZoned {
-    fn new(layout: DmLayout, capacity: Capacity, keys: DmZonedKeys) -> DmZoned {
+    fn new(drive: &Drive, keys: &DmZonedKeys) -> Result<DmZoned, Error> {
+        let layout = keys.layout(drive)?;
         let mut new = DmZoned {
             maps: DmMaps::new(&layout),
-            capacity,
+            capacity: layout.zones.capacity(drive, layout.chunks * layout.zones.size()),
             pointers: vec![0; layout.zones.count() as usize],
             unused: UnusedZones::default(),
-            last_uses: LastUses::new(layout.randoms()),
+            last_used: vec![0; layout.randoms() as usize],
+            uses: 0,
             job: None,
             reclaiming: false,
             nothing_to_reclaim: false,
             dirty_since: None,
             counts: DmCounts::default(),
             layout,
-            keys,
+            keys: keys.clone(),
         };
-        new.find_unused();
-        new
-    }
-
-    fn find_unused(&mut self) {
-        self.unused.find(&self.layout, &self.maps.owners);
+        new.unused.find(&new.layout, &new.maps.owners);
+        Ok(new)
     }
 
     /// Notes a use of a conventional zone.
-    #[inline]
     fn touch(&mut self, zone: u32) {
         if self.layout.is_random(zone) {
-            self.last_uses.touch(zone - self.layout.first_data());
+            self.uses += 1;
+            self.last_used[(zone - self.layout.first_data()) as usize] = self.uses;
         }
     }
 
@@ -138,11 +132,12 @@ impl DmZoned {
         // possible.
         self.nothing_to_reclaim &= self.unused.freed.is_empty();
         for zone in std::mem::take(&mut self.unused.freed) {
-            let is_random = self.layout.is_random(zone);
-            if !is_random {
+            if self.layout.is_random(zone) {
+                self.unused.random.push_back(zone);
+            } else {
                 self.pointers[zone as usize] = 0;
+                self.unused.sequential.push_back(zone);
             }
-            self.unused.add(zone, is_random);
         }
         Ok(())
     }
@@ -158,9 +153,7 @@ impl DmZoned {
             }
             waited = true;
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            if !self.reclaim_stage(disk)? {
-                inconsistent("no conventional zone is free, and none can be".into())?;
-            }
+            ensure!(self.reclaim_stage(disk)?, "no conventional zone is free, and none can be");
         }
     }
 
@@ -269,19 +262,6 @@ impl DmZoned {
         self.counts.completed_by_reading += 1;
         self.write_blocks(disk, Lba(start), stop - start, &whole)
     }
-
-    /// Checks that a chunk has each block in one of its zones only.
-    fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
-        let mut at = 0;
-        while let Some((first, n)) = self.maps.valid[buffer as usize].next_valid(at, self.layout.blocks()) {
-            at = first + n;
-            let (valid, alike) = self.maps.valid[data as usize].run(first, at);
-            if valid || alike < n {
-                return inconsistent(format!("zones {data} and {buffer} both hold block {first} or one soon after"));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Layer for DmZoned {
@@ -328,7 +308,7 @@ impl Layer for DmZoned {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let period = self.keys.commit_period;
-        if self.maps.metadata.is_dirty() && period > Nanos::ZERO {
+        if !self.maps.metadata.dirty.is_empty() && period > Nanos::ZERO {
             let since = *self.dirty_since.get_or_insert(disk.now());
             if disk.now().since(since) >= period {
                 self.commit(disk)?;
@@ -353,10 +333,10 @@ impl Layer for DmZoned {
         let blocks = self.layout.blocks();
         let used = self.maps.fill(self.layout.first_of_full(), blocks);
         self.pointers[used.start as usize..used.end as usize].fill(blocks);
-        self.find_unused();
+        self.unused.find(&self.layout, &self.maps.owners);
         let (zones, first) = (self.layout.zones.clone(), u64::from(self.layout.first_of_full()));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
-            let (chunk, at) = zones.of(lba);
+            let (chunk, at) = zones.locate(lba);
             zones.start(first + chunk) + at
         }))
     }
@@ -370,7 +350,8 @@ impl Layer for DmZoned {
         self.maps.power_cut();
         (self.job, self.dirty_since) = (None, None);
         (self.reclaiming, self.nothing_to_reclaim) = (false, false);
-        self.last_uses = LastUses::new(self.layout.randoms());
+        self.last_used.fill(0);
+        self.uses = 0;
         self.unused = UnusedZones::default();
         // Zones that no committed map names count as reset.
         for zone in self.layout.first_sequential()..self.pointers.len() as u32 {
@@ -378,13 +359,13 @@ impl Layer for DmZoned {
                 self.pointers[zone as usize] = 0;
             }
         }
-        self.find_unused();
+        self.unused.find(&self.layout, &self.maps.owners);
     }
 
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (chunk, at) = self.layout.zones.of(lba);
+        let (chunk, at) = self.layout.zones.locate(lba);
         let block = (at / BLOCK) as u32;
         match self.maps.source(chunk as u32, block, block + 1).0 {
             NONE => self.layout.zones.start(0),
@@ -399,35 +380,43 @@ impl Layer for DmZoned {
         let mut uses = vec![0; owners.len()];
         for (chunk, zones) in (0..).zip(&maps.chunks) {
             for zone in zones.each() {
-                if zone < layout.first_data() || owners[zone as usize] != chunk {
-                    return inconsistent(format!("chunk {chunk} is mapped to zone {zone}, which is not its own"));
-                }
+                let is_own = zone >= layout.first_data() && owners[zone as usize] == chunk;
+                ensure!(is_own, "chunk {chunk} is mapped to zone {zone}, which is not its own");
                 uses[zone as usize] += 1;
             }
-            if zones.buffer != NONE
-                && (!layout.is_random(zones.buffer) || zones.data == NONE || layout.is_random(zones.data))
-            {
-                return inconsistent(format!("chunk {chunk} has a buffer but no sequential zone: {zones:?}"));
-            }
             if zones.buffer != NONE {
-                self.check_apart(zones.data, zones.buffer)?;
+                let is_paired = layout.is_random(zones.buffer) && zones.data != NONE && !layout.is_random(zones.data);
+                ensure!(is_paired, "chunk {chunk} has a buffer but no sequential zone: {zones:?}");
+                let mut at = 0;
+                while let Some((first, n)) = maps.valid[zones.buffer as usize].next_valid(at, layout.blocks()) {
+                    at = first + n;
+                    let (is_valid, alike) = maps.valid[zones.data as usize].run(first, at);
+                    ensure!(
+                        !is_valid && alike == n,
+                        "zones {} and {} both hold block {first} or one soon after",
+                        zones.data,
+                        zones.buffer
+                    );
+                }
             }
         }
-        for zone in self.unused.each().chain(self.unmapped_target()) {
+        // No chunk is mapped yet to a new zone to which a job copies.
+        let target = self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to);
+        let UnusedZones { random, sequential, freed } = &self.unused;
+        for &zone in random.iter().chain(sequential).chain(freed).chain(&target) {
             uses[zone as usize] += 1;
             let valid = maps.valid[zone as usize].count();
-            if owners[zone as usize] != NONE || valid > 0 {
-                return inconsistent(format!("zone {zone} is free, and {valid} blocks are valid"));
-            }
+            let is_empty = owners[zone as usize] == NONE && valid == 0;
+            ensure!(is_empty, "zone {zone} is free, and {valid} blocks are valid");
         }
-        if let Some(zone) = (layout.first_data() as usize..uses.len()).find(|&zone| uses[zone] != 1) {
-            return inconsistent(format!("zone {zone} has {} uses", uses[zone]));
+        for (zone, uses) in uses.iter().enumerate().skip(layout.first_data() as usize) {
+            ensure!(*uses == 1, "zone {zone} has {uses} uses");
         }
-        let beyond = |&zone: &u32| maps.valid[zone as usize].end() > self.pointers[zone as usize];
-        match (layout.first_sequential()..owners.len() as u32).find(beyond) {
-            Some(zone) => inconsistent(format!("zone {zone} has valid blocks behind its write pointer")),
-            None => Ok(()),
+        for zone in layout.first_sequential() as usize..owners.len() {
+            let is_written = maps.valid[zone].end() <= self.pointers[zone];
+            ensure!(is_written, "zone {zone} has valid blocks behind its write pointer");
         }
+        Ok(())
     }
 
     /// The most memory that the kernel takes: the state of zones, and metadata blocks.
@@ -524,12 +513,10 @@ const BYTES_A_ZONE: u64 = 64;
 
 impl DmLayout {
     /// The first zone for data. Zones before it hold metadata; zones up to [`DmLayout::first_sequential`] are conventional ("random").
-    #[inline]
     pub fn first_data(&self) -> u32 {
         self.metadata.all_zones() as u32
     }
 
-    #[inline]
     pub fn first_sequential(&self) -> u32 {
         self.zones.conventional as u32
     }
@@ -539,7 +526,6 @@ impl DmLayout {
         u64::from(self.first_sequential() - self.first_data())
     }
 
-    #[inline]
     pub fn is_random(&self, zone: u32) -> bool {
         zone < self.first_sequential()
     }
@@ -548,7 +534,6 @@ impl DmLayout {
         (self.zones.size() / BLOCK) as u32
     }
 
-    #[inline]
     pub fn place(&self, zone: u32, block: u32) -> Pba {
         self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
     }
@@ -556,11 +541,6 @@ impl DmLayout {
     /// The first used zone of a disk that was written in order and reclaimed: the reserved zones before it are free.
     pub fn first_of_full(&self) -> u32 {
         self.first_data() + self.reserved.min(self.randoms()) as u32
-    }
-
-    pub fn capacity(&self, drive: &Drive) -> Capacity {
-        let (all, host) = (self.zones.capacity(drive), self.chunks * self.zones.size());
-        Capacity { host_sectors: host, spare_sectors: all.host_sectors - host, ..all }
     }
 }
 
@@ -643,7 +623,7 @@ impl DmZoned {
         };
         let first = self.layout.first_data();
         let zones = (first..self.layout.first_sequential()).filter(reclaimable);
-        let zone = zones.min_by_key(|&zone| self.last_uses.of(zone - first))?;
+        let zone = zones.min_by_key(|&zone| self.last_used[(zone - first) as usize])?;
         let chunk = owners[zone as usize];
         let data = self.maps.zones_of(chunk).data;
         let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
@@ -674,26 +654,13 @@ impl DmZoned {
     }
 
     /// Drops the job if it copies `chunk`, whose data the host is about to change.
-    #[inline]
     fn drop_job_of(&mut self, chunk: u32) {
-        if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
-            self.drop_job();
-        }
-    }
-
-    #[cold]
-    fn drop_job(&mut self) {
-        let Some(job) = self.job.take() else { return };
+        let Some(job) = self.job.take_if(|job| job.chunk == chunk) else { return };
         if job.to_is_new {
             self.pointers[job.to as usize] = 0;
             // It holds nothing valid, so it is the next to be used.
             self.unused.sequential.push_front(job.to);
         }
         self.counts.reclaims_dropped += 1;
-    }
-
-    /// The zone to which a job copies, if no chunk is mapped to it yet.
-    fn unmapped_target(&self) -> Option<u32> {
-        self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
     }
 }

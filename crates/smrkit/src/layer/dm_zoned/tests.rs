@@ -11,9 +11,7 @@ pub(super) fn unmapped() -> DmZoned {
     let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
     let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
     let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
-    let layout = keys.layout(&drive).unwrap();
-    let capacity = layout.capacity(&drive);
-    DmZoned::new(layout, capacity, keys)
+    DmZoned::new(&drive, &keys).unwrap()
 }
 
 /// The maps of chunks, valid blocks and owners, to be damaged.
@@ -36,7 +34,7 @@ fn mapped() -> DmZoned {
     valid(&mut layer, sequential as usize).put(0, 4, true);
     layer.pointers[sequential as usize] = 4;
     valid(&mut layer, random as usize + 1).put(4, 2, true);
-    layer.find_unused();
+    layer.unused.find(&layer.layout, &layer.maps.owners);
     layer.check().unwrap();
     layer
 }
@@ -74,7 +72,7 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
             valid(layer, sequential + 1).put(0, 1, true);
         }),
         ("is free, and 4 blocks are valid", |layer, _, sequential| layer.unused.freed.push(sequential as u32)),
-        ("has 2 uses", |layer, random, _| layer.unused.add(random as u32 + 2, true)),
+        ("has 2 uses", |layer, random, _| layer.unused.random.push_back(random as u32 + 2)),
         ("has 2 uses", |layer, random, _| layer.unused.freed.push(random as u32 + 2)),
         ("has 0 uses", |layer, _, _| {
             layer.unused.sequential.pop_front();

@@ -7,11 +7,9 @@
 //! A write torn by a power cut may have destroyed old data that it was to replace. This data is copied to the log too, so that each sector
 //! is old or new. It is not copied if the drive has a write cache, from which unflushed data may be lost anyway.
 
-use std::ops::Range;
-
 use super::DriveManaged;
+use super::cache::CachedDisk;
 use crate::layer::prelude::*;
-use crate::state::{self, State};
 
 words! {
     /// Rule for the writes that go straight to their bands.
@@ -26,26 +24,26 @@ words! {
 
 /// Tells sequential writes from others.
 pub(super) struct Bypass {
-    mode: BypassMode,
+    pub mode: BypassMode,
     /// Length from which on a run or command bypasses the cache.
     sectors: u64,
     /// The end of the current run of writes, and its length in sectors.
     end: Lba,
     length: u64,
+    /// Since counting began.
+    pub bypassed_sectors: u64,
 }
 
 impl Bypass {
     pub fn new(mode: BypassMode, sectors: u64) -> Bypass {
-        Bypass { mode, sectors, end: Lba(0), length: 0 }
+        Bypass { mode, sectors, end: Lba(0), length: 0, bypassed_sectors: 0 }
     }
 
-    #[inline]
     pub fn is_on(&self) -> bool {
         self.mode != BypassMode::Off
     }
 
     /// True if a write is to go straight to its band. To be called once for each write.
-    #[inline]
     pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
         match self.mode {
             BypassMode::Off => false,
@@ -57,66 +55,9 @@ impl Bypass {
             }
         }
     }
-
-    /// True if only writes that destroy little bypass the cache.
-    pub fn is_thrifty(&self) -> bool {
-        self.mode == BypassMode::Stream
-    }
 }
 
-/// How many tracks of each band, from its first, may hold data. Kept in memory only: after a power cut all may.
-pub(super) struct WrittenTracks {
-    /// Empty if every track counts as written.
-    tracks: Vec<u32>,
-}
-
-impl WrittenTracks {
-    /// No track is written yet; if the layer does not `track` this, every track counts as written.
-    pub fn new(track: bool, bands: u32) -> WrittenTracks {
-        WrittenTracks { tracks: if track { vec![0; bands as usize] } else { Vec::new() } }
-    }
-
-    /// The end of the home tracks of a band that may hold data. `all` are the tracks of the band.
-    #[inline]
-    pub fn end(&self, band: u32, all: &Range<u32>) -> u32 {
-        self.tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
-    }
-
-    /// Notes that the first `tracks` tracks of a band may hold data.
-    pub fn raise(&mut self, band: u32, tracks: u32) {
-        if let Some(known) = self.tracks.get_mut(band as usize) {
-            *known = (*known).max(tracks);
-        }
-    }
-
-    /// Forgets everything: every track may hold data.
-    pub fn forget(&mut self) {
-        self.tracks = Vec::new();
-    }
-
-    /// Memory that the drive would need for it: a byte for each band.
-    pub fn bytes(&self) -> u64 {
-        self.tracks.len() as u64
-    }
-}
-
-state! { Bypass { values: end, length; built: mode, sectors; } }
-
-/// An empty list may replace a list of all bands: it says that every track counts as written.
-impl State for WrittenTracks {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.tracks, out);
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let saved: Vec<u32> = state::read(from)?;
-        if !saved.is_empty() && saved.len() != self.tracks.len() {
-            return state::refused("is of other bands");
-        }
-        self.tracks = saved;
-        Ok(())
-    }
-}
+state! { Bypass { values: end, length, bypassed_sectors; built: mode, sectors; } }
 
 /// Room in the log for the headers that a bypassing write may need.
 const HEADERS: u64 = 8;
@@ -153,13 +94,13 @@ impl DriveManaged {
 
     /// A write to the bands, of as many of `n` sectors as are contiguous.
     fn direct(&self, lba: Lba, n: u64) -> Direct {
-        let home = &self.bands.home;
+        let home = &self.home;
         let spot = home.spot(lba);
         let sectors = home.run_from(&spot, n);
         let band = home.band_of(spot.track);
         let all = home.tracks_of(band);
         let from = home.start(all.start);
-        let to = from + home.sectors_of(all.start..self.bands.written.end(band, &all));
+        let to = from + home.sectors_of(all.start..self.written_end(band, &all));
         let (crosses, careful) = (sectors > spot.left, self.is_careful);
         Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
     }
@@ -174,32 +115,15 @@ impl DriveManaged {
         self.make_room(disk, bound)?;
         // Computed again, because cleaning may have written more of the band.
         let write = self.direct(lba, n);
-        if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
+        if self.band_at_work() == Some(write.band) {
             return Ok(false);
         }
-        if self.cleaning.noted_band == Some(write.band) {
+        if self.noted_band == Some(write.band) {
             // Saving the map makes the scratch pad outdated. Else the drive would restore it over this write after a power cut.
-            self.persist(disk)?;
+            self.copy_map(disk)?;
         }
         let appends = self.cache.appends;
-        self.save_endangered(disk, &write)?;
-        disk.write(write.pba, n, Cause::Host, data, at)?;
-        self.cache.outdate(disk, lba, n)?;
-        let last = self.bands.home.spot(lba + (n - 1)).track;
-        self.bands.written.raise(write.band, last + 1 - self.bands.home.tracks_of(write.band).start);
-        self.counts.bypassed_sectors += n;
-        if self.cache.appends > appends {
-            self.follow_up(disk)?;
-        }
-        Ok(true)
-    }
-
-    pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
-        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
-    }
-
-    /// Copies to the log the sectors that a write would destroy. They count as host writes, as guard copies do, because nothing is cleaned.
-    fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
+        // Sectors that the write would destroy are copied to the log. They count as host writes, as guard copies do, because nothing is cleaned.
         for (lba, n) in write.endangered(disk) {
             if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
                 let mut buf = disk.buf(n);
@@ -207,7 +131,20 @@ impl DriveManaged {
                 self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
             }
         }
-        Ok(())
+        disk.write(write.pba, n, Cause::Host, data, at)?;
+        self.cache.outdate(disk, lba, n)?;
+        let last = self.home.spot(lba + (n - 1)).track;
+        self.note_written(write.band, last + 1 - self.home.tracks_of(write.band).start);
+        self.bypass.bypassed_sectors += n;
+        if self.cache.appends > appends {
+            self.copy_if_due(disk)?;
+        }
+        Ok(true)
+    }
+
+    /// Writes to the bands if `direct`, else to the log.
+    pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
+        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
     }
 
     /// True if a write to the bands would destroy, and so have to copy, at most half as many sectors as it writes.
@@ -225,7 +162,6 @@ impl DriveManaged {
 
 impl Direct {
     /// Number of sectors that the write may destroy, inside its band.
-    #[inline]
     fn endangered_sectors(&self, disk: &Disk) -> u64 {
         self.endangered(disk).iter().map(|(_, n)| n).sum()
     }

@@ -18,9 +18,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::{CacheLog, CachedDisk, CostKeys, Costs, Limits, PersistentCache};
 use super::cleaning::{MergedPiece, overlay};
-use super::log::{CacheLog, CostKeys, Costs, Extent};
-use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
 use crate::extent_map::joined;
 use crate::layer::HOST_AWARE;
 use crate::layer::bands::BufferKeys;
@@ -62,84 +61,18 @@ keys! {
     }
 }
 
-/// Room in the map beyond twice α, for the entries that a single request may add on a small drive.
-const SPARE_ENTRIES: u64 = 64;
 /// Memory for a zone: its place, its pointer, and the end of its data.
 const BYTES_A_ZONE: u64 = 20;
 
-/// The zones of the platters by their use.
-struct Plan {
-    zones: ZoneLayout,
-    /// Zones of the cache, after the conventional ones.
-    cache: u64,
-    /// Zones of each map copy, and of the note.
-    copy: u64,
-    costs: Costs,
-    limits: Limits,
-    capacity: Capacity,
-}
-
-impl Plan {
-    /// Zones that the drive uses itself, without the spare one.
-    fn own(&self) -> u64 {
-        self.cache + 3 * self.copy
-    }
-
-    /// Zones offered to the host.
-    fn count(&self) -> u64 {
-        self.zones.count() - self.own() - 1
-    }
-
-    /// Start and end of the cache.
-    fn cache_span(zones: &ZoneLayout, cache: u64) -> (Pba, Pba) {
-        (zones.start(zones.conventional), zones.start(zones.conventional + cache - 1) + zones.size())
-    }
-}
-
-impl HostAwareKeys {
-    fn plan(&self, drive: &Drive) -> Result<Plan, Error> {
-        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
-        let sequential = zones.count() - zones.conventional;
-        let cache = ((zones.count() as f64 * self.cache_percent / 100.0).round() as u64).clamp(1, sequential);
-        let (start, end) = Plan::cache_span(&zones, cache);
-        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
-        let alpha = self.alpha.unwrap_or(auto * self.shared_writes);
-        let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        // Between two map copies, each shared write may add three map entries, and long ones an entry for each chunk; there are never more than
-        // sectors in the log.
-        let costs = Costs::new(drive, &self.costs);
-        let added = costs.map_every_writes.saturating_mul(3 * self.shared_writes);
-        let copied_max = (map_entries_max + (end - start) / MAP_ENTRY_SECTORS).saturating_add(added).min(end - start);
-        let limits = Limits { alpha, beta: self.alpha.unwrap_or(auto), map_entries_max, copied_max };
-        let copy = copy_sectors(copied_max).div_ceil(zones.size());
-        let own = cache + 3 * copy;
-        if sequential <= own + 1 {
-            return Err(Error::Impossible(format!(
-                "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
-                 lower host-aware.cache_percent, conventional_percent or zone_bytes, or take a larger drive",
-            )));
-        }
-        let all = zones.capacity(drive);
-        let host_sectors = (zones.count() - own - 1) * zones.size();
-        let (cache_sectors, spare_sectors) = (end - start, (3 * copy + 1) * zones.size());
-        let guard_sectors = all.raw_sectors - host_sectors - cache_sectors - spare_sectors;
-        let capacity = Capacity { host_sectors, cache_sectors, spare_sectors, guard_sectors, ..all };
-        Ok(Plan { zones, cache, copy, costs, limits, capacity })
-    }
-}
-
 impl LayerKeys for HostAwareKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.plan(drive)?.capacity)
-    }
-
     fn settled(self, drive: &Drive) -> HostAwareKeys {
-        let alpha = self.plan(drive).map_or(self.alpha, |plan| Some(plan.limits.alpha));
+        // A drive that is too small is refused when the layer is built.
+        let alpha = HostAware::new(drive, &self).map_or(self.alpha, |layer| Some(layer.cache.limits.alpha));
         HostAwareKeys { zones: self.zones.settled(drive), alpha, ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        Ok(Box::new(HostAware::new(self.plan(drive)?, drive, self)))
+        Ok(Box::new(HostAware::new(drive, self)?))
     }
 }
 
@@ -195,18 +128,35 @@ fn platter_zone(zone: u64, conventional: u64, own: u64) -> u64 {
 }
 
 impl HostAware {
-    fn new(plan: Plan, drive: &Drive, keys: &HostAwareKeys) -> HostAware {
-        let (own, count, conventional) = (plan.own(), plan.count(), plan.zones.conventional);
+    fn new(drive: &Drive, keys: &HostAwareKeys) -> Result<HostAware, Error> {
+        let zones = ZoneLayout::new(drive, &keys.zones, BYTES_A_ZONE)?;
+        let (size, conventional) = (zones.size(), zones.conventional);
+        let sequential = zones.count() - conventional;
+        let cache = ((zones.count() as f64 * keys.cache_percent / 100.0).round() as u64).clamp(1, sequential);
+        let (start, end) = (zones.start(conventional), zones.start(conventional + cache - 1) + size);
+        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
+        let alpha = keys.alpha.unwrap_or(auto * keys.shared_writes);
+        let costs = Costs::new(drive, &keys.costs);
+        let limits = Limits::new((alpha, keys.alpha.unwrap_or(auto)), keys.shared_writes, &costs, end - start);
+        // Zones of each map copy, and of the note.
+        let copy = limits.copy_sectors().div_ceil(size);
+        let own = cache + 3 * copy;
+        if sequential <= own + 1 {
+            return Err(Error::Impossible(format!(
+                "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
+                 lower host-aware.cache_percent, conventional_percent or zone_bytes, or take a larger drive",
+            )));
+        }
+        let count = zones.count() - own - 1;
+        let capacity = Capacity::new(drive, count * size, end - start, (3 * copy + 1) * size);
+        let log = CacheLog::new(drive, costs, start, end);
+        let [first, second, note] = [0, 1, 2].map(|number| zones.start(conventional + cache + number * copy));
         let mut pointers = vec![0; count as usize];
-        pointers[..conventional as usize].fill(plan.zones.size());
-        let (start, end) = Plan::cache_span(&plan.zones, plan.cache);
-        let log = CacheLog::new(drive, plan.costs, start, end);
-        let [first, second, note] =
-            [0, 1, 2].map(|number| plan.zones.start(conventional + plan.cache + number * plan.copy));
-        HostAware {
-            cache: PersistentCache::new(plan.limits, log, [first, second], false),
+        pointers[..conventional as usize].fill(size);
+        Ok(HostAware {
+            cache: PersistentCache::new(limits, log, [first, second], false),
             places: (0..count).map(|zone| platter_zone(zone, conventional, own) as u32).collect(),
-            spare: plan.zones.count() as u32 - 1,
+            spare: zones.count() as u32 - 1,
             note,
             home_ends: pointers.clone(),
             pointers,
@@ -217,18 +167,16 @@ impl HostAware {
             shared_writes: keys.shared_writes as usize,
             idle_delay: keys.delay.when(keys.idle_clean),
             counts: HostAwareCounts::default(),
-            zones: plan.zones,
-            capacity: plan.capacity,
+            zones,
+            capacity,
             own,
-        }
+        })
     }
 
-    #[inline]
     fn place(&self, zone: u64) -> Pba {
         self.zones.start(self.places[zone as usize].into())
     }
 
-    #[inline]
     fn lba(&self, zone: u64, at: u64) -> Lba {
         Lba(zone * self.zones.size() + at)
     }
@@ -241,7 +189,6 @@ impl HostAware {
     }
 
     /// Writes to the place of a zone.
-    #[inline]
     fn write_home(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
         if zone >= self.zones.conventional {
             // Before the write, so that a torn write moves the pointer, too. The next write there is then cached, because rewriting these
@@ -251,55 +198,6 @@ impl HostAware {
         disk.write(self.place(zone) + at, n, Cause::Host, data, from)?;
         if zone >= self.zones.conventional {
             self.home_ends[zone as usize] = at + n;
-        }
-        Ok(())
-    }
-
-    /// Appends `n` sectors of a zone to the cache, in several requests if one is too long.
-    fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, from: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n {
-            let count = (n - done).min(self.cache.log.request_max());
-            self.make_room(disk, count)?;
-            self.cache.append(disk, Cause::Host, lba + done, count, data, from + done)?;
-            self.note_cached(lba + done, count);
-            self.follow_up(disk)?;
-            done += count;
-        }
-        self.counts.out_of_order_writes += 1;
-        Ok(())
-    }
-
-    /// Notes that sectors of a zone were cached, which may move its pointer.
-    fn note_cached(&mut self, lba: Lba, n: u64) {
-        let (zone, at) = self.zones.of(lba);
-        self.non_seq.insert(zone);
-        let pointer = &mut self.pointers[zone as usize];
-        *pointer = (*pointer).max(at + n);
-    }
-
-    /// Finishes an append: leaves the gap after it, and copies the map if that is due.
-    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
-        self.cache.log.skip_gap();
-        if self.cache.is_copy_due() { self.cache.persist(disk) } else { Ok(()) }
-    }
-
-    /// Makes room in log and map for a request of `n` sectors, while the host waits.
-    fn make_room(&mut self, disk: &mut Disk, n: u64) -> DiskResult {
-        while !self.cache.has_room(n) {
-            if self.cache.trim() && !self.cache.is_held_by_copy() {
-                self.rewrite_zone(disk)?;
-                continue;
-            }
-            let is_empty = self.cache.log.entries.is_empty() && !self.cache.is_held_by_copy();
-            if is_empty {
-                // The request does not fit before the log's limit. So it starts with the next lap, and the map copy moves the limit.
-                self.cache.log.head = self.cache.log.next_lap();
-            }
-            self.cache.persist(disk)?;
-            if is_empty {
-                break;
-            }
         }
         Ok(())
     }
@@ -320,17 +218,17 @@ impl HostAware {
         Ok(())
     }
 
-    /// Chooses the zone of the oldest cached data.
-    fn next_rewrite(&mut self) -> Option<ZoneRewrite> {
-        self.cache.trim();
-        let (lba, ..) = self.cache.valid(self.cache.log.entries.front()?).next()?;
-        Some(ZoneRewrite { zone: self.zones.of(lba).0, done: 0, merged: Vec::new() })
-    }
-
     /// Does one stage of the rewrite in progress, or of the next one; returns `false` if nothing is cached.
     fn rewrite_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        // The next one is of the zone with the oldest cached data.
+        let next_rewrite = |cache: &mut PersistentCache| {
+            cache.trim();
+            let (lba, ..) = cache.valid(cache.log.entries.front()?).next()?;
+            Some(ZoneRewrite { zone: self.zones.locate(lba).0, done: 0, merged: Vec::new() })
+        };
         // Taken, so that an access that fails by a power cut leaves no rewrite in progress, and the zone where it was.
-        let Some(mut work) = self.rewrite.take().or_else(|| self.next_rewrite()) else { return Ok(false) };
+        let work = self.rewrite.take().or_else(|| next_rewrite(&mut self.cache));
+        let Some(mut work) = work else { return Ok(false) };
         let (zone, at) = (work.zone, work.done);
         let n = self.stage_sectors.min(self.pointers[zone as usize] - at);
         if n == 0 {
@@ -391,6 +289,24 @@ impl HostAware {
     }
 }
 
+impl CachedDisk for HostAware {
+    fn cache(&mut self) -> &mut PersistentCache {
+        &mut self.cache
+    }
+
+    fn clean(&mut self, disk: &mut Disk) -> DiskResult {
+        self.rewrite_zone(disk)
+    }
+
+    /// Notes that sectors of a zone were cached, which may move its pointer.
+    fn note_cached(&mut self, lba: Lba, n: u64) {
+        let (zone, at) = self.zones.locate(lba);
+        self.non_seq.insert(zone);
+        let pointer = &mut self.pointers[zone as usize];
+        *pointer = (*pointer).max(at + n);
+    }
+}
+
 impl Layer for HostAware {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -412,7 +328,10 @@ impl Layer for HostAware {
         for (zone, at, n) in self.zones.pieces(lba, n) {
             match self.goes_home(zone, at) {
                 true => self.write_home(disk, (zone, at, n), data, done)?,
-                false => self.put(disk, lba + done, n, data, done)?,
+                false => {
+                    self.put(disk, lba + done, n, data, done)?;
+                    self.counts.out_of_order_writes += 1;
+                }
             }
             done += n;
         }
@@ -433,21 +352,16 @@ impl Layer for HostAware {
             return self.write(disk, writes[0].lba, n, &data);
         }
         let pieces = writes.iter().flat_map(|one| self.zones.pieces(one.lba, one.sectors));
-        let extents: Vec<(Extent, bool)> =
-            pieces.map(|(zone, at, n)| ((self.lba(zone, at), n), self.goes_home(zone, at))).collect();
-        let mut is_joint = extents.iter().all(|(_, goes_home)| !goes_home) && n <= self.cache.log.request_max();
-        if is_joint {
-            self.make_room(disk, n)?;
-            is_joint = self.cache.log.holds_undivided(n);
+        let (mut extents, mut any_home) = (Vec::new(), false);
+        for (zone, at, n) in pieces {
+            extents.push((self.lba(zone, at), n));
+            any_home |= self.goes_home(zone, at);
         }
-        if !is_joint {
+        if any_home || !self.put_together(disk, &extents, n, &data)? {
             return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }
-        let extents: Vec<Extent> = extents.into_iter().map(|(extent, _)| extent).collect();
-        self.cache.append_together(disk, &extents, &data)?;
-        extents.iter().for_each(|&(lba, n)| self.note_cached(lba, n));
         self.counts.out_of_order_writes += writes.len() as u64;
-        self.follow_up(disk)
+        Ok(())
     }
 
     /// Resets every sequential zone that the discard covers completely, in no time (assumption). A discard of part of a zone, or of a
@@ -487,7 +401,7 @@ impl Layer for HostAware {
         self.home_ends.fill(self.zones.size());
         let (zones, own) = (self.zones.clone(), self.own);
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
-            let (zone, at) = zones.of(lba);
+            let (zone, at) = zones.locate(lba);
             zones.start(platter_zone(zone, zones.conventional, own)) + at
         }))
     }
@@ -506,12 +420,12 @@ impl Layer for HostAware {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (zone, at) = self.zones.of(lba);
+        let (zone, at) = self.zones.locate(lba);
         self.cache.map.get(lba).unwrap_or_else(|| self.place(zone) + at)
     }
 
     fn is_mapped(&self, lba: Lba) -> bool {
-        let (zone, at) = self.zones.of(lba);
+        let (zone, at) = self.zones.locate(lba);
         at < self.home_ends[zone as usize] || self.cache.map.get(lba).is_some()
     }
 
@@ -521,28 +435,23 @@ impl Layer for HostAware {
         self.cache.check()?;
         let mut places: Vec<u32> = self.places.iter().copied().chain([self.spare]).collect();
         places.sort_unstable();
-        if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
-            return inconsistent(format!("two zones lie at zone {} of the platters", pair[0]));
+        for pair in places.windows(2) {
+            ensure!(pair[0] != pair[1], "two zones lie at zone {} of the platters", pair[0]);
         }
-        let ends = self.home_ends.iter().zip(&self.pointers);
-        if let Some(zone) = ends.clone().position(|(end, pointer)| end > pointer) {
-            return inconsistent(format!("zone {zone} holds data behind its write pointer"));
+        for (zone, (end, pointer)) in self.home_ends.iter().zip(&self.pointers).enumerate() {
+            ensure!(end <= pointer, "zone {zone} holds data behind its write pointer");
         }
         let mut non_seq = BTreeSet::new();
         for (lba, n, _) in self.cache.map.mapped(Lba(0), self.capacity.host_sectors) {
             for (zone, at, n) in self.zones.pieces(lba, n) {
-                if zone < self.zones.conventional || at + n > self.pointers[zone as usize] {
-                    return inconsistent(format!(
-                        "LBA {lba} is cached, in a conventional zone or behind a write pointer"
-                    ));
-                }
+                let is_cacheable = zone >= self.zones.conventional && at + n <= self.pointers[zone as usize];
+                ensure!(is_cacheable, "LBA {lba} is cached, in a conventional zone or behind a write pointer");
                 non_seq.insert(zone);
             }
         }
-        match non_seq == self.non_seq {
-            true => Ok(()),
-            false => inconsistent(format!("zones {:?} count as written out of order, {non_seq:?} are", self.non_seq)),
-        }
+        let counted = &self.non_seq;
+        ensure!(non_seq == *counted, "zones {counted:?} count as written out of order, {non_seq:?} are");
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {
@@ -559,9 +468,8 @@ impl Layer for HostAware {
     }
 
     fn stats(&self) -> LayerStats {
-        let count = |count: u64| crate::layer::Scalar::Int(count);
-        let all = self.counts.stats().with("map_writes", count(self.cache.map_writes));
-        all.with("non_seq_zones", count(self.non_seq.len() as u64))
+        let stats = self.counts.stats().with("map_writes", Scalar::Int(self.cache.map_writes));
+        stats.with("non_seq_zones", Scalar::Int(self.non_seq.len() as u64))
     }
 
     fn bands_moved(&self) -> u64 {
@@ -585,7 +493,7 @@ mod tests {
         let drive = Drive::load("tiny-constant").unwrap();
         let set = [("zone_bytes", "64Ki"), ("cache_percent", "5")].map(|(key, value)| (key.into(), value.into()));
         let keys = HostAwareKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-        let layer = HostAware::new(keys.plan(&drive).unwrap(), &drive, &keys);
+        let layer = HostAware::new(&drive, &keys).unwrap();
         (layer, Disk::new(&drive, Medium::Stamps(Stamps::new())))
     }
 

@@ -1,8 +1,6 @@
 //! Positions, room and entries of the log; thresholds, shares and damaged books of the persistent cache.
 
-use super::log::{CacheLog, CostKeys, Costs, Extent, HEADER, LogEntry};
-use super::parameters::DriveManagedKeys;
-use super::persistent::{Limits, StaleRuns};
+use super::cache::{LogEntry, StaleRuns};
 use super::*;
 use crate::disk::Power;
 use crate::drive::Drive;
@@ -27,7 +25,7 @@ fn log(guard: Guard) -> (CacheLog, Disk) {
     let drive = drive();
     let mut log = CacheLog::new(&drive, costs(&drive), Pba(40), Pba(100));
     log.guard = guard;
-    log.keep_from(0);
+    log.release_before(0);
     (log, Disk::new(&drive, Medium::Stamps(Stamps::new())))
 }
 
@@ -52,12 +50,12 @@ fn the_head_keeps_the_guard_from_what_a_map_copy_needs() {
         (Guard::Tracks(9), 120),
     ] {
         let (mut log, _) = log(guard);
-        log.keep_from(95);
-        assert_eq!((log.limit, log.kept), (limit, 95), "{guard:?}");
+        log.release_before(95);
+        assert_eq!((log.limit, log.copied_tail), (limit, 95), "{guard:?}");
         assert_eq!(log.next_lap(), 60);
     }
     let (mut log, _) = log(Guard::Tracks(1));
-    log.keep_from(119);
+    log.release_before(119);
     assert_eq!(log.limit, 120 + 20, "the track before that of the tail");
 }
 
@@ -157,10 +155,10 @@ fn a_torn_copy_of_the_map_leaves_the_one_before_and_what_it_needs() {
     append(&mut cache.log, &mut disk, 7, 5);
     disk.cut_power(Power::new(vec![1], 0));
     cache.persist(&mut disk).unwrap_err();
-    assert_eq!((cache.copies, cache.log.kept), (1, 0));
+    assert_eq!((cache.copies, cache.log.copied_tail), (1, 0));
     disk.power_cut();
     cache.persist(&mut disk).unwrap();
-    assert_eq!((copied(&mut disk), cache.log.kept), ([true, true], cache.log.tail()));
+    assert_eq!((copied(&mut disk), cache.log.copied_tail), ([true, true], cache.log.tail()));
 }
 
 /// Verdict of the check on these (position, LBA, sectors) in a log up to a head.
@@ -183,7 +181,9 @@ fn a_check_finds_entries_and_sums_that_can_not_be() {
     let mapped = checked(&entries, 10, |cache| cache.map.insert(Lba(99), 1, Pba(90))).unwrap_err();
     assert!(mapped.contains("9 sectors are valid in the log, 10 in the map"), "{mapped}");
     assert!(checked(&entries, 9, |_| ()).unwrap_err().contains("the log's head lies before 10"));
-    assert!(checked(&entries, 10, |cache| cache.log.keep_from(1)).unwrap_err().contains("tail before the last map"));
+    assert!(
+        checked(&entries, 10, |cache| cache.log.release_before(1)).unwrap_err().contains("tail before the last map")
+    );
     assert_eq!(checked(&entries, 60, |_| ()), Ok(()));
     assert!(checked(&entries, 61, |_| ()).unwrap_err().contains("the log holds 61 sectors"));
     assert_eq!(checked(&[(1, 10, 5), (6, 30, 4), (11, 40, 1)], 20, |_| ()), Ok(()));
@@ -280,7 +280,7 @@ fn writes_that_share_entries_never_outgrow_the_thresholds() {
     let mut layer =
         DriveManaged::new(&drive, &DriveManagedKeys::read(&Values::new(DriveManagedKeys::keys())).unwrap()).unwrap();
     let mut disk = Disk::new(&drive, Medium::NoData);
-    let host = layer.bands.home.capacity.host_sectors;
+    let host = layer.home.capacity.host_sectors;
     for turn in 0..400 {
         layer.step(&mut disk, Need::Must).unwrap();
         assert_eq!(layer.cache.excess(), 0, "turn {turn}");
@@ -288,5 +288,5 @@ fn writes_that_share_entries_never_outgrow_the_thresholds() {
         let writes: Vec<_> = (0..8).map(|n| QueuedWrite { lba: lba(n), sectors: 1, data: &Buf::NoData }).collect();
         layer.write_together(&mut disk, &writes).unwrap();
     }
-    assert!(layer.cleaning.bands_cleaned > 0);
+    assert!(layer.counts.bands_cleaned > 0);
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Log;
 use crate::layer::prelude::*;
+use crate::layer::runs::Gather;
 
 /// The most sectors of a victim that one stage reads: 2 MiB (assumption).
 const STAGE_SECTORS: u64 = 4096;
@@ -38,13 +39,11 @@ pub(super) struct LiveRun {
 
 impl Log {
     /// True if a segment has to be cleaned before the next request: few are free, and cleaning can gain one.
-    #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
         self.segments.free_sectors < self.clean_below_sectors() && self.segments.closed.dead >= self.segments.longest
     }
 
     /// Free sectors below which cleaning is due.
-    #[inline]
     pub(super) fn clean_below_sectors(&self) -> u64 {
         let longest = self.segments.longest;
         let unused = self.capacity.host_sectors.saturating_sub(self.segments.live_sectors);
@@ -87,6 +86,7 @@ impl Log {
         Ok(true)
     }
 
+    /// Chooses a victim, and begins a job with it.
     pub(super) fn choose(&mut self, disk: &Disk, need: Need) -> Option<Job> {
         let victim = self.segments.take_victim(self.age, need)?;
         Some(self.begin(disk, victim, need))
@@ -129,12 +129,14 @@ impl Log {
     /// Moves runs of a victim to the log's end.
     fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[LiveRun]) -> DiskResult {
         let start = self.segments.get(victim).place.start;
-        let (first, last) = (runs[0], runs[runs.len() - 1]);
-        let span = last.at + last.sectors - first.at;
         let total: u64 = runs.iter().map(|run| run.sectors).sum();
-        let mut found = disk.buf(span);
-        disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
-        let live = compact(disk, &found, runs, total);
+        let mut live = disk.buf(total);
+        let (mut gather, mut at) = (Gather::new(Cause::Clean, GAP_SECTORS), 0);
+        for run in runs {
+            gather.read(disk, start + run.at, run.sectors, &mut live, at)?;
+            at += run.sectors;
+        }
+        gather.finish(disk, &mut live)?;
         let stream = self.segments.stream_of_survivors(victim);
         let youngest = self.segments.get(victim).youngest;
         let moved = runs.iter().map(|run| (run.lba, run.sectors));
@@ -142,26 +144,24 @@ impl Log {
         // Also after a power cut: parts that were written completely need not be moved again.
         self.note_parts(youngest);
         appended?;
-        self.counts.moved_sectors += total;
+        self.counts.garbage.moved_sectors += total;
         Ok(())
     }
 
     /// True if a write of `n` sectors to a stream would use up the space that cleaning needs for live data. Checked also if the write fits
     /// into the open segment, because cleaning appends to the same segment if they share a stream.
-    #[inline]
     pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
         // Enough for a segment of any length to be free again once the live data of the victim has moved.
         let longest = self.segments.longest;
-        let (victim, needs) = match &self.job {
-            Some(job) => {
-                let segment = self.segments.get(job.victim);
-                (Some(job.victim), u64::from(segment.live) + longest - u64::from(segment.place.sectors))
-            }
-            None => (None, longest),
-        };
-        let shares = match (self.segments.survivors_apart, victim) {
-            (true, _) => usize::from(stream) + 1 == self.segments.open.len(),
-            (false, victim) => victim.is_none_or(|at| self.segments.stream_of_survivors(at) == stream),
+        let victim = self.job.map(|job| job.victim);
+        let needs = victim.map_or(longest, |at| {
+            let segment = self.segments.get(at);
+            u64::from(segment.live) + longest - u64::from(segment.place.sectors)
+        });
+        let shares = match victim {
+            Some(at) => self.segments.stream_of_survivors(at) == stream,
+            // Any victim may be next, so its survivors may go to this stream, unless they have one of their own.
+            None => !self.segments.survivors_apart || usize::from(stream) + 1 == self.segments.open.len(),
         };
         shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
     }
@@ -177,7 +177,7 @@ impl Log {
             if fits && !self.is_short(stream, n) {
                 return Ok(());
             }
-            self.counts.slept += u64::from(!std::mem::replace(&mut slept, true));
+            self.counts.garbage.writers_slept += u64::from(!std::mem::replace(&mut slept, true));
             if self.clean_stage(disk, Need::Must)? {
                 continue;
             }
@@ -189,8 +189,8 @@ impl Log {
             // The file system does not clean zones with so little garbage, and reports that no space is left. Its user then cleans the zone
             // with the most garbage, as `btrfs balance` does, and writes again (assumption).
             if !std::mem::replace(&mut is_refused, true) {
-                self.counts.enospc += 1;
-                self.counts.enospc_garbage_sectors += garbage;
+                self.counts.garbage.enospc += 1;
+                self.counts.garbage.enospc_garbage_sectors += garbage;
             }
             self.job = Some(self.begin(disk, victim, Need::Must));
         }
@@ -211,15 +211,4 @@ fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
     let sectors = run.sectors.min(end - run.at);
     runs.push(LiveRun { sectors, ..run });
     sectors == run.sectors
-}
-
-/// Copies the live sectors, one after another, out of what was read (`found`).
-fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
-    let mut live = disk.buf(total);
-    let mut at = 0;
-    for run in runs {
-        live.put(at, found, run.at - runs[0].at, run.sectors);
-        at += run.sectors;
-    }
-    live
 }

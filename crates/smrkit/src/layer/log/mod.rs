@@ -8,7 +8,6 @@
 //! [`Log`] follows [`LogRules`]; `zone_log` uses it with zones as segments, and with rules of its own.
 
 mod clean;
-pub(super) mod layout;
 pub(super) mod segments;
 #[cfg(test)]
 mod tests;
@@ -19,17 +18,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::GarbageCollection;
 use super::interface::IdleKeys;
-use super::{GarbageCollection, TABLES_BYTES_MAX};
+use super::runs::read_unwritten;
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Divisor;
 use crate::layer::prelude::*;
-use crate::quantity::Bytes;
 use crate::schema::{Time, Word};
-use crate::state::State;
 use clean::{Job, LiveRun};
-use layout::{SegmentLayout, SegmentPlace, Totals};
-use segments::{FreeOrder, Segment, SegmentTable};
+pub(super) use segments::BYTES_A_SEGMENT;
+use segments::{FreeOrder, SegmentLayout, SegmentPlace, SegmentTable};
 use victims::VictimPolicy;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
@@ -79,11 +77,6 @@ words! {
 }
 
 impl LayerKeys for LogKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        let totals = layout::totals(drive, self.segment_tracks)?;
-        Ok(LogPlan::new(drive, &totals, self)?.capacity)
-    }
-
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Log::new(drive, self)?))
     }
@@ -91,9 +84,6 @@ impl LayerKeys for LogKeys {
 
 /// A request of up to this many sectors is whole or absent after a power cut; a longer one is divided into such parts (512 KiB: assumption).
 pub(super) const WHOLE_SECTORS: u64 = 1024;
-
-/// Memory of a segment and of its place in the layout.
-pub(super) const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
 
 /// Free segments that only cleaning may use.
 const RESERVE: u64 = 2;
@@ -112,8 +102,6 @@ pub(super) enum HostStream {
     First,
     /// One for each source.
     Source,
-    /// One for each of the files written last.
-    Files(OpenFiles),
     /// One for each temperature of data (hot, warm, cold), or fewer if fewer are open. The last also takes data that cleaning moves.
     Temperature,
 }
@@ -165,19 +153,20 @@ impl OpenFiles {
 
     /// Chooses the stream for a write: the file's own or, if it has none, the one written longest ago of those whose lifetime fits best.
     /// `open` are the open segments by stream.
-    #[inline]
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
-        let misfit = |at: usize, of: u8| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| of), life));
+        let misfit =
+            |at: usize, known: &OpenFile| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| known.life), life));
+        let own = self.files.iter().position(|known| known.file == file);
         let files = self.files.iter().enumerate();
-        let best = || files.min_by_key(|(at, known)| (misfit(*at, known.life), known.written));
-        let at = self.files.iter().position(|known| known.file == file);
-        let at = at.or_else(|| best().map(|(at, _)| at)).unwrap_or(0);
+        let best = || files.min_by_key(|(at, known)| (misfit(*at, known), known.written)).map(|(at, _)| at);
+        let at = own.or_else(best).unwrap_or(0);
         self.now += 1;
         // A segment keeps the lifetime of its first data.
-        let of = self.files[at].life;
-        let of = if open[at].is_none() || of == lifetime::NOT_SET { life.unwrap_or(lifetime::NOT_SET) } else { of };
-        self.files[at] = OpenFile { file, written: self.now, life: of };
+        let first_life = self.files[at].life;
+        let keeps_life = open[at].is_some() && first_life != lifetime::NOT_SET;
+        let life = if keeps_life { first_life } else { life.unwrap_or(lifetime::NOT_SET) };
+        self.files[at] = OpenFile { file, written: self.now, life };
         at as u8
     }
 }
@@ -244,6 +233,8 @@ pub(super) struct LogRules {
 
 pub(super) struct Log {
     rules: LogRules,
+    /// If the host has an open segment for each of the files written last.
+    files: Option<OpenFiles>,
     segments: SegmentTable,
     /// The source that the next writes come from.
     source: u8,
@@ -265,25 +256,9 @@ pub(super) struct Log {
 
 state! {
     Log {
-        parts: rules, segments;
+        parts: files, segments;
         values: source, map, job, age, host_end, counts;
-        built: capacity, is_jump, parts, runs;
-    }
-}
-
-/// Only the files written last are state, because they decide which open segment a write goes to.
-impl State for LogRules {
-    fn save(&self, out: &mut Vec<u8>) {
-        if let HostStream::Files(files) = &self.host {
-            files.save(out);
-        }
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        match &mut self.host {
-            HostStream::Files(files) => files.load(from),
-            HostStream::First | HostStream::Source | HostStream::Temperature => Ok(()),
-        }
+        built: rules, capacity, is_jump, parts, runs;
     }
 }
 
@@ -295,19 +270,8 @@ struct LogCounts {
     resets: u64,
     /// Cleaned segments that still had live data to move.
     segments_moved: u64,
-    moved_sectors: u64,
     first_cleaning_request: Option<u64>,
-    /// As in [`GarbageCollection`].
-    slept: u64,
-    enospc: u64,
-    enospc_garbage_sectors: u64,
-}
-
-/// How a drive's segments are used.
-struct LogPlan {
-    streams: usize,
-    shares: HostShare,
-    capacity: Capacity,
+    garbage: GarbageCollection,
 }
 
 /// The host's share of a log.
@@ -319,83 +283,77 @@ pub(super) struct HostShare {
 }
 
 impl HostShare {
-    /// The host's share of `log` sectors: what is left after `kept` (open segments, the reserve, the gain of cleaning), one whole request, and
+    /// The host's share of `log` sectors: what is left after `reserved` (open segments, the reserve, the gain of cleaning), one whole request, and
     /// `spare_percent` of the rest. `None` if nothing is left.
-    pub fn of(log: u64, kept: u64, spare_percent: f64) -> Option<HostShare> {
-        let rest = log.saturating_sub(kept);
+    pub fn new(log: u64, reserved: u64, spare_percent: f64) -> Option<HostShare> {
+        let rest = log.saturating_sub(reserved);
         let whole_sectors = WHOLE_SECTORS.min(rest / 2);
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare_percent / 100.0)) as u64;
         (host_sectors > 0).then_some(HostShare { host_sectors, whole_sectors })
     }
 }
 
-impl LogPlan {
-    fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, Error> {
-        let tables = segments.usable * BYTES_A_SEGMENT;
-        if tables > TABLES_BYTES_MAX {
-            return Err(Error::Impossible(format!(
-                "{} segments take {} of memory, and tables may take {}: raise log.segment_tracks, or take a smaller drive",
-                segments.usable,
-                Bytes(tables),
-                Bytes(TABLES_BYTES_MAX)
-            )));
-        }
-        LogPlan::for_drive(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
-    }
+/// The segments of a drive, and the host's share of them.
+struct LogPlan {
+    layout: SegmentLayout,
+    places: Vec<SegmentPlace>,
+    /// Segments that hold any sector, and the sectors of all of them.
+    usable: u64,
+    sectors: u64,
+    streams: usize,
+    /// `None` if there is no room for the segments that are open or being cleaned.
+    share: Option<HostShare>,
+}
 
-    /// The plan. Error: the number of streams, if there is no room for them.
-    fn for_drive(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, usize> {
-        let Totals { usable, sectors: log, longest, .. } = *segments;
-        let streams = match keys.separate {
+impl LogKeys {
+    /// The plan for segments of this many tracks.
+    fn plan(&self, drive: &Drive, segment_tracks: u64) -> Result<LogPlan, Error> {
+        let (layout, places) = SegmentLayout::of_bands(drive, segment_tracks)?;
+        let lengths = || places.iter().map(|place| u64::from(place.sectors)).filter(|&sectors| sectors > 0);
+        let (usable, sectors) = (lengths().count() as u64, lengths().sum());
+        let streams = match self.separate {
             Separate::None => 1,
             Separate::Hot => 2,
             Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
         // An open segment for each stream, two that cleaning may need, and one that a round of it gains.
-        let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * longest;
-        let shares = HostShare::of(log, kept, keys.spare_percent).ok_or(streams)?;
-        let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors,
-            host_sectors: shares.host_sectors,
-            cache_sectors: 0,
-            guard_sectors: drive.geometry.sectors - log,
-            spare_sectors: log - shares.host_sectors,
-        };
-        Ok(LogPlan { streams, shares, capacity })
+        let reserved = (streams as u64 + RESERVE + CLEAN_BELOW) * lengths().max().unwrap_or(0);
+        let share = HostShare::new(sectors, reserved, self.spare_percent);
+        Ok(LogPlan { layout, places, usable, sectors, streams, share })
     }
-}
 
-/// The error for a drive without room for the segments that are open or being cleaned, with the remedy.
-fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
-    let Totals { usable, sectors, tracks, .. } = *segments;
-    let guards = drive.geometry.sectors - sectors;
-    let why = if guards > sectors { format!(" next to guards of {guards}") } else { String::new() };
-    let has_room = |tracks: u64| {
-        let other = layout::totals(drive, tracks);
-        other.is_ok_and(|other| LogPlan::for_drive(drive, &other, keys).is_ok())
-    };
-    let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
-    let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
-    let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
-    let remedy = if shorter.into_iter().any(has_room) {
-        "lower log.segment_tracks, or "
-    } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
-        "raise log.segment_tracks, or "
-    } else {
-        ""
-    };
-    Error::Impossible(format!(
-        "the drive holds {usable} segments of {sectors} sectors in all{why}, too few for {streams} open ones, three to clean \
-         with and data: {remedy}take a larger drive"
-    ))
+    /// The error for a drive without room for the segments that are open or being cleaned, with the remedy.
+    fn too_few(&self, drive: &Drive, plan: &LogPlan) -> Error {
+        let LogPlan { usable, sectors, streams, .. } = plan;
+        let guards = drive.geometry.sectors - sectors;
+        let why = if guards > *sectors { format!(" next to guards of {guards}") } else { String::new() };
+        let has_room = |tracks: u64| self.plan(drive, tracks).is_ok_and(|plan| plan.share.is_some());
+        let tracks = self.segment_tracks;
+        let mut shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
+        let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
+        let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
+        let remedy = if shorter.any(has_room) {
+            "lower log.segment_tracks, or "
+        } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
+            "raise log.segment_tracks, or "
+        } else {
+            ""
+        };
+        Error::Impossible(format!(
+            "the drive holds {usable} segments of {sectors} sectors in all{why}, too few for {streams} open ones, three to clean \
+             with and data: {remedy}take a larger drive"
+        ))
+    }
 }
 
 impl Log {
     fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
-        let totals = layout::totals(drive, keys.segment_tracks)?;
-        let LogPlan { streams, shares, capacity } = LogPlan::new(drive, &totals, keys)?;
+        let plan = keys.plan(drive, keys.segment_tracks)?;
+        let Some(share) = plan.share else { return Err(keys.too_few(drive, &plan)) };
+        let spare_sectors = plan.sectors - share.host_sectors;
+        let capacity = Capacity::new(drive, share.host_sectors, 0, spare_sectors);
         let rules = LogRules {
-            streams,
+            streams: plan.streams,
             host: if keys.separate == Separate::Source { HostStream::Source } else { HostStream::First },
             survivors_apart: keys.separate == Separate::Hot,
             policy: keys.policy,
@@ -411,11 +369,10 @@ impl Log {
             append: keys.append_time,
             sector_ps: drive.clock.sector_ps(&drive.geometry),
             idle: keys.idle.delay(),
-            whole_sectors: shares.whole_sectors,
+            whole_sectors: share.whole_sectors,
             dpid_sectors: drive.interference.upstream(),
         };
-        let (layout, places) = SegmentLayout::new(drive, keys.segment_tracks);
-        Ok(Log::by_rules(layout, places, capacity, rules))
+        Ok(Log::by_rules(plan.layout, plan.places, capacity, rules, None))
     }
 
     /// An empty log of the segments at `places`, with these rules.
@@ -424,11 +381,13 @@ impl Log {
         places: Vec<SegmentPlace>,
         capacity: Capacity,
         rules: LogRules,
+        files: Option<OpenFiles>,
     ) -> Log {
         Log {
             segments: SegmentTable::new(layout, places, &rules),
             source: 0,
             rules,
+            files,
             map: ExtentMap::new(),
             job: None,
             capacity,
@@ -442,13 +401,14 @@ impl Log {
     }
 
     /// The stream of the host's next write.
-    #[inline]
     fn stream(&mut self, lba: Lba) -> u8 {
         let life = self.rules.hints.then_some(self.source % (lifetime::EXTREME + 1));
-        match &mut self.rules.host {
+        if let Some(files) = &mut self.files {
+            return files.stream(self.source, lba, life, &self.segments.open);
+        }
+        match self.rules.host {
             HostStream::First => 0,
             HostStream::Source => (usize::from(self.source) % self.rules.streams) as u8,
-            HostStream::Files(files) => files.stream(self.source, lba, life, &self.segments.open),
             HostStream::Temperature => {
                 // Hot, warm and cold data of f2fs (f2fs_rw_hint_to_seg_type in fs/f2fs/segment.c).
                 let temperature = match life {
@@ -463,7 +423,6 @@ impl Log {
 
     /// Writes runs of the host, `n` sectors in total: a request, a part of one, or several that were queued together. After a power cut all of
     /// them are there or none. `data` has their sectors one after another, from sector `at` on.
-    #[inline]
     fn write_whole(&mut self, disk: &mut Disk, runs: &[(Lba, u64)], n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(runs[0].0);
         if n > self.segments.room(stream) || self.is_short(stream, n) {
@@ -478,7 +437,6 @@ impl Log {
     }
 
     /// Appends runs to a stream, divided into `parts` at the ends of segments. The map does not point to the parts yet.
-    #[inline]
     fn append_runs(
         &mut self,
         disk: &mut Disk,
@@ -506,7 +464,6 @@ impl Log {
     }
 
     /// Points the map to the written parts. `age` is that of their data.
-    #[inline]
     fn note_parts(&mut self, age: u64) {
         for i in 0..self.parts.len() {
             let WrittenStretch { lba, sectors, pba, segment } = self.parts[i];
@@ -514,9 +471,9 @@ impl Log {
             self.forget(lba, sectors);
             self.map.insert(lba, sectors, pba);
             self.segments.add_live(segment, lba, sectors);
-            // `settle` closes a full segment, which must happen once, after its last part.
+            // `end_write` closes a full segment, which must happen once, after its last part.
             if self.parts.get(i + 1).is_none_or(|next| next.segment != segment) {
-                self.segments.settle(segment, age);
+                self.segments.end_write(segment, age);
             }
         }
         self.parts.clear();
@@ -561,48 +518,11 @@ impl Log {
     }
 
     /// Frees the closed segments without live data.
-    #[inline]
     fn reset_emptied(&mut self) {
         if !self.segments.closed.emptied.is_empty() {
             self.counts.resets += self.segments.free_emptied();
         }
     }
-
-    /// Checks that no two LBAs share a sector, and that each lies in the written part of a segment.
-    fn check_places(&self) -> DiskResult {
-        let mut live = vec![0; self.segments.all.len()];
-        let mut places: Vec<(Pba, u64)> = Vec::new();
-        for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
-            places.push((pba, n));
-            while n > 0 {
-                let (at, count) = self.segments.part_at(pba, n);
-                if pba >= self.segments.get(at).head() {
-                    return inconsistent(format!("LBA {lba} lies at PBA {pba}, where segment {at} was not written"));
-                }
-                live[at as usize] += count;
-                (n, pba) = (n - count, pba + count);
-            }
-        }
-        places.sort_unstable();
-        if let Some(pair) = places.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-            return inconsistent(format!("PBA {} belongs to two LBAs", pair[1].0));
-        }
-        let counted = |at: u32| u64::from(self.segments.get(at).live);
-        match (0..).zip(&live).find(|&(at, &live)| live != counted(at)) {
-            Some((at, live)) => {
-                inconsistent(format!("segment {at} counts {} live sectors, but {live} are mapped", counted(at)))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Reads sectors that were never written: zeros, in the time of a conventional disk.
-pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
-    let mut scratch = disk.buf(n);
-    disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
-    out.put(at, &disk.buf(n), 0, n);
-    Ok(())
 }
 
 impl Layer for Log {
@@ -610,7 +530,6 @@ impl Layer for Log {
         self.capacity
     }
 
-    #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         joined(self.map.pieces(lba, n), |piece| match piece.pba {
             Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
@@ -618,7 +537,6 @@ impl Layer for Log {
         })
     }
 
-    #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         self.is_jump = lba != self.host_end;
         self.host_end = lba + n;
@@ -658,7 +576,6 @@ impl Layer for Log {
 
     /// Cleans in idle time only as long as it pays, because cleaning ahead of need has to move more live data. It stops when most of the space
     /// that is not live is free or, if empty segments are freed at once, when no segment is less than half live.
-    #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
@@ -707,7 +624,7 @@ impl Layer for Log {
     /// The map survives (assumption: each segment records its contents). The torn request has no effect, and its sectors are skipped.
     fn power_cut(&mut self) {
         for part in std::mem::take(&mut self.parts) {
-            self.segments.pass_over(part.segment, part.sectors);
+            self.segments.skip(part.segment, part.sectors);
         }
         self.segments.power_cut(self.rules.dpid_sectors);
         // A segment that holds only skipped sectors is freed at once, because cleaning must not find empty segments if `resets` is set.
@@ -724,8 +641,28 @@ impl Layer for Log {
         self.map.get(lba).is_some()
     }
 
+    /// Checks that no two LBAs share a sector, that each lies in the written part of a segment, and the segments.
     fn check(&self) -> DiskResult {
-        self.check_places()?;
+        let mut live = vec![0; self.segments.all.len()];
+        let mut places: Vec<(Pba, u64)> = Vec::new();
+        for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            places.push((pba, n));
+            while n > 0 {
+                let (at, count) = self.segments.part_at(pba, n);
+                let is_written = pba < self.segments.get(at).head();
+                ensure!(is_written, "LBA {lba} lies at PBA {pba}, where segment {at} was not written");
+                live[at as usize] += count;
+                (n, pba) = (n - count, pba + count);
+            }
+        }
+        places.sort_unstable();
+        for pair in places.windows(2) {
+            ensure!(pair[0].0 + pair[0].1 <= pair[1].0, "PBA {} belongs to two LBAs", pair[1].0);
+        }
+        for (at, (segment, live)) in self.segments.all.iter().zip(live).enumerate() {
+            let counted = u64::from(segment.live);
+            ensure!(counted == live, "segment {at} counts {counted} live sectors, but {live} are mapped");
+        }
         self.segments.check(self.job.as_ref().map(|job| job.victim))
     }
 
@@ -752,7 +689,7 @@ impl Layer for Log {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.moved_sectors)];
+        let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.garbage.moved_sectors)];
         let all =
             LayerStats::new(named, counts.first_cleaning_request).with("collections", Scalar::Int(counts.collections));
         if self.rules.resets { all.with("zones_reset", Scalar::Int(counts.resets)) } else { all }
@@ -763,9 +700,7 @@ impl Layer for Log {
     }
 
     fn garbage_collection(&self) -> Option<GarbageCollection> {
-        let LogCounts { moved_sectors, slept: writers_slept, enospc, enospc_garbage_sectors, .. } = self.counts;
-        let counted = GarbageCollection { moved_sectors, writers_slept, enospc, enospc_garbage_sectors };
-        self.rules.resets.then_some(counted)
+        self.rules.resets.then_some(self.counts.garbage)
     }
 
     fn reset_stats(&mut self) {

@@ -1,4 +1,7 @@
-//! The table of segments: which are free, open and closed, what each holds, how much of it is live, and how old it is.
+//! The segments: where they lie, which are free, open and closed, what each holds, how much of it is live, and how old it is.
+//!
+//! A segment is a band of `segment_tracks` tracks followed by the guard of the drive's law, or a zone of a host-managed disk. Bands begin at
+//! each recording zone's first track. The rest at a zone's end makes a shorter segment.
 
 use std::collections::VecDeque;
 
@@ -6,13 +9,102 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::LogRules;
-use super::layout::{SegmentLayout, SegmentPlace};
 use super::victims::Victims;
+use crate::geometry::{Divisor, Geometry, Guard};
+use crate::layer::interface::check_tables;
 use crate::layer::prelude::*;
+use crate::layer::runs::{LoggedRun, RUN_SECTORS_MAX};
+use crate::layer::zones::ZoneLayout;
+
+/// Bands of one recording zone.
+pub struct ZoneSegments {
+    first_segment: u32,
+    /// The zone's first raw sector; `stride` is the number of raw sectors from one band to the next.
+    origin: u64,
+    stride: Divisor,
+}
+
+/// Segments of a drive: bands, or the zones of a host-managed disk from the number `first` on.
+pub enum SegmentLayout {
+    Bands { geometry: Geometry, strips: Vec<ZoneSegments> },
+    Zones { zones: ZoneLayout, first: u64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentPlace {
+    pub start: Pba,
+    /// 0 if the guard leaves nothing of a short band.
+    pub sectors: u32,
+}
+
+/// The most sectors of a segment: as many as an entry of its list can count.
+pub const SEGMENT_SECTORS_MAX: u64 = RUN_SECTORS_MAX;
+
+/// Memory of a segment and of its place in the layout.
+pub const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<SegmentPlace>()) as u64;
+
+impl SegmentLayout {
+    /// Lays bands over the whole drive. Errors: too many of them, or too long ones.
+    pub fn of_bands(drive: &Drive, segment_tracks: u64) -> Result<(SegmentLayout, Vec<SegmentPlace>), Error> {
+        let geometry = drive.geometry.clone();
+        let guard = drive.interference.guard(&geometry);
+        let guard_tracks = if let Guard::Tracks(tracks) = guard { tracks } else { 0 };
+        let band_tracks = |zone_tracks: u64| segment_tracks.saturating_add(guard_tracks).min(zone_tracks);
+        let count: u64 = geometry.zones.iter().map(|zone| zone.tracks.div_ceil(band_tracks(zone.tracks))).sum();
+        // Before they are listed, because the list itself may be too long for the memory.
+        check_tables(&format!("{count} segments"), count * BYTES_A_SEGMENT, "raise log.segment_tracks, or ")?;
+        let (mut strips, mut places) = (Vec::new(), Vec::with_capacity(count as usize));
+        for zone in geometry.zones.iter() {
+            let stride = band_tracks(zone.tracks);
+            strips.push(ZoneSegments {
+                first_segment: places.len() as u32,
+                origin: geometry.raw_track_start(zone.first_track),
+                stride: Divisor::new(stride * zone.track_sectors),
+            });
+            for first in (0..zone.tracks).step_by(stride as usize) {
+                let tracks = segment_tracks.min((zone.tracks - first).saturating_sub(guard_tracks));
+                let [start, end] = [first, first + tracks].map(|track| geometry.track_start(zone.first_track + track));
+                let lost = match guard {
+                    // At the end of the disk no guard is needed.
+                    Guard::Sectors(sectors) if end.0 < geometry.sectors => sectors,
+                    _ => 0,
+                };
+                let sectors = (end - start).saturating_sub(lost);
+                if sectors > SEGMENT_SECTORS_MAX {
+                    return Err(Error::Impossible(format!(
+                        "a segment of {sectors} sectors is longer than {SEGMENT_SECTORS_MAX}: lower log.segment_tracks"
+                    )));
+                }
+                places.push(SegmentPlace { start, sectors: sectors as u32 });
+            }
+        }
+        Ok((SegmentLayout::Bands { geometry, strips }, places))
+    }
+
+    /// The zones of a host-managed disk that are written in order.
+    pub fn of_zones(zones: ZoneLayout) -> (SegmentLayout, Vec<SegmentPlace>) {
+        let (first, sectors) = (zones.conventional, zones.size() as u32);
+        let places = (first..zones.count()).map(|zone| SegmentPlace { start: zones.start(zone), sectors }).collect();
+        (SegmentLayout::Zones { zones, first }, places)
+    }
+
+    /// The segment of a sector. A guard belongs to the segment before it.
+    fn segment_at(&self, pba: Pba) -> usize {
+        match self {
+            SegmentLayout::Bands { geometry, strips } => {
+                let raw = geometry.raw(pba);
+                let strip = &strips[geometry.zone_index(raw)];
+                strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
+            }
+            // A forged map may name a conventional zone: its number wraps to one that no segment has.
+            SegmentLayout::Zones { zones, first } => zones.at(pba).wrapping_sub(*first) as usize,
+        }
+    }
+}
 
 /// Use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum SegmentState {
+pub enum SegmentState {
     /// To be written from its start.
     Free,
     /// Being filled.
@@ -25,7 +117,7 @@ pub(super) enum SegmentState {
 
 words! {
     /// Order in which free segments are used.
-    pub(in crate::layer) enum FreeOrder {
+    pub enum FreeOrder {
         /// The one that was freed first.
         Oldest = "oldest",
         /// The one with the lowest number, nearest to the outer edge.
@@ -36,23 +128,23 @@ words! {
 }
 
 /// The entries of a segment. A segment written in order needs no memory on the heap.
-pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
+pub type Entries = SmallVec<[LoggedRun; 2]>;
 
-pub(super) struct Segment {
-    pub(super) place: SegmentPlace,
-    pub(super) state: SegmentState,
+pub struct Segment {
+    pub place: SegmentPlace,
+    pub state: SegmentState,
     /// Sectors from the start on that have been written or skipped.
-    pub(super) filled: u32,
+    pub filled: u32,
     /// Sectors among them that the map points to.
-    pub(super) live: u32,
+    pub live: u32,
     /// Bucket in which the policy keeps it.
-    pub(super) bucket: u16,
+    pub bucket: u16,
     /// Stream that filled it.
-    pub(super) stream: u8,
+    pub stream: u8,
     /// Age of its youngest data: how many sectors the host had written when it wrote that.
-    pub(super) youngest: u64,
+    pub youngest: u64,
     /// Its entries, from the start on.
-    pub(super) entries: Entries,
+    pub entries: Entries,
 }
 
 state! {
@@ -63,7 +155,7 @@ state! {
 }
 
 impl Segment {
-    pub(super) fn new(place: SegmentPlace) -> Segment {
+    pub fn new(place: SegmentPlace) -> Segment {
         Segment {
             place,
             state: SegmentState::Free,
@@ -77,86 +169,42 @@ impl Segment {
     }
 
     /// Place of the next sector to be written.
-    #[inline]
-    pub(super) fn head(&self) -> Pba {
+    pub fn head(&self) -> Pba {
         self.place.start + u64::from(self.filled)
     }
 
     /// Sectors that can still be written.
-    #[inline]
-    pub(super) fn room(&self) -> u64 {
+    pub fn room(&self) -> u64 {
         u64::from(self.place.sectors - self.filled)
     }
 
     /// Sectors without live data.
-    #[inline]
-    pub(super) fn dead(&self) -> u64 {
+    pub fn dead(&self) -> u64 {
         u64::from(self.place.sectors - self.live)
     }
 }
 
-/// Consecutive sectors written to a segment: the first LBA (40 bits) and how many (24 bits). They begin where the previous entry's end.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct SegmentEntry(u64);
-
-const COUNT_BITS: u32 = 24;
-const SECTORS_MAX: u64 = (1 << COUNT_BITS) - 1;
-/// An LBA that no drive has: marks skipped sectors.
-const NOTHING: u64 = (1 << (64 - COUNT_BITS)) - 1;
-
-impl SegmentEntry {
-    #[inline]
-    pub(super) fn new(lba: Lba, sectors: u64) -> SegmentEntry {
-        debug_assert!(lba.0 < NOTHING && sectors <= SECTORS_MAX);
-        SegmentEntry(lba.0 << COUNT_BITS | sectors)
-    }
-
-    /// Skipped sectors.
-    pub(super) fn gap(sectors: u64) -> SegmentEntry {
-        SegmentEntry(NOTHING << COUNT_BITS | sectors)
-    }
-
-    /// LBA of the sectors; `None` if they were skipped.
-    pub(super) fn lba(self) -> Option<Lba> {
-        let lba = self.0 >> COUNT_BITS;
-        (lba != NOTHING).then_some(Lba(lba))
-    }
-
-    #[inline]
-    pub(super) fn sectors(self) -> u64 {
-        self.0 & SECTORS_MAX
-    }
-
-    /// Adds sectors that continue this entry; returns `false` if they don't.
-    #[inline]
-    pub(super) fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
-        let joins = (self.0 >> COUNT_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= SECTORS_MAX;
-        self.0 += if joins { sectors } else { 0 };
-        joins
-    }
-}
-
 /// All segments, and counts over them.
-pub(super) struct SegmentTable {
+pub struct SegmentTable {
     layout: SegmentLayout,
-    pub(super) all: Vec<Segment>,
+    pub all: Vec<Segment>,
     /// The free segments: in the order in which they were freed if `order` is `Oldest`, else by number. `free_sectors` counts their sectors.
-    pub(super) free: VecDeque<u32>,
-    pub(super) free_sectors: u64,
+    pub free: VecDeque<u32>,
+    pub free_sectors: u64,
     order: FreeOrder,
     /// For round robin: one more than the number of the segment taken last.
     next: u32,
     /// The open segment of each stream.
-    pub(super) open: Vec<Option<u32>>,
+    pub open: Vec<Option<u32>>,
     /// True if the last stream is for survivors of cleaning.
-    pub(super) survivors_apart: bool,
-    pub(super) closed: Victims,
+    pub survivors_apart: bool,
+    pub closed: Victims,
     /// Sectors of the longest segment.
-    pub(super) longest: u64,
+    pub longest: u64,
     /// Sectors written to segments that are not free; `live_sectors` counts those of them that the map points to.
-    pub(super) log_sectors: u64,
-    pub(super) live_sectors: u64,
-    pub(super) entries: u64,
+    pub log_sectors: u64,
+    pub live_sectors: u64,
+    pub entries: u64,
 }
 
 state! {
@@ -170,7 +218,7 @@ state! {
 
 impl SegmentTable {
     /// The segments at `places`, all of them free.
-    pub(super) fn new(layout: SegmentLayout, places: Vec<SegmentPlace>, rules: &LogRules) -> SegmentTable {
+    pub fn new(layout: SegmentLayout, places: Vec<SegmentPlace>, rules: &LogRules) -> SegmentTable {
         let mut table = SegmentTable {
             layout,
             longest: places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0),
@@ -190,39 +238,37 @@ impl SegmentTable {
         table
     }
 
-    #[inline]
-    pub(super) fn get(&self, at: u32) -> &Segment {
+    pub fn get(&self, at: u32) -> &Segment {
         &self.all[at as usize]
     }
 
     /// Share of the sectors written to segments that are not free, to which the map does not point.
-    pub(super) fn invalid_share(&self) -> f64 {
+    pub fn invalid_share(&self) -> f64 {
         (self.log_sectors - self.live_sectors) as f64 / self.log_sectors.max(1) as f64
     }
 
     /// Memory taken, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        let lists = self.entries * size_of::<SegmentEntry>() as u64;
+    pub fn bytes(&self) -> u64 {
+        let lists = self.entries * size_of::<LoggedRun>() as u64;
         lists + (self.all.capacity() * size_of::<Segment>()) as u64 + self.closed.bytes()
     }
 
     /// Returns the segment of a sector, and how many of `n` sectors from it on are there. The rest is in the next segment, into which an
     /// extent may continue if there is no guard between.
     #[inline(always)]
-    pub(super) fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
+    pub fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
         let at = self.layout.segment_at(pba);
         let place = &self.all[at].place;
         (at as u32, n.min(place.start + u64::from(place.sectors) - pba))
     }
 
     /// Sectors that a stream can write before it needs another segment.
-    #[inline]
-    pub(super) fn room(&self, stream: u8) -> u64 {
+    pub fn room(&self, stream: u8) -> u64 {
         self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
     }
 
     /// The stream to which the live data of a segment is moved.
-    pub(super) fn stream_of_survivors(&self, at: u32) -> u8 {
+    pub fn stream_of_survivors(&self, at: u32) -> u8 {
         match self.survivors_apart {
             true => self.open.len() as u8 - 1,
             false => self.get(at).stream,
@@ -230,22 +276,16 @@ impl SegmentTable {
     }
 
     /// The segment that a stream writes to; opens another if that is full.
-    #[inline]
-    pub(super) fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
+    pub fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
             Some(at) if self.get(at).room() > 0 => Ok(at),
-            _ => self.open_another(stream),
+            _ => {
+                let Some(at) = self.take_free() else { return inconsistent("no segment is free") };
+                self.all[at as usize].youngest = 0;
+                self.open(at, stream);
+                Ok(at)
+            }
         }
-    }
-
-    /// Opens a free segment, which has no data yet.
-    fn open_another(&mut self, stream: u8) -> DiskResult<u32> {
-        let Some(at) = self.take_free() else {
-            return Err(inconsistent("no segment is free".into()).unwrap_err());
-        };
-        self.all[at as usize].youngest = 0;
-        self.open(at, stream);
-        Ok(at)
     }
 
     fn open(&mut self, at: u32, stream: u8) {
@@ -255,46 +295,43 @@ impl SegmentTable {
     }
 
     /// Notes sectors written at the head of a segment.
-    #[inline]
-    pub(super) fn wrote(&mut self, at: u32, sectors: u64) {
+    pub fn wrote(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].filled += sectors as u32;
         self.log_sectors += sectors;
     }
 
     /// Notes that sectors at the head of a segment are skipped.
-    pub(super) fn pass_over(&mut self, at: u32, sectors: u64) {
-        self.all[at as usize].entries.push(SegmentEntry::gap(sectors));
+    pub fn skip(&mut self, at: u32, sectors: u64) {
+        self.all[at as usize].entries.push(LoggedRun::skipped(sectors));
         self.entries += 1;
-        self.settle(at, 0);
+        self.end_write(at, 0);
     }
 
     /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
     /// head; rewriting these damages up to `dpid_sectors` before them, which are then all in the gap.
-    pub(super) fn power_cut(&mut self, dpid_sectors: u64) {
+    pub fn power_cut(&mut self, dpid_sectors: u64) {
         for at in self.open.clone().into_iter().flatten() {
             let sectors = dpid_sectors.min(self.get(at).room());
             if sectors > 0 {
                 self.wrote(at, sectors);
-                self.pass_over(at, sectors);
+                self.skip(at, sectors);
             }
         }
     }
 
     /// Notes that the map points to sectors written to a segment.
-    #[inline]
-    pub(super) fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
+    pub fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
         self.live_sectors += sectors;
         let segment = &mut self.all[at as usize];
         segment.live += sectors as u32;
         if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
-            segment.entries.push(SegmentEntry::new(lba, sectors));
+            segment.entries.push(LoggedRun::new(lba, sectors));
             self.entries += 1;
         }
     }
 
     /// Notes that the map no longer points to these sectors.
-    #[inline]
-    pub(super) fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
+    pub fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
         while sectors > 0 {
             let (at, count) = self.part_at(pba, sectors);
             let segment = &mut self.all[at as usize];
@@ -309,7 +346,7 @@ impl SegmentTable {
 
     /// Notes that data of this age was written to a segment. A full segment is closed, and may be cleaned from then on.
     #[inline]
-    pub(super) fn settle(&mut self, at: u32, age: u64) {
+    pub fn end_write(&mut self, at: u32, age: u64) {
         let segment = &mut self.all[at as usize];
         segment.youngest = segment.youngest.max(age);
         // Called once for each write of a shared append: only the first call closes the segment.
@@ -331,7 +368,7 @@ impl SegmentTable {
     }
 
     /// Takes the closed segment to clean next, if cleaning gains anything; `now` as for [`Victims::take`].
-    pub(super) fn take_victim(&mut self, now: u64, need: Need) -> Option<u32> {
+    pub fn take_victim(&mut self, now: u64, need: Need) -> Option<u32> {
         if self.closed.dead == 0 {
             return None;
         }
@@ -348,21 +385,19 @@ impl SegmentTable {
     }
 
     /// Takes the closed segment with the least live data, whatever the policy says.
-    pub(super) fn take_least_live(&mut self) -> Option<u32> {
-        let victim = self.closed.take_least_live(&self.all)?;
+    pub fn take_least_live(&mut self) -> Option<u32> {
+        let victim = self.closed.least_live(&self.all)?;
+        self.closed.remove(&self.all, victim);
         self.all[victim as usize].state = SegmentState::Cleaned;
         Some(victim)
     }
 
     /// Frees a cleaned segment, whose live data has been moved.
-    pub(super) fn free_victim(&mut self, at: u32) -> DiskResult {
-        match self.get(at).live {
-            0 => {
-                self.release(at);
-                Ok(())
-            }
-            live => inconsistent(format!("segment {at} was cleaned, but {live} sectors of it are live")),
-        }
+    pub fn free_victim(&mut self, at: u32) -> DiskResult {
+        let live = self.get(at).live;
+        ensure!(live == 0, "segment {at} was cleaned, but {live} sectors of it are live");
+        self.release(at);
+        Ok(())
     }
 
     fn release(&mut self, at: u32) {
@@ -399,9 +434,10 @@ impl SegmentTable {
 
     /// Frees the closed segments without live data; returns how many.
     #[cold]
-    pub(super) fn free_emptied(&mut self) -> u64 {
+    pub fn free_emptied(&mut self) -> u64 {
         let mut count = 0;
-        while let Some(at) = self.closed.take_emptied(&self.all) {
+        while let Some(at) = self.closed.emptied.pop() {
+            self.closed.remove(&self.all, at);
             self.release(at);
             count += 1;
         }
@@ -410,7 +446,7 @@ impl SegmentTable {
 
     /// Before `n` sectors are filled, moves as many segments as will stay free from the front of the free list to its end, so that they are
     /// used last. All segments are free.
-    pub(super) fn spare_first(&mut self, n: u64) {
+    pub fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;
         while let Some(&at) = self.free.get(count)
@@ -423,7 +459,7 @@ impl SegmentTable {
 
     /// Fills a free segment with up to `n` sectors from `lba` on, as if each had been written once, in order. Returns the first PBA and how
     /// many sectors.
-    pub(super) fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
+    pub fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
         let at = self.take_free()?;
         let segment = &mut self.all[at as usize];
         let (start, sectors) = (segment.head(), n.min(segment.room()));
@@ -431,12 +467,12 @@ impl SegmentTable {
         self.log_sectors += sectors;
         self.add_live(at, lba, sectors);
         self.open(at, 0);
-        self.settle(at, lba.0 + sectors);
+        self.end_write(at, lba.0 + sectors);
         Some((start, sectors))
     }
 
     /// Checks that counts agree, that each segment's list covers its written sectors, and that its state fits.
-    pub(super) fn check(&self, cleaned: Option<u32>) -> DiskResult {
+    pub fn check(&self, cleaned: Option<u32>) -> DiskResult {
         (0..).zip(&self.all).try_for_each(|(at, segment)| self.check_segment(at, segment, cleaned))?;
         let sum = |of: fn(&Segment) -> u64| self.all.iter().map(of).sum::<u64>();
         let sum_in = |state: SegmentState, of: fn(&Segment) -> u64| {
@@ -453,27 +489,57 @@ impl SegmentTable {
             ("segments being cleaned", cleaned.iter().count() as u64, sum_in(SegmentState::Cleaned, |_| 1)),
             ("entries", self.entries, sum(|segment| segment.entries.len() as u64)),
         ];
-        match agree.into_iter().find(|(_, counted, found)| counted != found) {
-            Some((what, counted, found)) => inconsistent(format!("{counted} {what} are counted, {found} are there")),
-            None => Ok(()),
+        for (name, counted, found) in agree {
+            ensure!(counted == found, "{counted} {name} are counted, {found} are there");
         }
+        Ok(())
     }
 
     fn check_segment(&self, at: u32, segment: &Segment, cleaned: Option<u32>) -> DiskResult {
-        let listed: u64 = segment.entries.iter().map(|entry| entry.sectors()).sum();
-        let open = self.open.contains(&Some(at));
-        let fits = match segment.state {
-            SegmentState::Free => segment.filled == 0 && !open,
-            SegmentState::Open => open,
-            SegmentState::Closed => segment.room() == 0 && !open,
+        let Segment { state, filled, place, entries, .. } = segment;
+        let listed: u64 = entries.iter().map(|entry| entry.sectors()).sum();
+        let is_open = self.open.contains(&Some(at));
+        let fits = match state {
+            SegmentState::Free => *filled == 0 && !is_open,
+            SegmentState::Open => is_open,
+            SegmentState::Closed => segment.room() == 0 && !is_open,
             SegmentState::Cleaned => cleaned == Some(at),
         };
-        if listed != u64::from(segment.filled) || !fits {
-            return inconsistent(format!(
-                "segment {at} is {:?} with {} of {} sectors written and {listed} in its list",
-                segment.state, segment.filled, segment.place.sectors
-            ));
-        }
+        ensure!(
+            fits && listed == u64::from(*filled),
+            "segment {at} is {state:?} with {filled} of {} sectors written and {listed} in its list",
+            place.sectors
+        );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drive whose writes damage the next track, with this many tracks of 10 sectors.
+    fn drive(tracks: u64) -> Drive {
+        let mut drive = Drive::load("tiny-constant").unwrap();
+        drive.geometry = Geometry::uniform(tracks, 10).unwrap();
+        let law = crate::medium::interference::Interference::Tracks { width: 2, band: None };
+        drive.with_interference(law).unwrap()
+    }
+
+    fn place(start: u64, sectors: u32) -> SegmentPlace {
+        SegmentPlace { start: Pba(start), sectors }
+    }
+
+    #[test]
+    fn bands_fill_a_recording_zone_and_the_last_is_shorter() {
+        let (layout, places) = SegmentLayout::of_bands(&drive(25), 8).unwrap();
+        assert_eq!(places, [place(0, 80), place(90, 80), place(180, 60)]);
+        assert_eq!([0, 89, 90, 239].map(|pba| layout.segment_at(Pba(pba))), [0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn of_a_band_of_one_track_the_guard_leaves_nothing() {
+        let (_, places) = SegmentLayout::of_bands(&drive(19), 8).unwrap();
+        assert_eq!(places, [place(0, 80), place(90, 80), place(180, 0)]);
     }
 }

@@ -1,8 +1,9 @@
 //! Segments by kind of data, and the order of waiting.
 
-use super::segments::{SegmentEntry, SegmentState};
+use super::segments::{Segment, SegmentState};
 use super::*;
 use crate::geometry::Geometry;
+use crate::layer::runs::LoggedRun;
 use crate::medium::interference::Interference;
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::schema::Keyed;
@@ -84,7 +85,7 @@ fn survivors_stay_apart_from_new_data_where_hot_is_separated() {
             write(&mut log, &mut disk, lba, 4, version);
             while log.step(&mut disk, Need::Must).unwrap() {}
         }
-        assert!(log.counts.moved_sectors > 0, "{separate}: nothing was cleaned");
+        assert!(log.counts.garbage.moved_sectors > 0, "{separate}: nothing was cleaned");
         for segment in segments(&mut log).iter().filter(|segment| segment.state != SegmentState::Free) {
             let halves = segment.entries.iter().filter_map(|entry| entry.lba()).map(|lba| lba.0 >= host / 2);
             let mixed = halves.clone().any(|upper| upper) && halves.clone().any(|upper| !upper);
@@ -242,7 +243,7 @@ fn a_check_finds_places_and_states_that_can_not_be() {
         ("is Free with 3 of", |log| {
             let free = in_state(log, SegmentState::Free) as usize;
             segments(log)[free].filled = 3;
-            segments(log)[free].entries.push(SegmentEntry::gap(3));
+            segments(log)[free].entries.push(LoggedRun::skipped(3));
         }),
         ("is Open with", |log| open(log)[0] = None),
         ("is Closed with", |log| {
@@ -256,7 +257,7 @@ fn a_check_finds_places_and_states_that_can_not_be() {
         ("is Cleaned with", |log| log.job = None),
         ("in its list", |log| {
             let closed = in_state(log, SegmentState::Closed) as usize;
-            segments(log)[closed].entries.push(SegmentEntry::gap(1));
+            segments(log)[closed].entries.push(LoggedRun::skipped(1));
         }),
     ];
     for (problem, damage) in damages {

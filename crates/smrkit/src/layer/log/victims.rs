@@ -14,7 +14,7 @@ use crate::layer::prelude::*;
 
 /// Policy by which victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::layer) enum VictimPolicy {
+pub enum VictimPolicy {
     Fifo,
     Greedy,
     CostBenefit,
@@ -32,7 +32,7 @@ const AT_ONCE: u32 = 100;
 type Candidate = Reverse<(u64, u32)>;
 
 /// The closed segments, as the policy orders them.
-pub(super) struct Victims {
+pub struct Victims {
     policy: VictimPolicy,
     /// Share of a segment that must be dead before it is chosen.
     least_dead: f64,
@@ -43,10 +43,10 @@ pub(super) struct Victims {
     /// Buckets below this one are empty.
     lowest: usize,
     /// Sectors of closed segments without live data.
-    pub(super) dead: u64,
+    pub dead: u64,
     /// True if a segment is freed as soon as nothing in it is live; `emptied` lists the segments to free.
     resets: bool,
-    pub(super) emptied: Vec<u32>,
+    pub emptied: Vec<u32>,
 }
 
 state! {
@@ -64,7 +64,7 @@ fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate
 }
 
 impl Victims {
-    pub(super) fn new(policy: VictimPolicy, least_dead: f64, resets: bool) -> Victims {
+    pub fn new(policy: VictimPolicy, least_dead: f64, resets: bool) -> Victims {
         Victims {
             policy,
             least_dead,
@@ -79,18 +79,16 @@ impl Victims {
     }
 
     /// Number of buckets, without the one of wholly live segments.
-    #[inline]
     fn steps(&self) -> usize {
         if self.policy == VictimPolicy::Emptiest { EMPTIEST_BUCKETS } else { BUCKETS }
     }
 
-    #[inline]
     fn bucket_of(&self, segment: &Segment) -> u16 {
         (u64::from(segment.live) * self.steps() as u64 / u64::from(segment.place.sectors)) as u16
     }
 
     /// Adds a segment that has been closed.
-    pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
+    pub fn add(&mut self, segments: &mut [Segment], at: u32) {
         self.lost_data(&segments[at as usize], at, segments[at as usize].dead());
         if self.policy == VictimPolicy::Fifo {
             return self.in_order.push_back(at);
@@ -127,8 +125,7 @@ impl Victims {
     }
 
     /// Notes that the closed segment `at` lost live sectors.
-    #[inline]
-    pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
+    pub fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
         self.lost_data(&segments[at as usize], at, sectors);
         if self.policy == VictimPolicy::Fifo {
             return;
@@ -143,7 +140,7 @@ impl Victims {
     }
 
     /// Takes out the segment to be cleaned next. `now` is how many sectors the host has written, in which ages count.
-    pub(super) fn take(&mut self, segments: &[Segment], now: u64, need: Need) -> Option<u32> {
+    pub fn take(&mut self, segments: &[Segment], now: u64, need: Need) -> Option<u32> {
         let policy = match (self.policy, need) {
             (VictimPolicy::GreedyCostBenefit, Need::Must) => VictimPolicy::Greedy,
             (policy, _) => policy,
@@ -172,14 +169,10 @@ impl Victims {
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
-                let mut best: Option<(f64, u32)> = None;
-                for at in (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible) {
-                    let benefit = benefit(at);
-                    if best.is_none_or(|(most, _)| benefit > most) {
-                        best = Some((benefit, at));
-                    }
-                }
-                best.map(|(_, at)| at)
+                let oldest = (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible);
+                let scored = oldest.map(|at| (benefit(at), at));
+                // Unlike `max_by`, keeps the first of equal benefits.
+                scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, at)| at)
             }
         }
         .filter(is_eligible)
@@ -213,28 +206,20 @@ impl Victims {
     }
 
     /// True if a closed segment is less than half live.
-    pub(super) fn any_below_half(&mut self) -> bool {
+    pub fn any_below_half(&mut self) -> bool {
         self.lowest() < self.steps() / 2
     }
 
-    /// Takes out a segment without live data, which is to be freed.
-    pub(super) fn take_emptied(&mut self, segments: &[Segment]) -> Option<u32> {
-        let at = self.emptied.pop()?;
-        self.remove(segments, at);
-        Some(at)
+    /// The closed segment with the least live data, whatever the policy.
+    pub fn least_live(&self, segments: &[Segment]) -> Option<u32> {
+        let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
+        closed.min_by_key(|&at| segments[at].live).map(|at| at as u32)
     }
 
-    fn remove(&mut self, segments: &[Segment], at: u32) {
+    /// Takes out a closed segment that the policy did not choose.
+    pub fn remove(&mut self, segments: &[Segment], at: u32) {
         self.in_order.retain(|&other| other != at);
         self.leave(segments, at);
-    }
-
-    /// Takes out the segment with the least live data, whatever the policy.
-    pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
-        let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
-        let least = closed.min_by_key(|&at| segments[at].live)? as u32;
-        self.remove(segments, least);
-        Some(least)
     }
 
     fn leave(&mut self, segments: &[Segment], at: u32) {
@@ -260,12 +245,12 @@ impl Victims {
     }
 
     /// Number of segments that can be chosen, for checks.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.in_order.len() + self.counts.iter().sum::<u32>() as usize
     }
 
     /// Memory taken, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let candidates: usize = self.buckets.iter().map(BinaryHeap::capacity).sum();
         (candidates * size_of::<Candidate>() + self.in_order.capacity() * size_of::<u32>()) as u64
     }
@@ -273,7 +258,7 @@ impl Victims {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::SegmentPlace;
+    use super::super::segments::SegmentPlace;
     use super::*;
     use crate::units::Pba;
 

@@ -15,49 +15,14 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
-use crate::error::Fault;
+use super::SBlockLayout;
 use crate::geometry::Divisor;
 use crate::layer::prelude::*;
-use crate::layer::s_block::keys::SBlockLayout;
-use crate::state::{self, State};
+use crate::layer::runs::LoggedRun;
 
-const SECTORS_BITS: u32 = 24;
-const VOID: u64 = (1 << (64 - SECTORS_BITS)) - 1;
-
-/// Entry of a header: first LBA and number of sectors, in one word.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub struct HeaderEntry(u64);
-
-impl HeaderEntry {
-    pub fn new(lba: Lba, sectors: u64) -> HeaderEntry {
-        debug_assert!(lba.0 < VOID && sectors < 1 << SECTORS_BITS);
-        HeaderEntry(lba.0 << SECTORS_BITS | sectors)
-    }
-
-    /// An entry without data, for `length` sectors (at least 1) that a power cut tore.
-    pub fn void(length: u64) -> HeaderEntry {
-        HeaderEntry(VOID << SECTORS_BITS | (length - 1))
-    }
-
-    pub fn lba(self) -> Lba {
-        Lba(self.0 >> SECTORS_BITS)
-    }
-
-    /// Sectors of data; meaningless for a void entry.
-    pub fn sectors(self) -> u64 {
-        self.0 & ((1 << SECTORS_BITS) - 1)
-    }
-
-    /// Sectors of the buffer that the entry takes, with its header.
-    pub fn length(self) -> u64 {
-        self.sectors() + 1
-    }
-
-    pub fn is_void(self) -> bool {
-        self.lba().0 == VOID
-    }
+/// Sectors of the cache buffer that an entry takes, with its header.
+pub fn length_of(entry: LoggedRun) -> u64 {
+    entry.sectors() + 1
 }
 
 pub struct CacheBuffer {
@@ -72,9 +37,9 @@ pub struct CacheBuffer {
     /// Position of the oldest entry.
     pub tail: u64,
     /// From tail to head.
-    pub entries: VecDeque<HeaderEntry>,
+    pub entries: VecDeque<LoggedRun>,
     /// Sectors that entries with data take, with headers.
-    pub held: u64,
+    pub entry_sectors: u64,
     /// Sectors of data in these entries, valid or not.
     pub data: u64,
     /// Sectors of data to which the map points.
@@ -87,14 +52,9 @@ pub struct CacheBuffer {
 state! {
     CacheBuffer {
         parts: entries;
-        values: head, tail, held, data, valid, under_way;
+        values: head, tail, entry_sectors, data, valid, under_way;
         built: start, page_sectors, payload, pages, guard_pages, damages_upstream;
     }
-}
-
-struct Access {
-    pba: Pba,
-    sectors: u64,
 }
 
 impl CacheBuffer {
@@ -108,7 +68,7 @@ impl CacheBuffer {
             head: 0,
             tail: 0,
             entries: VecDeque::new(),
-            held: 0,
+            entry_sectors: 0,
             data: 0,
             valid: 0,
             under_way: 0,
@@ -140,7 +100,7 @@ impl CacheBuffer {
 
     /// Place of the data of an entry at a position; `None` if a page record divides it.
     #[inline]
-    pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
+    pub fn undivided(&self, position: u64, entry: LoggedRun) -> Option<Pba> {
         // The header takes the first sector.
         let (page, offset) = self.payload.divide(position + 1);
         (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
@@ -163,27 +123,27 @@ impl CacheBuffer {
         })
     }
 
-    /// The access that covers `length` sectors from a position on, and a second one if they continue at the buffer's beginning. Page records
-    /// between the sectors are included; one before the first sector is not.
+    /// The access (PBA, sectors) that covers `length` sectors from a position on, and a second one if they continue at the buffer's beginning,
+    /// else of 0 sectors. Page records between the sectors are included; one before the first sector is not.
     #[inline]
-    fn accesses(&self, position: u64, length: u64) -> (Access, Option<Access>) {
+    fn accesses(&self, position: u64, length: u64) -> [(Pba, u64); 2] {
         let (first, last) = (self.pba(position), self.pba(position + length - 1));
         if first <= last {
-            return (Access { pba: first, sectors: last - first + 1 }, None);
+            return [(first, last - first + 1), (self.start, 0)];
         }
         let end = self.start + self.pages.value * self.page_sectors;
-        let wrapped = Access { pba: self.start, sectors: last - self.start + 1 };
-        (Access { pba: first, sectors: end - first }, Some(wrapped))
+        [(first, end - first), (self.start, last - self.start + 1)]
     }
 
     /// Reads `length` sectors from a position on. The result includes the page records between them: [`CacheBuffer::offset_in_read`] finds a
     /// position in it.
     pub fn read(&self, disk: &mut Disk, position: u64, length: u64) -> DiskResult<Buf> {
-        let (first, wrapped) = self.accesses(position, length);
-        let mut out = disk.buf(first.sectors + wrapped.as_ref().map_or(0, |access| access.sectors));
-        disk.read(first.pba, first.sectors, Cause::Clean, &mut out, 0)?;
-        if let Some(wrapped) = wrapped {
-            disk.read(wrapped.pba, wrapped.sectors, Cause::Clean, &mut out, first.sectors)?;
+        let accesses = self.accesses(position, length);
+        let mut out = disk.buf(accesses.iter().map(|access| access.1).sum());
+        let mut at = 0;
+        for (pba, sectors) in accesses.into_iter().filter(|access| access.1 > 0) {
+            disk.read(pba, sectors, Cause::Clean, &mut out, at)?;
+            at += sectors;
         }
         Ok(out)
     }
@@ -205,25 +165,21 @@ impl CacheBuffer {
         data: impl Iterator<Item = (u64, u64, u64)>,
     ) -> DiskResult {
         if length > self.room() {
-            let message = format!("a cache buffer has room for {} sectors, not for {length}", self.room());
-            return Err(Box::new(Fault::Inconsistent(message)));
+            return inconsistent(format!("a cache buffer has room for {} sectors, not for {length}", self.room()));
         }
         // A page's record is written together with the first entry in the page.
         let record = u64::from(self.payload.remainder(self.head) == 0);
-        let (first, wrapped) = self.accesses(self.head, length);
-        let sectors = record + first.sectors;
+        let [(first, sectors), (start, wrapped)] = self.accesses(self.head, length);
+        let sectors = record + sectors;
         let entries = match disk.holds_data() {
-            true => {
-                let room = sectors + wrapped.as_ref().map_or(0, |access| access.sectors);
-                self.laid_out(disk.metadata(room), record, buf, data)
-            }
+            true => self.laid_out(disk.metadata(sectors + wrapped), record, buf, data),
             false => Buf::NoData,
         };
         // Until both writes are done, a power cut makes these sectors void.
         self.under_way = length;
-        disk.write(first.pba - record, sectors, cause, &entries, 0)?;
-        if let Some(wrapped) = wrapped {
-            disk.write(wrapped.pba, wrapped.sectors, cause, &entries, sectors)?;
+        disk.write(first - record, sectors, cause, &entries, 0)?;
+        if wrapped > 0 {
+            disk.write(start, wrapped, cause, &entries, sectors)?;
         }
         self.under_way = 0;
         self.head += length;
@@ -241,46 +197,40 @@ impl CacheBuffer {
         entries
     }
 
-    /// After a power cut, adds a void entry for a torn append, so that its sectors are not written again before the tail has passed them.
+    /// After a power cut, adds an entry without data for a torn append, so that its sectors are not written again before the tail has passed them.
     /// Unless rewriting them may damage sectors upstream, the next append simply overwrites them.
     pub fn power_cut(&mut self) {
         let torn = std::mem::take(&mut self.under_way);
         if self.damages_upstream && torn > 0 {
-            self.push(HeaderEntry::void(torn));
+            self.push(LoggedRun::skipped(torn - 1));
             self.head += torn;
         }
     }
 
     /// Adds an entry that has been appended.
     #[inline]
-    pub fn push(&mut self, entry: HeaderEntry) {
+    pub fn push(&mut self, entry: LoggedRun) {
         self.entries.push_back(entry);
-        if !entry.is_void() {
-            self.held += entry.length();
+        if entry.lba().is_some() {
+            self.entry_sectors += length_of(entry);
             self.data += entry.sectors();
         }
     }
 
     /// Releases the entry at the tail.
-    pub fn pop(&mut self) -> Option<HeaderEntry> {
+    pub fn pop(&mut self) -> Option<LoggedRun> {
         let entry = self.entries.pop_front()?;
-        self.tail += entry.length();
-        if !entry.is_void() {
-            self.held -= entry.length();
+        self.tail += length_of(entry);
+        if entry.lba().is_some() {
+            self.entry_sectors -= length_of(entry);
             self.data -= entry.sectors();
         }
         Some(entry)
     }
 
-    /// Moves the first `entries` entries, `length` sectors in all, to the end of the list, after they were copied from the tail to the head.
-    pub fn carry_over(&mut self, entries: usize, length: u64) {
-        self.entries.rotate_left(entries);
-        self.tail += length;
-    }
-
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.entries.capacity() * size_of::<HeaderEntry>()) as u64
+        (self.entries.capacity() * size_of::<LoggedRun>()) as u64
     }
 }
 
@@ -368,7 +318,6 @@ impl SlotBuffer {
     }
 
     /// Place of the first sector of an S-block.
-    #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
         self.places.data_start(u64::from(self.slot_of[sblock as usize]))
     }
@@ -391,8 +340,7 @@ impl SlotBuffer {
     /// Writes an S-block (the sectors of `data` from `at` on) at the head, which makes its old slot invalid.
     pub fn write(&mut self, disk: &mut Disk, cause: Cause, sblock: u32, data: &Buf, at: u64) -> DiskResult {
         if self.head + self.guard_slots >= self.tail + self.slots.value {
-            let message = format!("an S-block buffer has no slot left of {}", self.slots.value);
-            return Err(Box::new(Fault::Inconsistent(message)));
+            return inconsistent(format!("an S-block buffer has no slot left of {}", self.slots.value));
         }
         let (slot, SlotPlaces { stride, .. }) = (self.slot(self.head), self.places);
         let mut written = disk.metadata(stride);
@@ -401,7 +349,14 @@ impl SlotBuffer {
         disk.write(self.places.header(slot), stride, cause, &written, 0)?;
         self.under_way = false;
         self.head += 1;
-        self.settle(sblock, slot as u32);
+        let old = u64::from(std::mem::replace(&mut self.slot_of[sblock as usize], slot as u32));
+        self.owner[old as usize] = NONE;
+        self.invalid.insert(old);
+        self.owner[slot as usize] = sblock;
+        if self.cached.contains(old) {
+            self.cached.remove(old);
+            self.cached.insert(slot);
+        }
         Ok(())
     }
 
@@ -413,20 +368,7 @@ impl SlotBuffer {
         }
     }
 
-    /// Notes that an S-block was written to a new slot.
-    fn settle(&mut self, sblock: u32, slot: u32) {
-        let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
-        self.owner[old as usize] = NONE;
-        self.invalid.insert(u64::from(old));
-        self.owner[slot as usize] = sblock;
-        if self.cached.contains(u64::from(old)) {
-            self.cached.remove(u64::from(old));
-            self.cached.insert(u64::from(slot));
-        }
-    }
-
     /// Notes whether an S-block has valid sectors in the cache buffer.
-    #[inline]
     pub fn mark_cached(&mut self, sblock: u32, cached: bool) {
         let slot = u64::from(self.slot_of[sblock as usize]);
         if cached { self.cached.insert(slot) } else { self.cached.remove(slot) }
@@ -481,12 +423,6 @@ impl SlotBuffer {
 
     pub fn is_unowned(&self, slot: u64) -> bool {
         self.owner[slot as usize] == NONE
-    }
-
-    /// True if `invalid` has exactly the slots in use without a valid S-block, as it should.
-    pub fn knows_invalid(&self) -> bool {
-        let in_use = |slot: u64| self.distance(slot) < self.used();
-        (0..self.slots.value).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
     }
 
     /// Number of valid slots from the tail to the next invalid one, if there is one.
@@ -622,41 +558,9 @@ impl Largest {
     }
 }
 
-/// Saves the members; the bits over words are derived from them.
-impl State for Bits {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.levels[0], out);
-    }
+state! { Bits { values: levels; } }
 
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        state::read_sized(&mut self.levels[0], from)?;
-        for height in 1..self.levels.len() {
-            let (below, above) = self.levels.split_at_mut(height);
-            above[0].fill(0);
-            for (i, _) in below[height - 1].iter().enumerate().filter(|(_, word)| **word != 0) {
-                above[0][i / 64] |= 1 << (i % 64);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Saves the values; the tree is derived from them.
-impl State for Largest {
-    fn save(&self, out: &mut Vec<u8>) {
-        state::write(&self.tree[self.leaves..], out);
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let mut values = self.tree.split_off(self.leaves);
-        state::read_sized(&mut values, from)?;
-        self.tree.append(&mut values);
-        for at in (1..self.leaves).rev() {
-            self.tree[at] = self.tree[2 * at].max(self.tree[2 * at + 1]);
-        }
-        Ok(())
-    }
-}
+state! { Largest { values: tree; built: leaves; } }
 
 #[cfg(test)]
 mod tests {

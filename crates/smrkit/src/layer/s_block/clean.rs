@@ -21,12 +21,11 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::error::Fault;
+use super::cache::length_of;
+use super::{DestagePolicy, SBlock, THROUGH_SECTORS};
 use crate::geometry::pieces_by_divisor;
 use crate::layer::prelude::*;
-use crate::layer::s_block::cache::HeaderEntry;
-use crate::layer::s_block::keys::DestagePolicy;
-use crate::layer::s_block::{Gather, SBlock};
+use crate::layer::runs::{Gather, LoggedRun};
 
 /// How many copies the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;
@@ -68,7 +67,7 @@ impl SBlock {
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
         // Half of the reserve stays free for copies from the tail, which take space before they release any.
-        cache.held + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
+        cache.entry_sectors + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
     }
 
     /// Makes room for entries of `length` sectors, with headers, if the cache buffer is full (algorithm V.1).
@@ -87,10 +86,13 @@ impl SBlock {
     fn defrag_cache(&mut self, disk: &mut Disk, section: usize, length: u64) -> DiskResult {
         self.counts.first_cleaning_request.get_or_insert(disk.requests());
         let before = self.counts.destages;
-        if self.rules.literal {
+        if self.is_literal {
             self.destage_by_rule(disk, section)?;
         }
-        let most = self.copied_most(section);
+        // The most sectors that a write copies before it destages S-blocks instead: more while few spare slots are left, because then a
+        // destage also has to move S-blocks.
+        let few = self.slots[section].spare() < self.layout.spares / 2;
+        let most = if self.is_literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } };
         let mut copied = 0;
         while !self.fits(section, length) {
             let cache = &self.caches[section];
@@ -99,33 +101,27 @@ impl SBlock {
             if enough {
                 self.destage_something(disk, section)?;
                 // Literally, V.2 allows another lap of copies after each destage.
-                copied = if self.rules.literal { 0 } else { copied };
+                copied = if self.is_literal { 0 } else { copied };
             }
             copied += self.advance_cache_tail(disk, section, most.saturating_sub(copied))?;
         }
-        if !self.rules.literal && self.counts.destages == before {
+        if !self.is_literal && self.counts.destages == before {
             self.destage_by_rule(disk, section)?;
         }
-        if self.rules.moves_when_full {
+        if self.moves_when_full {
             return Ok(());
         }
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// The most sectors that a write copies before it destages S-blocks instead. It is more while few spare slots are left, because then a
-    /// destage also has to move S-blocks.
-    fn copied_most(&self, section: usize) -> u64 {
-        let few = self.slots[section].spare() < self.layout.spares / 2;
-        if self.rules.literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
-    }
-
     /// Destages as many S-blocks as the rule demands of a write that cleans.
     fn destage_by_rule(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let invalid = self.caches[section].invalid();
-        let wanted = self.rules.destage_ahead * (self.layout.capacity.cache_sectors / self.caches.len() as u64) as f64;
-        let count = match self.rules.literal {
+        let wanted = self.keys.destage_ahead_percent / 100.0
+            * (self.layout.capacity.cache_sectors / self.caches.len() as u64) as f64;
+        let count = match self.is_literal {
             true => u64::from(invalid == 0),
-            false if (invalid as f64) < wanted => self.rules.destage_at_once,
+            false if (invalid as f64) < wanted => self.keys.destage_at_once,
             false => 0,
         };
         for _ in 0..count {
@@ -146,7 +142,7 @@ impl SBlock {
             return self.destage(disk, section, sblock);
         }
         let Some(&entry) = cache.entries.front() else {
-            return Err(Box::new(Fault::Inconsistent("an empty cache buffer has no room".into())));
+            return inconsistent("an empty cache buffer has no room");
         };
         while let Some(lba) = self.first_valid(section, self.caches[section].tail, entry) {
             self.destage(disk, section, self.local(section, lba))?;
@@ -163,7 +159,7 @@ impl SBlock {
         let first = Lba(number * size);
         let mut buf = disk.buf(size);
         disk.read(self.slots[section].place(sblock), size, Cause::Clean, &mut buf, 0)?;
-        let mut gather = Gather::new(Cause::Destage);
+        let mut gather = Gather::new(Cause::Destage, THROUGH_SECTORS);
         for (lba, n, pba) in self.map.mapped(first, size) {
             gather.read(disk, pba, n, &mut buf, lba - first)?;
         }
@@ -198,20 +194,14 @@ impl SBlock {
             } else {
                 continue;
             }
-            self.drop_invalid(section);
+            while let Some(&entry) = self.caches[section].entries.front()
+                && self.first_valid(section, self.caches[section].tail, entry).is_none()
+            {
+                self.caches[section].pop();
+            }
             return Ok(true);
         }
         Ok(false)
-    }
-
-    /// Releases the entries at the cache buffer's tail as long as nothing in them is valid.
-    fn drop_invalid(&mut self, section: usize) {
-        while let Some(&entry) = self.caches[section].entries.front() {
-            if self.first_valid(section, self.caches[section].tail, entry).is_some() {
-                return;
-            }
-            self.caches[section].pop();
-        }
     }
 
     /// Releases the entry at the tail if nothing in it is valid. Otherwise copies it to the head, with the entries that follow while they have
@@ -227,7 +217,9 @@ impl SBlock {
             self.map_back(section, entries);
             return Err(fault);
         }
-        self.caches[section].carry_over(entries, length);
+        let cache = &mut self.caches[section];
+        cache.entries.rotate_left(entries);
+        cache.tail += length;
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
         Ok(length)
@@ -241,10 +233,10 @@ impl SBlock {
         let mut data: Vec<(u64, u64, u64)> = Vec::new();
         if disk.holds_data() {
             let mut position = tail;
-            for entry in cache.entries.iter().take(entries) {
+            for &entry in cache.entries.iter().take(entries) {
                 let runs = cache.runs(position + 1, entry.sectors());
                 data.extend(runs.map(|(at, _, n)| (at - tail + head, n, cache.offset_in_read(tail, at))));
-                position += entry.length();
+                position += length_of(entry);
             }
         }
         self.caches[section].append(disk, Cause::Clean, length, &buf, data.into_iter())
@@ -256,7 +248,7 @@ impl SBlock {
         for number in 0..entries {
             let entry = self.caches[section].entries[number];
             self.remap(section, from, to, entry);
-            (from, to) = (from + entry.length(), to + entry.length());
+            (from, to) = (from + length_of(entry), to + length_of(entry));
         }
     }
 
@@ -268,40 +260,40 @@ impl SBlock {
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {
-            let enough = length + entry.length() > most || self.rules.single_copies;
+            let enough = length + length_of(entry) > most || self.copies_singly;
             if count > 0 && enough || !self.remap(section, tail + length, head + length, entry) {
                 break;
             }
             count += 1;
-            length += entry.length();
+            length += length_of(entry);
         }
         (count, length)
     }
 
     /// Maps the valid parts of an entry from position `old` to `new`; returns `false` if there are none.
     #[inline]
-    fn remap(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
+    fn remap(&mut self, section: usize, old: u64, new: u64, entry: LoggedRun) -> bool {
         let cache = &self.caches[section];
         // The usual case, made fast: the entry is one extent of the map, at its old and its new place.
-        if !entry.is_void()
+        if let Some(lba) = entry.lba()
             && let (Some(from), Some(to)) = (cache.undivided(old, entry), cache.undivided(new, entry))
-            && self.map.relocate(entry.lba(), entry.sectors(), from, to)
+            && self.map.relocate(lba, entry.sectors(), from, to)
         {
             return true;
         }
         self.remap_parts(section, old, new, entry)
     }
 
-    fn remap_parts(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
+    fn remap_parts(&mut self, section: usize, old: u64, new: u64, entry: LoggedRun) -> bool {
+        let Some(first) = entry.lba() else { return false };
         let valid: SmallVec<[(Lba, u64); 8]> = self.valid_parts(section, old, entry).collect();
-        let any = !valid.is_empty();
-        for (lba, n) in valid {
-            let from = new + 1 + (lba - entry.lba());
+        for &(lba, n) in &valid {
+            let from = new + 1 + (lba - first);
             for (position, pba, count) in self.caches[section].runs(from, n) {
                 self.map.insert(lba + (position - from), count, pba);
             }
         }
-        any
+        !valid.is_empty()
     }
 
     /// Advances the tail of the S-block buffer until no more slots than the limit are in use, with room for `more` S-blocks below it.
@@ -320,8 +312,19 @@ impl SBlock {
     fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
-        let spare = self.slots[section].spare();
-        let Some(distance) = self.distance_to_free_slot(section).filter(|&slots| slots > 0) else { return Ok(()) };
+        let slots = &self.slots[section];
+        let spare = slots.spare();
+        // Slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the S-block
+        // nearest the tail, that one's.
+        let Some(mut distance) = slots.valid_at_tail() else { return Ok(()) };
+        if self.keys.policy == DestagePolicy::ClosestToTail
+            && let Some(next) = slots.cached_from_tail().next()
+        {
+            distance = distance.min(slots.distance(next));
+        }
+        if distance == 0 {
+            return Ok(());
+        }
         if spare >= distance + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= distance {
             return Ok(());
         }
@@ -333,20 +336,6 @@ impl SBlock {
         Ok(())
     }
 
-    /// Number of slots between the tail and the next one that it can release without a copy: an invalid one or, if the policy destages the
-    /// S-block nearest the tail, that one's. `None` if there is no such slot.
-    fn distance_to_free_slot(&self, section: usize) -> Option<u64> {
-        let slots = &self.slots[section];
-        let invalid = slots.valid_at_tail()?;
-        match self.rules.policy {
-            DestagePolicy::ClosestToTail => {
-                let next = slots.cached_from_tail().next().map(|slot| slots.distance(slot));
-                Some(next.map_or(invalid, |next| next.min(invalid)))
-            }
-            _ => Some(invalid),
-        }
-    }
-
     /// Advances the tail by a slot, copying its S-block to the head if that is valid.
     fn advance_slots_tail(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let moved = self.slots[section].advance(disk)?;
@@ -356,7 +345,7 @@ impl SBlock {
 
     /// The S-block (in its section) to destage next, by the options of section V.C, question 2; `None` if nothing valid is cached.
     fn choose(&self, section: usize) -> Option<u32> {
-        match self.rules.policy {
+        match self.keys.policy {
             DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
             DestagePolicy::Largest => self.most_cached(section),
             DestagePolicy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
@@ -381,7 +370,7 @@ impl SBlock {
         let mut position = cache.tail;
         cache.entries.iter().filter_map(move |&entry| {
             let at = position;
-            position += entry.length();
+            position += length_of(entry);
             let lba = self.first_valid(section, at, entry)?;
             Some((self.local(section, lba), at - cache.tail))
         })
@@ -417,13 +406,13 @@ impl SBlock {
     }
 }
 
-/// A part of a request.
+/// A part of a request: sectors of one section for its cache buffer, in as many entries as needed, or a whole S-block.
 #[derive(Clone, Copy)]
-enum RequestPart {
-    /// Sectors of one section for its cache buffer, in as many entries as needed.
-    Cached(Lba, u64),
-    /// A whole S-block.
-    Whole(u64),
+struct RequestPart {
+    section: usize,
+    lba: Lba,
+    sectors: u64,
+    is_sblock: bool,
 }
 
 type Parts = SmallVec<[RequestPart; 8]>;
@@ -433,16 +422,13 @@ impl SBlock {
         self.layout.reserve / RESERVE_COPIES - 1
     }
 
-    /// True if a request is one entry of one section.
-    #[inline]
-    pub(super) fn is_one_entry(&self, lba: Lba, n: u64) -> bool {
-        let whole_possible = self.rules.bypass && n >= self.size.value;
-        !whole_possible && n <= self.entry_sectors_max() && self.section(lba) == self.section(lba + (n - 1))
-    }
-
-    #[inline]
-    pub(super) fn write_entry(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+    /// Writes a request: at once if it is one entry of one section.
+    pub(super) fn write_request(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let section = self.section(lba);
+        let may_have_sblock = self.keys.bypass && n >= self.size.value;
+        if may_have_sblock || n > self.entry_sectors_max() || section != self.section(lba + (n - 1)) {
+            return self.write_parts(disk, lba, n, data);
+        }
         self.make_room(disk, section, n + 1)?;
         self.append(disk, section, lba, n, data, 0)
     }
@@ -456,20 +442,17 @@ impl SBlock {
         let data_of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
         let entries = n.div_ceil(most);
         self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(data_of_entry))?;
-        let mut done = 0;
-        while done < n {
-            let sectors = most.min(n - done);
-            self.map_entry(section, position, lba + done, sectors);
+        for at in (0..n).step_by(most as usize) {
+            let sectors = most.min(n - at);
+            self.map_entry(section, position, lba + at, sectors);
             position += sectors + 1;
-            done += sectors;
         }
         Ok(())
     }
 
     /// Maps an entry that was appended at a position.
-    #[inline]
     fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
-        self.caches[section].push(HeaderEntry::new(lba, n));
+        self.caches[section].push(LoggedRun::new(lba, n));
         let mut at = lba;
         for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
             let known: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
@@ -485,13 +468,31 @@ impl SBlock {
 
     /// Writes a request that spans sections, has whole S-blocks, or is long.
     #[cold]
-    pub(super) fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        let (mut first, mut left) = (lba, n);
-        while left > 0 {
-            let (sectors, parts) = self.plan(first, left);
-            self.write_planned(disk, first, &parts, data, first - lba)?;
-            first += sectors;
-            left -= sectors;
+    fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let (sectors, parts) = self.plan(lba + done, n - done);
+            // Room for all parts first: nothing is cleaned between their writes then, so a request that is not completely written has
+            // replaced nothing.
+            for own in parts.chunk_by(|a, b| a.section == b.section) {
+                let (section, length) = (own[0].section, self.cache_length(own));
+                if length > 0 {
+                    self.make_room(disk, section, length)?;
+                }
+                self.defrag_slots(disk, section, own.iter().filter(|part| part.is_sblock).count() as u64)?;
+            }
+            for &RequestPart { section, lba: first, sectors, is_sblock } in &parts {
+                if !is_sblock {
+                    self.append(disk, section, first, sectors, data, first - lba)?;
+                    continue;
+                }
+                let sblock = self.size.quotient(first.0);
+                let local = self.local(section, first);
+                self.slots[section].write(disk, Cause::Host, local, data, first - lba)?;
+                self.drop_cached(section, sblock);
+                self.counts.bypassed += 1;
+            }
+            done += sectors;
         }
         Ok(())
     }
@@ -500,15 +501,14 @@ impl SBlock {
     /// whole request with bypass, then the whole request through the cache, then a beginning of it.
     fn plan(&self, lba: Lba, n: u64) -> (u64, Parts) {
         let spares = self.layout.spares * self.size.value;
-        let half = self.layout.limit / 2;
-        for (sectors, bypass) in [(n, self.rules.bypass), (n, false), (spares, self.rules.bypass)] {
+        for (sectors, bypass) in [(n, self.keys.bypass), (n, false), (spares, self.keys.bypass)] {
             if sectors <= n
                 && let Some(parts) = self.parts(lba, sectors, bypass)
             {
                 return (sectors, parts);
             }
         }
-        let sectors = half.min(n);
+        let sectors = n.min(self.layout.limit / 2);
         (sectors, self.parts(lba, sectors, false).expect("half a buffer fits into one"))
     }
 
@@ -516,20 +516,26 @@ impl SBlock {
     fn parts(&self, lba: Lba, n: u64, bypass: bool) -> Option<Parts> {
         let mut parts = Parts::new();
         let mut at = lba;
-        for (_, _, count) in pieces_by_divisor(lba.0, n, self.section_size) {
-            let (end, size) = (at + count, self.size.value);
-            let (first, last) = (at.0.div_ceil(size), end.0 / size);
-            let before = parts.len();
-            if bypass && first < last {
-                self.add_cached(&mut parts, at, first * size - at.0);
-                parts.extend((first..last).map(RequestPart::Whole));
-                self.add_cached(&mut parts, Lba(last * size), end.0 - last * size);
-            } else {
-                self.add_cached(&mut parts, at, count);
+        for (section, _, count) in pieces_by_divisor(lba.0, n, self.section_size) {
+            let (section, end, size) = (section as usize, at + count, self.size.value);
+            // The whole S-blocks among these sectors lie in `whole..whole_end`.
+            let (mut whole, mut whole_end) = (Lba(at.0.div_ceil(size) * size), Lba(end.0 / size * size));
+            if !bypass || whole >= whole_end {
+                (whole, whole_end) = (end, end);
             }
-            let whole = if bypass { last.saturating_sub(first) } else { 0 };
-            let length: u64 = parts[before..].iter().map(|part| self.length(*part)).sum();
-            if whole > self.layout.spares || length > self.layout.limit {
+            let before = parts.len();
+            let mut add = |from: Lba, to: Lba, is_sblock: bool| {
+                if from < to {
+                    parts.push(RequestPart { section, lba: from, sectors: to - from, is_sblock });
+                }
+            };
+            add(at, whole, false);
+            for sblock in (whole.0..whole_end.0).step_by(size as usize).map(Lba) {
+                add(sblock, sblock + size, true);
+            }
+            add(whole_end, end, false);
+            let sblocks = (whole_end - whole) / size;
+            if sblocks > self.layout.spares || self.cache_length(&parts[before..]) > self.layout.limit {
                 return None;
             }
             at = end;
@@ -537,73 +543,16 @@ impl SBlock {
         Some(parts)
     }
 
-    fn add_cached(&self, parts: &mut Parts, lba: Lba, n: u64) {
-        if n > 0 {
-            parts.push(RequestPart::Cached(lba, n));
-        }
-    }
-
-    /// Sectors of a cache buffer that a part takes.
-    fn length(&self, part: RequestPart) -> u64 {
-        match part {
-            RequestPart::Cached(_, n) => n + n.div_ceil(self.entry_sectors_max()),
-            RequestPart::Whole(_) => 0,
-        }
-    }
-
-    /// Makes room for all parts, then writes them. `data` has their first sector, `lba`, at sector `at`.
-    fn write_planned(&mut self, disk: &mut Disk, lba: Lba, parts: &[RequestPart], data: &Buf, at: u64) -> DiskResult {
-        self.make_all_room(disk, parts)?;
-        for part in parts {
-            match *part {
-                RequestPart::Cached(first, n) => {
-                    self.append(disk, self.section(first), first, n, data, at + (first - lba))?;
-                }
-                RequestPart::Whole(sblock) => {
-                    let (section, local, first) = self.of_sblock(sblock);
-                    self.slots[section].write(disk, Cause::Host, local, data, at + (first - lba))?;
-                    self.drop_cached(section, sblock);
-                    self.counts.bypassed += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes room for all parts, section by section. Nothing is cleaned between the writes of the parts then, so a request that is not
-    /// completely written has replaced nothing.
-    fn make_all_room(&mut self, disk: &mut Disk, parts: &[RequestPart]) -> DiskResult {
-        let mut at = 0;
-        while at < parts.len() {
-            let section = self.section_of(parts[at]);
-            let own = parts[at..].iter().take_while(|part| self.section_of(**part) == section);
-            let (mut count, mut length, mut whole) = (0, 0, 0);
-            for part in own {
-                count += 1;
-                length += self.length(*part);
-                whole += u64::from(matches!(part, RequestPart::Whole(_)));
-            }
-            if length > 0 {
-                self.make_room(disk, section, length)?;
-            }
-            self.defrag_slots(disk, section, whole)?;
-            at += count;
-        }
-        Ok(())
-    }
-
-    fn section_of(&self, part: RequestPart) -> usize {
-        match part {
-            RequestPart::Cached(lba, _) => self.section(lba),
-            RequestPart::Whole(sblock) => self.of_sblock(sblock).0,
-        }
+    /// Sectors of a cache buffer that parts of one section take, with headers.
+    fn cache_length(&self, parts: &[RequestPart]) -> u64 {
+        let cached = parts.iter().filter(|part| !part.is_sblock);
+        cached.map(|part| part.sectors + part.sectors.div_ceil(self.entry_sectors_max())).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::SPEC;
-    use super::super::keys::SBlockKeys;
+    use super::super::{SBlockKeys, SPEC};
     use super::*;
     use crate::disk::Disk;
     use crate::drive::Drive;
@@ -645,7 +594,7 @@ mod tests {
         assert_eq!([best([(older - younger) * 0.9, 0.0, ten]), best([(older - younger) * 1.1, 0.0, ten])], [20, 10]);
         // The oldest is given up: 10 lies at 71 of 88 sectors.
         let cache = &mut layer.caches[1];
-        cache.tail += cache.entries.pop_front().unwrap().length();
+        cache.tail += length_of(cache.entries.pop_front().unwrap());
         let best = |weights| layer.best(1, weights).unwrap();
         assert_eq!([best([0.78, 0.0, ten]), best([0.83, 0.0, ten])], [20, 10]);
     }

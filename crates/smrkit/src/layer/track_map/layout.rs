@@ -60,7 +60,6 @@ pub struct Band {
 
 impl Band {
     /// Beginning of a track of the band.
-    #[inline]
     pub fn start(&self, geometry: &Geometry, track: usize) -> Pba {
         geometry.usable(self.raw + track as u64 * self.track)
     }
@@ -164,7 +163,6 @@ impl TrackLayout {
     }
 
     /// The PBA of a piece's first sector.
-    #[inline]
     pub fn pba(&self, piece: &TrackPiece) -> Pba {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
     }

@@ -12,10 +12,10 @@ mod scheme;
 
 use std::sync::Arc;
 
+use super::runs::Joined;
 use crate::layer::prelude::*;
 use crate::schema::Text;
 pub(super) use layout::{TrackLayout, TrackPiece, width_of};
-pub(super) use rewrite::Joined;
 use rewrite::{Head, Rewrite, TrackCounts, TrackUse};
 use scheme::Scheme;
 
@@ -41,10 +41,6 @@ keys! {
 }
 
 impl LayerKeys for TrackMapKeys {
-    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(self.plan(drive)?.2)
-    }
-
     fn settled(self, drive: &Drive) -> TrackMapKeys {
         let random_tracks = self.random_tracks(drive, width_of(drive));
         TrackMapKeys { random_tracks: Some(random_tracks), ..self }
@@ -82,26 +78,6 @@ state! {
 const RANDOM_SHARE: u64 = 101;
 
 impl TrackMapKeys {
-    /// The layout on a drive, how many tracks a write damages there (a band may have fewer), and the capacity.
-    fn plan(&self, drive: &Drive) -> Result<(TrackLayout, u64, Capacity), Error> {
-        let width = width_of(drive);
-        let mut layout = TrackLayout::new("track-map", drive, &self.scheme, width, self.random_tracks(drive, width))?;
-        // The addend keeps rounding errors of the percentage from losing a sector.
-        let offered = (layout.sectors as f64 * self.fill_percent / 100.0 + 1e-6) as u64;
-        let host_sectors = offered.clamp(1, layout.sectors);
-        layout.offered = host_sectors;
-        let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
-        let raw_sectors = drive.geometry.sectors;
-        let capacity = Capacity {
-            raw_sectors,
-            host_sectors,
-            cache_sectors: 0,
-            guard_sectors: raw_sectors - host_sectors - spare_sectors,
-            spare_sectors,
-        };
-        Ok((layout, width, capacity))
-    }
-
     /// Tracks of the random access zone: as asked for, or the paper's share, in whole multiples of `width`.
     fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
         self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
@@ -110,7 +86,14 @@ impl TrackMapKeys {
 
 impl TrackMap {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
-        let (layout, width, capacity) = keys.plan(drive)?;
+        let width = width_of(drive);
+        let mut layout = TrackLayout::new("track-map", drive, &keys.scheme, width, keys.random_tracks(drive, width))?;
+        // The addend keeps rounding errors of the percentage from losing a sector.
+        let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
+        let host_sectors = offered.clamp(1, layout.sectors);
+        layout.offered = host_sectors;
+        let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
+        let capacity = Capacity::new(drive, host_sectors, 0, spare_sectors);
         let tracks = keys.scheme.tracks();
         let head = Head::new(&drive.interference, width, tracks);
         Ok(TrackMap {
@@ -128,7 +111,6 @@ impl TrackMap {
     }
 
     /// True if a write of this piece destroys nothing in use and needs no count of wear. `base` is the band's first track.
-    #[inline]
     fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;
         let end = base + (piece.track + self.head.width).min(self.tracks);
@@ -137,9 +119,9 @@ impl TrackMap {
             && !(self.head.in_track && piece.first + piece.sectors < self.tracks_used.used(own))
     }
 
-    /// Counts the host's writes to tracks of a band, which rewrote `taken` others.
+    /// Counts the host's writes to tracks of a band, which rewrote `forced` others.
     #[inline]
-    fn count(&mut self, base: usize, pieces: &[TrackPiece], taken: u64) {
+    fn count(&mut self, base: usize, pieces: &[TrackPiece], forced: u64) {
         let mut is_update = false;
         for piece in pieces {
             let over = piece.first < self.tracks_used.used(base + piece.track);
@@ -148,8 +130,8 @@ impl TrackMap {
             list[piece.track] += 1;
         }
         match is_update {
-            true => self.counts.taken_by_updates += taken,
-            false => self.counts.taken_by_cold_writes += taken,
+            true => self.counts.rewritten_by_updates += forced,
+            false => self.counts.rewritten_by_cold_writes += forced,
         }
     }
 
@@ -157,10 +139,10 @@ impl TrackMap {
     fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
         self.rewrite.plan(disk, &self.head, &self.tracks_used, band, pieces, self.tracks);
-        let (taken, refreshed) = self.rewrite.taken(&self.head);
-        self.count(band.base, pieces, taken);
+        let (forced, refreshed) = self.rewrite.count_others(&self.head);
+        self.count(band.base, pieces, forced);
         self.counts.refreshed += refreshed;
-        if self.rewrite.is_more() {
+        if self.rewrite.rewrites_others() {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
             // The write held back is upstream: made later, it would destroy sectors that are rewritten now.
@@ -289,9 +271,7 @@ impl Layer for TrackMap {
             room[track] = piece.first + piece.sectors;
             end = end.max(self.layout.pba(&piece) + piece.sectors);
         }
-        if end.0 > self.capacity.raw_sectors {
-            return inconsistent(format!("an LBA lies at PBA {end}, past the disk's end"));
-        }
+        ensure!(end.0 <= self.capacity.raw_sectors, "an LBA lies at PBA {end}, past the disk's end");
         self.tracks_used.check(|track| room[track])
     }
 
@@ -306,7 +286,7 @@ impl Layer for TrackMap {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let rewritten = counts.taken_by_updates + counts.taken_by_cold_writes + counts.refreshed;
+        let rewritten = counts.rewritten_by_updates + counts.rewritten_by_cold_writes + counts.refreshed;
         let named = [("tracks_rewritten", rewritten), ("tracks_refreshed", counts.refreshed)];
         let stats = LayerStats::new(named, self.first_rewrite)
             .with("track_updates", Scalar::List(counts.updates.clone()))

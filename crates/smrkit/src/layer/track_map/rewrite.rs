@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::layout::{Band, TrackPiece};
 use crate::layer::prelude::*;
+use crate::layer::runs::Joined;
 use crate::medium::interference::Interference;
 
 /// A run of sectors of a track.
@@ -39,8 +40,6 @@ pub struct Head {
     pub in_track: bool,
     /// How often a sector may be written while the sectors upstream, which it wears, are not; `None` for any number of times.
     pub limit: Option<u32>,
-    /// True if a sector that is overwritten too often wears out sectors of its own track, too.
-    pub damages_own_track: bool,
 }
 
 impl Head {
@@ -51,7 +50,6 @@ impl Head {
             width: width.min(tracks as u64) as usize,
             in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
             limit: (law.upstream() > 0).then(|| law.writes_survived()),
-            damages_own_track: law.upstream() > 0,
         }
     }
 }
@@ -103,44 +101,37 @@ impl Rewrite {
     }
 
     /// True if sectors other than the host's are rewritten.
-    pub fn is_more(&self) -> bool {
+    pub fn rewrites_others(&self) -> bool {
         self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.span)
     }
 
     /// Adds the used sectors that the writes destroy, from the first track to the last.
     fn add_destroyed(&mut self, disk: &Disk, head: &Head, band: Band) {
+        let geometry = disk.geometry();
         for track in 0..self.spans.len() {
+            let reach = track + 1..(track + head.width).min(self.spans.len());
             // Under laws that count sectors, the track's own span may grow, and then destroy more.
             loop {
                 let span = self.spans[track];
-                if span.is_empty() {
+                // A write destroys nothing if the tracks in its reach are unused, unless its law also destroys sectors of its own track.
+                if span.is_empty() || !head.in_track && reach.clone().all(|next| self.used[next] == 0) {
                     break;
                 }
-                self.add_destroyed_by(disk, head, band, track, span);
+                let pba = band.start(geometry, track) + span.first;
+                disk.interference().destroyed(geometry, pba, span.end - span.first, |at, sectors| {
+                    for next in track..reach.end {
+                        let start = band.start(geometry, next);
+                        let from = at.0.max(start.0);
+                        let to = (at.0 + sectors).min(start.0 + self.used[next]);
+                        if from < to {
+                            self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
+                        }
+                    }
+                });
                 if self.spans[track] == span {
                     break;
                 }
             }
-        }
-    }
-
-    /// Adds the used sectors that a write of `span` on a track destroys.
-    fn add_destroyed_by(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
-        let geometry = disk.geometry();
-        let reach = track + 1..(track + head.width).min(self.spans.len());
-        // A write destroys nothing if the tracks in its reach are unused, unless its law also destroys sectors of its own track.
-        if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
-            let pba = band.start(geometry, track) + span.first;
-            disk.interference().destroyed(geometry, pba, span.end - span.first, |at, sectors| {
-                for next in track..reach.end {
-                    let start = band.start(geometry, next);
-                    let from = at.0.max(start.0);
-                    let to = (at.0 + sectors).min(start.0 + self.used[next]);
-                    if from < to {
-                        self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
-                    }
-                }
-            });
         }
     }
 
@@ -152,7 +143,7 @@ impl Rewrite {
         for track in (0..self.spans.len()).rev() {
             let span = self.spans[track];
             let worn = !span.is_empty() && tracks_used.worn(band.base + track, span.first, limit);
-            if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
+            if worn && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
                     self.add(up, SectorSpan { first: 0, end: self.used[up] });
@@ -161,12 +152,6 @@ impl Rewrite {
             }
         }
         added
-    }
-
-    /// True if nothing that writes of this track could wear is in use.
-    fn is_alone(&self, head: &Head, track: usize) -> bool {
-        let upstream = (track + 1).saturating_sub(head.width)..track;
-        !head.damages_own_track && upstream.clone().all(|up| self.used[up] == 0)
     }
 
     /// True if the track, and all tracks within reach upstream, are written whole.
@@ -241,25 +226,25 @@ impl Rewrite {
             return;
         }
         for (track, &SectorSpan { first, end }) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
-            tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track), self.is_alone(head, track));
+            tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track));
         }
     }
 
     /// Returns (taken along, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D),
     /// and further tracks that are rewritten because of wear.
-    pub fn taken(&self, head: &Head) -> (u64, u64) {
-        let (mut taken, mut others, mut last) = (0, 0, None);
+    pub fn count_others(&self, head: &Head) -> (u64, u64) {
+        let (mut forced, mut others, mut last) = (0, 0, None);
         for (track, own) in self.own.iter().enumerate() {
             let reached = last.is_some_and(|last| track - last < head.width);
             if !own.span.is_empty() {
                 last = Some(track);
             } else if reached && self.used[track] > 0 {
-                (taken, last) = (taken + 1, Some(track));
+                (forced, last) = (forced + 1, Some(track));
             } else if !self.spans[track].is_empty() {
                 others += 1;
             }
         }
-        (taken, others)
+        (forced, others)
     }
 }
 
@@ -273,49 +258,6 @@ fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
         SectorSpan { end: own.first, ..span }
     } else {
         span
-    }
-}
-
-/// Joins accesses that touch, both on the platters and in the buffer. The last access (PBA, sector of the buffer, sectors) is held back until
-/// one follows that does not touch it, or until `end`.
-#[derive(Default)]
-pub struct Joined(Option<(Pba, u64, u64)>);
-
-impl Joined {
-    /// Adds an access to `n` sectors at `pba` with those of the buffer from sector `at` on. If it does not touch the access held back, that
-    /// one is made now.
-    #[inline]
-    pub fn add(
-        &mut self,
-        (pba, at, n): (Pba, u64, u64),
-        access: impl FnOnce(Pba, u64, u64) -> DiskResult,
-    ) -> DiskResult {
-        match &mut self.0 {
-            Some((first, from, sectors)) if *first + *sectors == pba && *from + *sectors == at => *sectors += n,
-            _ => {
-                self.end(access)?;
-                self.0 = Some((pba, at, n));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the access held back.
-    #[inline]
-    pub fn end(&mut self, access: impl FnOnce(Pba, u64, u64) -> DiskResult) -> DiskResult {
-        self.0.take().map_or(Ok(()), |(pba, at, n)| access(pba, at, n))
-    }
-
-    /// Adds a write of the host.
-    #[inline]
-    pub fn write(&mut self, disk: &mut Disk, run: (Pba, u64, u64), data: &Buf) -> DiskResult {
-        self.add(run, |pba, at, n| disk.write(pba, n, Cause::Host, data, at))
-    }
-
-    /// Makes the host's write that is held back.
-    #[inline]
-    pub fn end_write(&mut self, disk: &mut Disk, data: &Buf) -> DiskResult {
-        self.end(|pba, at, n| disk.write(pba, n, Cause::Host, data, at))
     }
 }
 
@@ -348,7 +290,6 @@ impl TrackUse {
     }
 
     /// Used part of a track, in sectors.
-    #[inline]
     pub fn used(&self, track: usize) -> u64 {
         u64::from(self.used[track])
     }
@@ -390,22 +331,19 @@ impl TrackUse {
     }
 
     /// True if a write from sector `first` of a track on overwrites sectors so often that those upstream would not survive.
-    #[inline]
     pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {
         let worn = |wear: &Wear| first < u64::from(wear.written[track]) && wear.writes[track] >= limit;
         self.wear.as_ref().is_some_and(worn)
     }
 
-    /// Counts a write of the sectors `first..end` of a track. `fresh` if all tracks within reach upstream were written just before, `alone`
-    /// if none of them is in use.
-    pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
+    /// Counts a write of the sectors `first..end` of a track. It is fresh if all tracks within reach upstream were written just before.
+    pub fn wear(&mut self, track: usize, first: u64, end: u64, is_fresh: bool) {
         let Some(Wear { written, writes }) = &mut self.wear else { return };
         let is_overwritten = first < u64::from(written[track]);
-        writes[track] = match (alone, fresh, is_overwritten) {
-            (true, ..) => 0,
-            (_, true, _) => 1,
-            (.., true) => writes[track].saturating_add(1),
-            (.., false) => writes[track].max(1),
+        writes[track] = match (is_fresh, is_overwritten) {
+            (true, _) => 1,
+            (false, true) => writes[track].saturating_add(1),
+            (false, false) => writes[track].max(1),
         };
         written[track] = written[track].max(end as u32);
     }
@@ -418,18 +356,15 @@ impl TrackUse {
 
     /// Checks the counts against `room`, the usable sectors of each track.
     pub fn check(&self, room: impl Fn(usize) -> u64) -> DiskResult {
-        if let Some(track) = (0..self.used.len()).find(|&track| self.used(track) > room(track)) {
-            return inconsistent(format!("track {track} is in use to sector {}, past its end", self.used(track)));
+        for track in 0..self.used.len() {
+            let used = self.used(track);
+            ensure!(used <= room(track), "track {track} is in use to sector {used}, past its end");
+            let is_written = self.wear.as_ref().is_none_or(|wear| used <= u64::from(wear.written[track]));
+            ensure!(is_written, "track {track} is in use to sector {used}, unwritten");
         }
-        if let Some(wear) = &self.wear
-            && let Some(track) = (0..self.used.len()).find(|&track| self.used[track] > wear.written[track])
-        {
-            return inconsistent(format!("track {track} is in use to sector {}, unwritten", self.used(track)));
-        }
-        match self.used.iter().filter(|&&used| used > 0).count() as u64 == self.in_use {
-            true => Ok(()),
-            false => inconsistent(format!("{} tracks are counted as in use, which is wrong", self.in_use)),
-        }
+        let in_use = self.used.iter().filter(|&&used| used > 0).count() as u64;
+        ensure!(in_use == self.in_use, "{} tracks are counted as in use, which is wrong", self.in_use);
+        Ok(())
     }
 }
 
@@ -440,9 +375,9 @@ pub struct TrackCounts {
     /// First writes by track of a band.
     pub cold_writes: Vec<u64>,
     /// Tracks that updates forced to be rewritten.
-    pub taken_by_updates: u64,
+    pub rewritten_by_updates: u64,
     /// Tracks that first writes forced to be rewritten.
-    pub taken_by_cold_writes: u64,
+    pub rewritten_by_cold_writes: u64,
     /// Tracks rewritten upstream, because of the limit of overwriting.
     pub refreshed: u64,
     /// Times that a write took other tracks of its band with it.
@@ -452,7 +387,7 @@ pub struct TrackCounts {
 state! {
     TrackCounts {
         sized: updates, cold_writes;
-        values: taken_by_updates, taken_by_cold_writes, refreshed, bands_rewritten;
+        values: rewritten_by_updates, rewritten_by_cold_writes, refreshed, bands_rewritten;
     }
 }
 
@@ -464,10 +399,10 @@ impl TrackCounts {
     /// WAR of updates, of first writes, and of both; `None` where there was none.
     pub fn wars(&self) -> [Option<f64>; 3] {
         let [updates, cold_writes] = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
-        let war = |taken: u64, own: u64| (own > 0).then(|| (own + 2 * taken) as f64 / own as f64);
-        let taken = self.taken_by_updates + self.taken_by_cold_writes + self.refreshed;
-        let all = war(taken, updates + cold_writes);
-        [war(self.taken_by_updates, updates), war(self.taken_by_cold_writes, cold_writes), all]
+        let war = |forced: u64, own: u64| (own > 0).then(|| (own + 2 * forced) as f64 / own as f64);
+        let forced = self.rewritten_by_updates + self.rewritten_by_cold_writes + self.refreshed;
+        let all = war(forced, updates + cold_writes);
+        [war(self.rewritten_by_updates, updates), war(self.rewritten_by_cold_writes, cold_writes), all]
     }
 }
 
@@ -481,7 +416,7 @@ mod tests {
             let tracks_used = || {
                 let mut tracks_used = TrackUse::new(4, limited);
                 tracks_used.write(1, 7);
-                tracks_used.wear(1, 0, 7, true, false);
+                tracks_used.wear(1, 0, 7, true);
                 tracks_used
             };
             let checked = |tracks_used: &TrackUse| {
@@ -521,18 +456,16 @@ mod tests {
     fn a_track_wears_with_each_write_over_what_was_written() {
         let mut tracks_used = TrackUse::new(2, true);
         let worn = |tracks_used: &TrackUse, limit| [0, 4, 5].map(|first| tracks_used.worn(0, first, limit));
-        tracks_used.wear(0, 0, 3, false, false);
-        tracks_used.wear(0, 3, 5, false, false);
+        tracks_used.wear(0, 0, 3, false);
+        tracks_used.wear(0, 3, 5, false);
         assert_eq!((worn(&tracks_used, 1), worn(&tracks_used, 2)), ([true, true, false], [false; 3]));
-        tracks_used.wear(0, 4, 5, false, false);
+        tracks_used.wear(0, 4, 5, false);
         assert_eq!((worn(&tracks_used, 2), worn(&tracks_used, 3)), ([true, true, false], [false; 3]));
         // Behind all that was written nothing wears; after a fresh write of what lies upstream counting begins anew.
-        tracks_used.wear(0, 5, 6, false, false);
+        tracks_used.wear(0, 5, 6, false);
         assert_eq!((tracks_used.worn(0, 5, 2), tracks_used.worn(0, 5, 3)), (true, false));
-        tracks_used.wear(0, 0, 6, true, false);
+        tracks_used.wear(0, 0, 6, true);
         assert_eq!((tracks_used.worn(0, 0, 1), tracks_used.worn(0, 0, 2)), (true, false));
-        tracks_used.wear(0, 0, 6, false, true);
-        assert!(!tracks_used.worn(0, 0, 1));
         tracks_used.forget(0, 6);
         assert!(tracks_used.worn(0, 5, u32::MAX) && !tracks_used.worn(0, 6, 0) && !tracks_used.worn(1, 0, 0));
         assert!(!TrackUse::new(1, false).worn(0, 0, 0));

@@ -22,7 +22,7 @@ fn checked(entries: &[(u32, u64, u64)], head: u64) -> Result<(), String> {
 #[test]
 fn a_check_finds_entries_that_overlap_and_a_head_without_guard() {
     let layer = vguard();
-    let (slots, reach) = (layer.log.slots(), layer.home.reach);
+    let (slots, reach) = (layer.log.slots.value, layer.home.reach);
     layer.check().unwrap();
     assert_eq!(checked(&[(5, 1, 2), (7, 3, 2)], 5), Ok(()));
     assert_eq!(checked(&[(5, 1, 2), (7, 3, 2), (5, 6, 2)], 8), Ok(()), "a track moved");
@@ -39,9 +39,9 @@ fn a_check_finds_entries_that_overlap_and_a_head_without_guard() {
 fn a_check_counts_as_many_cached_tracks_as_a_copy_of_the_map_holds() {
     let mut layer = vguard();
     (0..3).for_each(|track| layer.log.push(track, u64::from(track), 1));
-    layer.settings.entries_max = 3;
+    layer.entries_max = 3;
     layer.check().unwrap();
-    layer.settings.entries_max = 2;
+    layer.entries_max = 2;
     assert!(layer.check().unwrap_err().to_string().contains("3 tracks are cached, more than"));
 }
 
