@@ -4,8 +4,6 @@ mod allocator;
 mod cache;
 mod clean;
 mod commit;
-#[cfg(test)]
-mod decision_tests;
 mod disk;
 mod file;
 pub(crate) mod mount;
@@ -17,6 +15,8 @@ pub mod statistics;
 #[cfg(any(test, feature = "testing"))]
 #[path = "../../tests/testing/fs.rs"]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::sync::Arc;
