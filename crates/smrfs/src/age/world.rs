@@ -21,8 +21,8 @@ use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
 use crate::error::{Errno, FsResult};
 use crate::fs::{FileSystem, FsOptions};
-use crate::meta::memory::{Costs, Limits, MemoryStore};
-use crate::meta::{Kind, NewNode, Time};
+use crate::meta::partition::{Costs, SimulatedPartition};
+use crate::meta::{Kind, NewNode};
 use crate::safety::Watched;
 use crate::space::Space;
 use crate::space::bands::{BandSpace, BandsOptions};
@@ -110,13 +110,8 @@ impl World {
     pub fn mount(&self) -> Result<Simulated, Error> {
         let shape = self.shape();
         let device = self.device(&shape)?;
-        let on = Arc::clone(&device);
-        let clock = move || {
-            let now = on.now().0;
-            Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
-        };
-        let store = MemoryStore::new(Limits::EXT4, Arc::new(clock)).charged(Arc::clone(&device), COSTS);
-        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, self.options())?;
+        let store = Arc::new(SimulatedPartition::new(Arc::clone(&device), COSTS));
+        let fs = FileSystem::mount(Arc::clone(&device), store, self.space(&shape)?, self.options())?;
         Ok(Simulated::new(fs, device, self.commit_every))
     }
 
