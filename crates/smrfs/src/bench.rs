@@ -129,10 +129,6 @@ impl Events for Fileserver {
     fn kept_bytes(&self) -> u64 {
         self.set.bytes()
     }
-
-    fn progress(&self) -> Option<f64> {
-        Some(self.done as f64 / (self.options.rounds * EventKind::ALL.len() as u64).max(1) as f64)
-    }
 }
 
 /// Amount of work of Postmark.
@@ -217,10 +213,6 @@ impl Events for Postmark {
 
     fn kept_bytes(&self) -> u64 {
         self.set.bytes()
-    }
-
-    fn progress(&self) -> Option<f64> {
-        Some(self.begun as f64 / self.options.transactions.max(1) as f64)
     }
 }
 

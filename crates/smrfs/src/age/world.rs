@@ -339,17 +339,6 @@ impl Distribution {
         low * libm::pow(high / low, (share - low_share) / (high_share - low_share))
     }
 
-    /// The mean.
-    pub fn mean(&self) -> f64 {
-        let (first, first_share) = self.points[0];
-        let stretches = self.points.windows(2).map(|pair| {
-            let [(low, low_share), (high, high_share)] = [pair[0], pair[1]];
-            // The mean of values whose logarithm is uniform is (high - low) / ln(high / low).
-            (high_share - low_share) * (high - low) / libm::log(high / low)
-        });
-        first * first_share + stretches.sum::<f64>()
-    }
-
     /// One value at random.
     pub fn draw(&self, dice: &mut Dice) -> f64 {
         self.at(dice.unit())
@@ -359,6 +348,19 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Distribution {
+        /// The mean.
+        pub fn mean(&self) -> f64 {
+            let (first, first_share) = self.points[0];
+            let stretches = self.points.windows(2).map(|pair| {
+                let [(low, low_share), (high, high_share)] = [pair[0], pair[1]];
+                // The mean of values whose logarithm is uniform is (high - low) / ln(high / low).
+                (high_share - low_share) * (high - low) / libm::log(high / low)
+            });
+            first * first_share + stretches.sum::<f64>()
+        }
+    }
 
     #[test]
     fn the_reconstructions_have_the_means_that_fit_the_run() {

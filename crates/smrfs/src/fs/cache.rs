@@ -176,7 +176,7 @@ impl Files {
         let Some(file) = shard.files.get(&id) else { return };
         let Some(state) = file.state.try_read() else { return };
         // A record says only how many granules are promised, so the file stays while some are.
-        let has_promises = !state.promises.is_empty();
+        let has_promises = !state.promises.ranges.is_empty();
         if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.is_unlinked || has_promises {
             return;
         }
@@ -239,7 +239,7 @@ impl Files {
         state.size = head.size;
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
-        let shared = data.allocator.shared_of(&state.map);
+        let shared = data.allocator.without_room(state.map.extents_from(0));
         state.shares = !shared.is_empty();
         state.record_shares = state.shares && head.shares;
         // A map that was committed while data was still buffered may extend past the size.
@@ -264,7 +264,7 @@ impl Files {
 /// Refuses a map with an impossible size or promise, or with data that is not live or belongs to another file, because nothing that such a
 /// map names may be read or freed.
 fn check_map(data: &DataStore, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
-    if i64::try_from(head.size).is_err() || head.promised > data.disk.shape().granules {
+    if i64::try_from(head.size).is_err() || head.promised > data.disk.device.shape().granules {
         return Err(FsError::Corrupt(format!(
             "the map of file {id} has {} bytes and {} promised granules, more than the disk: unmount, and run smrkit fsck",
             head.size, head.promised

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use smrkit::tally::Cause;
+
 use super::FileSystem;
 use super::allocator::Progress;
 use super::disk::is_damage;
@@ -29,19 +31,19 @@ type OwnerFile = (Arc<File>, Owner);
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
     pub(super) fn make_room(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
-        let begin = self.data.disk.now();
+        let begin = self.data.disk.device.now();
         let cleaner = self.cleaning.lock();
         let result = if self.data.allocator.progress().freed == seen.freed { self.unstick(seen, work) } else { Ok(()) };
         drop(cleaner);
         work.stalled = true;
-        work.waited_ns += (self.data.disk.now() - begin).0;
+        work.waited_ns += (self.data.disk.device.now() - begin).0;
         result
     }
 
     /// Does one step of cleaning for a write that has no room, or settles if no step would help. Errors: ENOSPC if nothing helps.
     fn unstick(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
         // More steps than there are granules mean that the space promised room that it does not have.
-        if work.steps > self.data.disk.shape().granules + 4096 {
+        if work.steps > self.data.disk.device.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
         match self.data.allocator.next_step_when_stuck() {
@@ -78,7 +80,7 @@ impl FileSystem {
         if !self.data.allocator.wants_cleaning() {
             return Ok(());
         }
-        let begin = self.data.disk.now();
+        let begin = self.data.disk.device.now();
         let cleaner = self.cleaning.lock();
         let mut result = Ok(());
         while result.is_ok() {
@@ -87,7 +89,7 @@ impl FileSystem {
             result = self.execute(step, seen, work);
         }
         drop(cleaner);
-        work.waited_ns += (self.data.disk.now() - begin).0;
+        work.waited_ns += (self.data.disk.device.now() - begin).0;
         // This write has succeeded, so it must not fail because the cleaner has no room.
         if result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) { Ok(()) } else { result }
     }
@@ -110,7 +112,7 @@ impl FileSystem {
 
     /// Resets a band, and counts whether the disk did. A reset that fails is no failure of the write that needed the room.
     fn reset(&self, band: u64) -> FsResult {
-        let is_reset = self.data.allocator.reset(band, || self.data.disk.reset(band))?;
+        let is_reset = self.data.allocator.reset(band)?;
         let mut counters = self.data.counters.lock();
         *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
         Ok(())
@@ -120,11 +122,11 @@ impl FileSystem {
     /// Data that can't be read stays where it is, without an error, which only readers of that data get.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         // Without the hold, a shared part could be freed and overwritten while its owners get the copy one after another.
-        let parts = self.data.allocator.hold(span);
+        let parts = self.data.allocator.shared.write().hold(span);
         let (shared, unshared): (Vec<_>, Vec<_>) = parts.into_iter().partition(SharedPart::is_shared);
         let mut result = self.move_shared(&shared, work);
         let held = shared.into_iter().map(|part| part.span).collect();
-        self.data.allocator.release(held, |span| self.data.disk.discard(span));
+        self.data.allocator.release(held);
         for part in unshared {
             if matches!(result, Ok(true)) {
                 result = self.move_unshared(part.span, owner.further(part.span.at - span.at), work);
@@ -223,7 +225,7 @@ const WINDOWS_MAX: usize = 1024;
 impl DataStore {
     /// Reads a span that is to be moved. If it is damaged, marks its unreadable parts as unmovable and returns `None`.
     pub(super) fn read_to_move(&self, span: Span, sums: &[u32]) -> FsResult<Option<Content>> {
-        match self.disk.read_span(span, sums) {
+        match self.disk.read_span(span, sums, Cause::Clean) {
             Err(error) if is_damage(&error) => {
                 let unreadable = self.disk.unreadable(span, sums)?;
                 self.allocator.mark_unmovable(unreadable);
@@ -291,7 +293,7 @@ impl DataStore {
         let (mut content, mut has_bytes, mut granules) = (Vec::new(), true, 0);
         for piece in pieces {
             let Some(span) = piece.span() else { continue };
-            match self.disk.read_span(span, &state.map.sums(piece.first..piece.end()))? {
+            match self.disk.read_span(span, &state.map.sums(piece.first..piece.end()), Cause::Clean)? {
                 Some(bytes) => content.extend(bytes),
                 None => has_bytes = false,
             }
@@ -320,7 +322,7 @@ impl DataStore {
             let (of_copy, of_original) = self.take_copy(file, owner, original, copy);
             (named, unnamed) = (named + of_copy, unnamed + of_original);
         }
-        self.allocator.end_copy(copy, named, unnamed, |span| self.disk.discard(span));
+        self.allocator.end_copy(copy, named, unnamed);
         if named == 0 {
             // No known file names the original. If it is live all the same, the next event must not try to move it again.
             self.allocator.mark_unmovable(original);

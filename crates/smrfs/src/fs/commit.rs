@@ -58,11 +58,6 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// New parts of maps are numbered from `next_part` on.
-    pub(super) fn new(next_part: u64) -> Commits {
-        Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
-    }
-
     /// Leaves extents and parts to the next commit, which frees them.
     pub(super) fn free_at_next_commit(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
@@ -201,7 +196,7 @@ impl FileSystem {
             let now = self.data.now();
             Times { mtime: now, ctime: now }
         });
-        let promised = state.promises.granules();
+        let promised = state.promises.ranges.count();
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
         let mut number = || self.commits.next_part.fetch_add(1, Relaxed);
         let plan = (!state.is_unlinked)
@@ -280,7 +275,7 @@ impl FileSystem {
 
     /// Frees extents and parts that no durable map names any more.
     fn free(&self, gone: UnlinkedFile) {
-        self.data.allocator.release(gone.spans, |span| self.data.disk.discard(span));
+        self.data.allocator.release(gone.spans);
         self.remove_parts(gone.parts);
     }
 }
@@ -296,7 +291,7 @@ impl FileSystem {
     /// Joins a block of a file that was written in small pieces, if room is plentiful.
     fn join_in_background(&self) -> FsResult<bool> {
         let Some(id) = self.data.fragmented.lock().first().copied() else { return Ok(false) };
-        let rooms = self.data.allocator.rooms();
+        let rooms = *self.data.allocator.rooms.lock();
         let has_room = rooms.free() > rooms.usable / 8;
         let more = match self.file(id) {
             Ok(file) if has_room => self.data.join_step(&file, SMALL_PIECES as usize),

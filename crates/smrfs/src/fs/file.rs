@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::allocator::{Promises, Use};
-use super::shared::Shared;
+use super::allocator::Promises;
 use crate::data::{Data, ReadBuffer};
 use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Stored};
@@ -120,24 +119,6 @@ impl FileState {
     /// The pieces of `range` that have a place.
     pub(super) fn placed(&self, range: Range<u64>) -> Vec<FilePiece> {
         self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
-    }
-
-    /// Room that `range` uses. A shared extent does not count as the file's: overwriting it needs room, as filling a hole does.
-    pub(super) fn uses(&self, range: Range<u64>, shared: &Shared) -> Use {
-        let mut uses = Use::default();
-        for piece in self.map.lookup(range) {
-            let Some(span) = piece.span() else {
-                uses.unplaced += self.promises.unplaced_in(piece.first..piece.end(), &self.buffer);
-                continue;
-            };
-            uses.mapped += piece.count;
-            for part in shared.within(span) {
-                let first = piece.first + (part.at - span.at);
-                uses.mapped -= part.count;
-                uses.unplaced += self.promises.unplaced_in(first..first + part.count, &self.buffer);
-            }
-        }
-        uses
     }
 
     /// Where on the disk the data just before granule `first` ends, if there is any.

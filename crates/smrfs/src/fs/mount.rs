@@ -4,11 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
-use super::allocator::{Allocator, Rooms};
+use super::allocator::Rooms;
+use super::cache::Files;
+use super::commit::Commits;
 use super::file::{ALL, File};
+use super::place::DataStore;
 use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
@@ -23,9 +28,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 pub(crate) const STATE: &str = "free-map";
 
 /// The findings of a mount.
-pub(super) struct Found {
-    pub(super) adopted: Adopted,
-    pub(super) next_part: u64,
+struct Found {
+    adopted: Adopted,
+    next_part: u64,
     /// The files with promises, after a scan.
     promising: Vec<NodeId>,
 }
@@ -41,7 +46,7 @@ impl FileSystem {
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| decode(&bytes, &shape));
-        let mut found = match &saved {
+        let found = match &saved {
             Some(saved) => adopt_saved(saved, &mut *space)?,
             None => scan(&*store, &mut *space, options.read_only)?,
         };
@@ -55,11 +60,19 @@ impl FileSystem {
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
-        let Adopted { mapped, promised, .. } = found.adopted;
-        let rooms = Rooms { usable: space.usable(), mapped, promised };
-        let allocator = Allocator::new(space, std::mem::take(&mut found.adopted.shared), rooms);
-        let promising = std::mem::take(&mut found.promising);
-        let mounted = FileSystem::new(device, store, allocator, options, found);
+        let Found { adopted, next_part, promising } = found;
+        let rooms = Rooms { usable: space.usable(), mapped: adopted.mapped, promised: adopted.promised };
+        let mounted = FileSystem {
+            data: DataStore::new(device, store.clone(), space, adopted.shared, rooms, options.block_granules),
+            files: Files::new(store.clone(), options.cached_extents, adopted.with_data),
+            commits: Commits { next_part: AtomicU64::new(next_part), ..Commits::default() },
+            store,
+            options,
+            cleaning: Mutex::default(),
+            names: RwLock::default(),
+            unmounted: AtomicBool::new(false),
+            damaged: adopted.damaged,
+        };
         if !mounted.options.read_only {
             mounted.drop_promises(&promising)?;
         }
@@ -69,7 +82,7 @@ impl FileSystem {
     /// Drops promises of room that can't be kept, because a crash may bring back data whose room had been promised to others since.
     fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
         for &id in promising {
-            if self.data.allocator.rooms().is_kept() {
+            if self.data.allocator.rooms.lock().is_enough() {
                 break;
             }
             let file = self.file(id)?;
@@ -87,11 +100,11 @@ impl FileSystem {
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
-        let promised = self.data.allocator.rooms().promised;
+        let promised = self.data.allocator.rooms.lock().promised;
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().is_unlinked);
-        let (live, shared) = (self.live(), self.data.allocator.shared());
+        let (live, shared) = (self.live(), self.data.allocator.shared.read().all().collect::<Vec<_>>());
         let saved = SavedState::new(self.commits.next_part.load(Relaxed), promised, &live, &shared, unlinked);
-        match self.store.store_state(STATE, &encode(&saved, self.data.disk.shape())) {
+        match self.store.store_state(STATE, &encode(&saved, self.data.disk.device.shape())) {
             // Without a saved state, the next mount reads all maps.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,

@@ -328,7 +328,7 @@ impl FileSystem {
         let (size, granules, times) = match known {
             Ok(file) => {
                 let state = file.look();
-                (state.size, state.map.granules() + state.promises.unplaced(), state.times)
+                (state.size, state.map.granules() + state.promises.unplaced, state.times)
             }
             Err(Some(summary)) => {
                 let head = summary.head;

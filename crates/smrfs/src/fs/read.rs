@@ -93,18 +93,18 @@ impl FileSystem {
         }
         let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
         spans.sort_unstable_by_key(|span| span.at);
-        let band = |span: &Span| self.data.disk.shape().bands.band_at(span.at);
+        let band = |span: &Span| self.data.disk.device.shape().bands.band_at(span.at);
         let mut expected = spans[0];
         for span in &spans[1..] {
             // Pieces of different bands are not joined, because the gap between them was never written.
             if span.at <= expected.end() + GAP_MAX && band(&expected) == band(span) {
                 expected.count = span.end().max(expected.end()) - expected.at;
             } else {
-                self.data.disk.expect(expected);
+                self.data.disk.device.expect(expected);
                 expected = *span;
             }
         }
-        self.data.disk.expect(expected);
+        self.data.disk.device.expect(expected);
     }
 
     /// Reads bytes of a file: buffered granules one by one, mapped ones up to the next buffered one, and holes as zeros.

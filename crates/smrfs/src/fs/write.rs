@@ -4,6 +4,7 @@
 
 use std::slice::from_ref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::file::File;
 use super::place::{HeldRoom, WriteBatch};
@@ -29,7 +30,7 @@ impl FileSystem {
             return Err(Errno::EFBIG.into());
         }
         if matches!(data, Data::Blank(_)) {
-            self.data.disk.hold_no_bytes();
+            self.data.disk.is_blank.store(true, Relaxed);
         }
         let mut work = CleaningWork::default();
         self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;

@@ -68,16 +68,13 @@ impl FromStr for Uuid {
     type Err = SuperblockError;
 
     fn from_str(text: &str) -> Result<Uuid, SuperblockError> {
-        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
-        let mut bytes = [0; 16];
-        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        let digits: String = text.chars().filter(|&digit| digit != '-').collect();
+        // The parser would also take a sign before the digits.
+        if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(SuperblockError::Malformed("a UUID"));
         }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| SuperblockError::Malformed("a UUID"))?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| SuperblockError::Malformed("a UUID"))?;
-        }
-        Ok(Uuid(bytes))
+        let number = u128::from_str_radix(&digits, 16).map_err(|_| SuperblockError::Malformed("a UUID"))?;
+        Ok(Uuid(number.to_be_bytes()))
     }
 }
 

@@ -32,15 +32,6 @@ impl Interleave {
             Interleave::WholeFile => ACT_BYTES,
         }
     }
-
-    /// Its name in text.
-    pub fn name(self) -> String {
-        match self {
-            Interleave::Blocks(1) => "1 block".into(),
-            Interleave::Blocks(blocks) => format!("{blocks} blocks"),
-            Interleave::WholeFile => "whole file".into(),
-        }
-    }
 }
 
 /// End of a run.

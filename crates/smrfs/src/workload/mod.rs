@@ -69,11 +69,6 @@ pub trait Events {
 
     /// Bytes of the files that exist after the last event.
     fn kept_bytes(&self) -> u64;
-
-    /// Progress from 0 to 1; `None` for a sequence without an end.
-    fn progress(&self) -> Option<f64> {
-        None
-    }
 }
 
 /// Events, cut into acts of a bounded size.

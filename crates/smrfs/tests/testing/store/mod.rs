@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+pub use super::partition::Costs;
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::error::{Errno, FsError, FsResult};
 use crate::units::NodeId;
-pub use super::partition::Costs;
 pub use power::StoreLoss;
 use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
