@@ -204,16 +204,9 @@ struct BandLedger {
     filled: Vec<u64>,
 }
 
-impl BandLedger {
-    fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
-        if self.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
-    }
-}
-
 impl Ledger for BandLedger {
     fn may_write(&self, span: Span) -> Result<(), Violation> {
-        let band = self.band_of(span)?;
+        let band = self.bands.band_of(span)?;
         let cursor = self.bands.span(band).at + self.filled[band as usize];
         match self.live.first_from(span.at.0) {
             Some(at) if at < span.end().0 => Err(Violation::OverLive { at: Granule(at) }),
@@ -223,7 +216,7 @@ impl Ledger for BandLedger {
     }
 
     fn write(&mut self, span: Span) {
-        if let Ok(band) = self.band_of(span) {
+        if let Ok(band) = self.bands.band_of(span) {
             self.live.cover(span.range(), ());
             self.filled[band as usize] = span.end() - self.bands.span(band).at;
         }
@@ -232,7 +225,7 @@ impl Ledger for BandLedger {
     /// Removes a failed write from the live data. Its band counts as full, because the position of its cursor is unknown.
     fn failed(&mut self, span: Span) {
         self.live.uncover(span.range());
-        if let Ok(band) = self.band_of(span) {
+        if let Ok(band) = self.bands.band_of(span) {
             self.filled[band as usize] = self.bands.granules;
         }
     }

@@ -58,6 +58,12 @@ impl Bands {
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
     }
 
+    /// The band that holds all of `span`.
+    pub(crate) fn band_of(&self, span: Span) -> Result<u64, Violation> {
+        let band = self.band_at(span.at).filter(|&band| self.span(band).contains(span));
+        band.ok_or(Violation::NotInOneBand { span })
+    }
+
     /// How many granules of these spans are in each band. A span may lie in several.
     pub fn granules_by_band(&self, spans: impl Iterator<Item = Span>) -> Vec<u64> {
         let mut granules = vec![0; self.count as usize];

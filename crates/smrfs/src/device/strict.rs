@@ -65,11 +65,6 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
-    fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.shape.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
-        if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
-    }
-
     /// Checks that `span` may be appended to `band`.
     fn may_append(&self, band: u64, span: Span) -> Result<(), Violation> {
         let cursors = self.cursors.lock();
@@ -152,7 +147,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
     /// Appends to a band. A failed write moves the cursor, too, unless the platters can report where it is.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
-        let band = self.band_of(span)?;
+        let band = self.shape.bands.band_of(span)?;
         let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);

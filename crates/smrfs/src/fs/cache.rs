@@ -86,16 +86,6 @@ impl Files {
         }
     }
 
-    /// Returns the file from the cache, or adds it without reading it from the store.
-    fn get_or_put(&self, id: NodeId) -> Arc<File> {
-        let mut shard = self.shard(id).lock();
-        shard.heads.remove(&id);
-        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, false))).clone();
-        drop(shard);
-        self.note_use(&file);
-        file
-    }
-
     /// Forgets a file whose data is gone.
     pub(super) fn remove(&self, file: &File) {
         let mut shard = self.shard(file.id).lock();
@@ -103,28 +93,6 @@ impl Files {
             shard.files.remove(&file.id);
             self.weight.fetch_sub(file.weight.swap(0, Relaxed), Relaxed);
         }
-    }
-
-    /// Returns the file if it is in memory (`Ok`), or else the head of its record (`Err`), which `load` reads if it is not known.
-    fn head(
-        &self,
-        id: NodeId,
-        load: impl FnOnce() -> FsResult<Option<RecordSummary>>,
-    ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        // The shard stays locked while the record is loaded, because otherwise an old record could replace a newer one.
-        let mut shard = self.shard(id).lock();
-        if let Some(file) = shard.files.get(&id) {
-            return Ok(Ok(file.clone()));
-        }
-        if let Some(head) = shard.heads.get(&id) {
-            return Ok(Err(*head));
-        }
-        let head = load()?;
-        if shard.heads.len() >= SHARD_HEADS {
-            shard.heads.clear();
-        }
-        shard.heads.insert(id, head);
-        Ok(Err(head))
     }
 
     /// Number of files.
@@ -197,7 +165,11 @@ impl Files {
 
     /// Returns a regular file, with its map read from the store if it was not in memory.
     pub(super) fn file(&self, id: NodeId, data: &DataStore) -> FsResult<Arc<File>> {
-        let file = self.get_or_put(id);
+        let mut shard = self.shard(id).lock();
+        shard.heads.remove(&id);
+        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, false))).clone();
+        drop(shard);
+        self.note_use(&file);
         if !file.look().loaded {
             let mut state = file.lock();
             if !state.loaded
@@ -214,6 +186,7 @@ impl Files {
         if file.look().is_gone { Err(Errno::ENOENT.into()) } else { Ok(file) }
     }
 
+    /// Reads the state of a file from the store.
     fn load(&self, data: &DataStore, file: &Arc<File>, state: &mut FileState) -> FsResult {
         let attr = self.store.attributes(file.id)?;
         match attr.kind {
@@ -223,41 +196,42 @@ impl Files {
             _ => return Err(Errno::EINVAL.into()),
         }
         if let Some(record) = self.load_record(file.id)? {
-            self.decode_into(data, file, &record, state)?;
+            let decoded = map::decode(&record, |number| map::load_part(&*self.store, number))?;
+            let head = decoded.summary.head;
+            check_map(data, file.id, &head, &decoded.map)?;
+            state.map = decoded.map;
+            state.stored = decoded.stored;
+            state.size = head.size;
+            state.settled_size = head.size;
+            state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
+            let shared = data.allocator.without_room(state.map.extents_from(0));
+            state.shares = !shared.is_empty();
+            state.record_shares = state.shares && head.shares;
+            // A map that was committed while data was still buffered may extend past the size.
+            data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
+            state.promises = Promises::of_record(head.promised, &shared, &state.map);
         }
         state.loaded = true;
         Ok(())
     }
 
-    /// Fills the state of a file from its map record.
-    fn decode_into(&self, data: &DataStore, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
-        let decoded = map::decode(record, |number| map::load_part(&*self.store, number))?;
-        let head = decoded.summary.head;
-        check_map(data, file.id, &head, &decoded.map)?;
-        state.map = decoded.map;
-        state.stored = decoded.stored;
-        state.size = head.size;
-        state.settled_size = head.size;
-        state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
-        let shared = data.allocator.without_room(state.map.extents_from(0));
-        state.shares = !shared.is_empty();
-        state.record_shares = state.shares && head.shares;
-        // A map that was committed while data was still buffered may extend past the size.
-        data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
-        state.promises = Promises::of_record(head.promised, &shared, &state.map);
-        Ok(())
-    }
-
-    /// Returns a file in memory (`Ok`), or else the head of its record (`Err`).
+    /// Returns a file in memory (`Ok`), or else the head of its record (`Err`), which is `None` for a file without a record.
     pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        let found = self.head(id, || match self.load_record(id)? {
-            Some(record) => Ok(Some(map::summary(&record)?)),
-            None => Ok(None),
-        })?;
-        match found {
-            Ok(file) if !file.look().loaded => self.file(id, data).map(Ok),
-            found => Ok(found),
+        // The shard stays locked while the record is loaded, because otherwise an old record could replace a newer one.
+        let mut shard = self.shard(id).lock();
+        if let Some(file) = shard.files.get(&id).cloned() {
+            drop(shard);
+            return if file.look().loaded { Ok(Ok(file)) } else { self.file(id, data).map(Ok) };
         }
+        if let Some(head) = shard.heads.get(&id) {
+            return Ok(Err(*head));
+        }
+        let head = self.load_record(id)?.map(|record| map::summary(&record)).transpose()?;
+        if shard.heads.len() >= SHARD_HEADS {
+            shard.heads.clear();
+        }
+        shard.heads.insert(id, head);
+        Ok(Err(head))
     }
 }
 

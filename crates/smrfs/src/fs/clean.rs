@@ -104,17 +104,13 @@ impl FileSystem {
                 }
             }
             CleaningStep::Settle => self.commit()?,
-            CleaningStep::Reset(band) => self.reset(band)?,
+            CleaningStep::Reset(band) => {
+                let is_reset = self.data.allocator.reset(band)?;
+                let mut counters = self.data.counters.lock();
+                *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
+            }
         }
         self.data.allocator.progressed();
-        Ok(())
-    }
-
-    /// Resets a band, and counts whether the disk did. A reset that fails is no failure of the write that needed the room.
-    fn reset(&self, band: u64) -> FsResult {
-        let is_reset = self.data.allocator.reset(band)?;
-        let mut counters = self.data.counters.lock();
-        *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
         Ok(())
     }
 
@@ -181,15 +177,12 @@ impl FileSystem {
             while done < part.span.count {
                 let owner = part.owners[0];
                 let run = owner.granule + done..owner.granule + part.span.count;
-                let load = WriteBatch::moved(from_ref(&run), self.data.rest(&content, part.span.count, done), true);
-                let Some(written) = self.data.write_block(owner.file, None, &load)? else { return Ok(false) };
+                let batch = WriteBatch::moved(from_ref(&run), self.data.rest(&content, part.span.count, done), true);
+                let Some(written) = self.data.write_block(owner.file, None, &batch)? else { return Ok(false) };
                 for (copy, _) in written {
                     let original = Span { at: part.span.at + done, count: copy.count };
-                    self.data.move_owners(
-                        original,
-                        copy,
-                        owners.iter().map(|(file, owner)| (file, owner.further(done))),
-                    );
+                    let owners = owners.iter().map(|(file, owner)| (file, owner.further(done)));
+                    self.data.move_owners(original, copy, owners);
                     work.moved_bytes += copy.count * self.data.granule_bytes;
                     done += copy.count;
                 }
@@ -250,8 +243,8 @@ impl DataStore {
         let mut done = 0;
         while done < span.count {
             let run = piece.first + done..piece.end();
-            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, span.count, done), true);
-            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
+            let batch = WriteBatch::moved(from_ref(&run), self.rest(&content, span.count, done), true);
+            let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;
         }
@@ -303,8 +296,8 @@ impl DataStore {
         let (first, mut done) = (pieces[0].first, 0);
         while done < granules {
             let run = first + done..first + granules;
-            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, granules, done), false);
-            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
+            let batch = WriteBatch::moved(from_ref(&run), self.rest(&content, granules, done), false);
+            let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             done += count;
         }
         Ok(true)
@@ -317,39 +310,32 @@ impl DataStore {
         copy: Span,
         owners: impl Iterator<Item = (&'a Arc<File>, Owner)>,
     ) {
+        // Granules of the copy that some owner names now, and granules of the original that none names any more.
         let (mut named, mut unnamed) = (0, 0);
         for (file, owner) in owners {
-            let (of_copy, of_original) = self.take_copy(file, owner, original, copy);
-            (named, unnamed) = (named + of_copy, unnamed + of_original);
+            let mut state = file.lock();
+            for piece in state.placed(owner.granule..owner.granule + original.count) {
+                let skipped = piece.first - owner.granule;
+                if piece.at != Some(original.at + skipped) {
+                    // Overwritten since the copy was made.
+                    continue;
+                }
+                let to = Span { at: copy.at + skipped, count: piece.count };
+                let (first, others) = self.allocator.add_copy_owner(to, owner.further(skipped));
+                named += first.iter().map(|part| part.count).sum::<u64>();
+                for part in first.into_iter().chain(others) {
+                    let old = state.map.insert(piece.first + (part.at - to.at), part);
+                    unnamed += self.allocator.retire_uncounted(file.id, &old);
+                    state.note_retired(&old);
+                }
+                self.touch(file, &mut state);
+            }
         }
         self.allocator.end_copy(copy, named, unnamed);
         if named == 0 {
             // No known file names the original. If it is live all the same, the next event must not try to move it again.
             self.allocator.mark_unmovable(original);
         }
-    }
-
-    /// Makes one owner of `original` name the copy, as far as it still names the original. Returns how many granules of the copy this owner
-    /// is the first to name, and how many granules of the original it was the last to name.
-    fn take_copy(&self, file: &Arc<File>, owner: Owner, original: Span, copy: Span) -> (u64, u64) {
-        let mut state = file.lock();
-        let (mut named, mut unnamed) = (0, 0);
-        for piece in state.placed(owner.granule..owner.granule + original.count) {
-            let skipped = piece.first - owner.granule;
-            if piece.at != Some(original.at + skipped) {
-                continue;
-            }
-            let to = Span { at: copy.at + skipped, count: piece.count };
-            let (first, others) = self.allocator.add_copy_owner(to, owner.further(skipped));
-            named += first.iter().map(|part| part.count).sum::<u64>();
-            for part in first.into_iter().chain(others) {
-                let old: Vec<FilePiece> = state.map.insert(piece.first + (part.at - to.at), part);
-                unnamed += self.allocator.retire_uncounted(file.id, &old);
-                state.note_retired(&old);
-            }
-            self.touch(file, &mut state);
-        }
-        (named, unnamed)
     }
 }
 

@@ -278,9 +278,7 @@ impl FileSystem {
         self.data.allocator.release(gone.spans);
         self.remove_parts(gone.parts);
     }
-}
 
-impl FileSystem {
     /// Moves a file's data into as few extents as possible, a block at a time. Returns whether there is more to do.
     pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
         self.changeable()?;

@@ -27,14 +27,6 @@ use crate::units::{Granule, NodeId, Owner, Span};
 /// The name of the saved state in the store.
 pub(crate) const STATE: &str = "free-map";
 
-/// The findings of a mount.
-struct Found {
-    adopted: Adopted,
-    next_part: u64,
-    /// The files with promises, after a scan.
-    promising: Vec<NodeId>,
-}
-
 impl FileSystem {
     /// Mounts a volume: takes its live extents from the saved state if the last unmount was clean, else from a scan of all maps. `space` is
     /// fresh; the caller has checked that device and store belong together.
@@ -46,8 +38,8 @@ impl FileSystem {
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| decode(&bytes, &shape));
-        let found = match &saved {
-            Some(saved) => adopt_saved(saved, &mut *space)?,
+        let (adopted, next_part, promising) = match &saved {
+            Some(saved) => (adopt_saved(saved, &mut *space)?, saved.next_part, Vec::new()),
             None => scan(&*store, &mut *space, options.read_only)?,
         };
         let report = match shape.model {
@@ -60,7 +52,6 @@ impl FileSystem {
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
-        let Found { adopted, next_part, promising } = found;
         let rooms = Rooms { usable: space.usable(), mapped: adopted.mapped, promised: adopted.promised };
         let mounted = FileSystem {
             data: DataStore::new(device, store.clone(), space, adopted.shared, rooms, options.block_granules),
@@ -73,24 +64,17 @@ impl FileSystem {
             unmounted: AtomicBool::new(false),
             damaged: adopted.damaged,
         };
-        if !mounted.options.read_only {
-            mounted.drop_promises(&promising)?;
-        }
-        Ok(mounted)
-    }
-
-    /// Drops promises of room that can't be kept, because a crash may bring back data whose room had been promised to others since.
-    fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
-        for &id in promising {
-            if self.data.allocator.rooms.lock().is_enough() {
+        // A crash may bring back data whose room had been promised to others since, so promises are dropped until all others can be kept.
+        for id in promising {
+            if mounted.options.read_only || mounted.data.allocator.rooms.lock().is_enough() {
                 break;
             }
-            let file = self.file(id)?;
+            let file = mounted.file(id)?;
             let mut state = file.lock();
-            self.data.rearrange(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
-            self.data.touch(&file, &mut state);
+            mounted.data.rearrange(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
+            mounted.data.touch(&file, &mut state);
         }
-        Ok(())
+        Ok(mounted)
     }
 
     /// Makes everything durable, and saves the state from which the next mount starts without a scan. Nothing can be changed afterwards.
@@ -145,7 +129,7 @@ pub struct Unsaved {
 }
 
 /// Adopts the extents of a state that the last mount saved, so that no map has to be read.
-fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
+fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Adopted> {
     let mut adopted = Adopted { mapped: saved.mapped, promised: saved.promised, ..Adopted::default() };
     for &(span, owner) in &saved.extents {
         if !space.adopt(span, owner) {
@@ -159,11 +143,12 @@ fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
             return Err(conflicting_owner(span, owner));
         }
     }
-    Ok(Found { adopted, next_part: saved.next_part, promising: Vec::new() })
+    Ok(adopted)
 }
 
-/// Reads every map, and removes parts that no map names.
-fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
+/// Reads every map, and removes parts that no map names. Returns the findings, the number of the next part of a map, and the files to which
+/// room is promised.
+fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<(Adopted, u64, Vec<NodeId>)> {
     let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
     let next_part = parts.last().map_or(1, |last| last + 1);
     let mut promising = Vec::new();
@@ -181,7 +166,7 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
             store.remove_spill(number)?;
         }
     }
-    Ok(Found { adopted, next_part, promising })
+    Ok((adopted, next_part, promising))
 }
 
 /// Discards all granules that are not live, because a crash may have left data there that nobody will read.

@@ -265,15 +265,11 @@ impl FileSystem {
         self.commits.store_changed();
         let Some(file) = &victim.file else { return };
         let id = victim.attr.id;
-        if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
-            self.last_name_gone(file);
-        } else {
+        if victim.attr.links > 1 && self.store.attributes(id).is_ok_and(|attr| attr.links > 0) {
             self.commits.named(id, parent);
             self.status_changed(id, Kind::File);
+            return;
         }
-    }
-
-    fn last_name_gone(&self, file: &Arc<File>) {
         let mut state = file.lock();
         state.is_unlinked = true;
         if state.opens == 0 {

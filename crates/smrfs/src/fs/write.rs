@@ -79,11 +79,11 @@ impl FileSystem {
             promise.at_least(self.data.lacks(file, &mut state, at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
-            let load = WriteBatch::host(from_ref(&run), rest);
+            let batch = WriteBatch::host(from_ref(&run), rest);
             let seen = self.data.allocator.progress();
             // Buffered data is older and goes first, because a commit must not include a later write without an earlier one.
             let placed = match self.data.write_out(file, &mut state)? {
-                true => self.data.place_block(file, &mut state, &load, &mut promise.granules)?,
+                true => self.data.place_block(file, &mut state, &batch, &mut promise.granules)?,
                 false => None,
             };
             match placed {
@@ -118,9 +118,7 @@ impl FileSystem {
         self.data.now_changed(file, &mut state);
         Ok(())
     }
-}
 
-impl FileSystem {
     /// Sets the size of a file: drops data beyond it, or adds a hole.
     pub(super) fn truncate(&self, id: NodeId, size: u64) -> FsResult {
         if size > SIZE_MAX {

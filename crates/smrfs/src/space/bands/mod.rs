@@ -16,7 +16,7 @@ use super::{AllocationRequest, CleaningStep, Counts, Live, Space, Trigger, whole
 use crate::device::{BandReport, BandState, Bands, Model, Shape};
 use crate::map::Ranges;
 use crate::units::{NodeId, Owner, Span};
-use clean::BandCleaner;
+use clean::{BandCleaner, CleaningEvent};
 use table::{BandTable, Streams};
 
 /// The allocator and cleaner of strict-append.
@@ -61,7 +61,7 @@ impl BandSpace {
                 self.streams.forget(band);
             }
         }
-        self.cleaner.changed();
+        self.cleaner.found_nothing = false;
     }
 
     /// The end of a band's last live extent, in granules from the band's start.
@@ -117,7 +117,8 @@ impl Space for BandSpace {
     fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         let span = self.streams.place(&self.table, want)?;
         // Moved data is as old as the band that it comes from.
-        let written = match self.cleaner.source().filter(|_| want.moving) {
+        let source = self.cleaner.event.as_ref().filter(|_| want.moving).and_then(CleaningEvent::source);
+        let written = match source {
             Some(source) => self.table.get(source).youngest,
             None => self.clock,
         };
@@ -161,7 +162,14 @@ impl Space for BandSpace {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
         assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
-        self.unmark_unmovable(span);
+        // The cleaner need not move it any more.
+        if !self.unmovable.is_empty() {
+            for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+                let unmovable_granules = self.unmovable.count_within(piece.range());
+                self.unmovable.uncover(piece.range());
+                self.table.change(number, |band| band.unmovable -= unmovable_granules);
+            }
+        }
         self.change_bands(span, |band, count| {
             band.live -= count;
             band.retired += count;
@@ -191,7 +199,7 @@ impl Space for BandSpace {
         assert_eq!(state.readable(), 0, "band {band} was reset: {state:?}");
         self.table.change(band, |band| *band = table::Band { lost: band.lost, ..table::Band::default() });
         self.streams.forget(band);
-        self.cleaner.changed();
+        self.cleaner.found_nothing = false;
     }
 
     fn reset_failed(&mut self, band: u64) {
@@ -199,7 +207,24 @@ impl Space for BandSpace {
     }
 
     fn unmovable(&mut self, span: Span) {
-        self.mark_unmovable(span);
+        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+            let live: Vec<Span> = self.live.within(piece).map(|(span, _)| span).collect();
+            for span in &live {
+                let newly_unmovable = span.count - self.unmovable.count_within(span.range());
+                self.unmovable.cover(span.range(), ());
+                self.table.change(number, |band| band.unmovable += newly_unmovable);
+            }
+            // A band that was closed to be cleaned can't be emptied now, so it is opened again, and its rest can be written.
+            if !live.is_empty() && self.table.get(number).unused > 0 {
+                self.table.change(number, |band| {
+                    band.cursor -= band.unused;
+                    band.unused = 0;
+                    band.closed_early = false;
+                });
+            }
+        }
+        // An event that met such data has not failed to gain, because the next one will not try that data again.
+        self.cleaner.stuck_room = None;
     }
 
     fn usable(&self) -> u64 {

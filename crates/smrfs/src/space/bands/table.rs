@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BandSpace, Blocks, RESERVE_BANDS};
+use super::{Blocks, RESERVE_BANDS};
 use crate::device::Bands;
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Span};
@@ -228,71 +228,6 @@ impl BandTable {
             cursor if cursor < self.layout.granules => Some(&mut self.open),
             _ => (band.readable() == 0 && !band.reset_asked).then_some(&mut self.dead),
         }
-    }
-}
-
-impl BandSpace {
-    /// Marks the live data of `span` as unmovable, and reopens the bands that were closed to be cleaned.
-    pub(super) fn mark_unmovable(&mut self, span: Span) {
-        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            for span in self.live.within(piece).map(|(span, _)| span).collect::<Vec<_>>() {
-                let range = span.range();
-                let newly_unmovable = span.count - self.unmovable.count_within(range.clone());
-                self.unmovable.cover(range, ());
-                self.table.change(number, |band| band.unmovable += newly_unmovable);
-                self.reopen(number);
-            }
-        }
-        self.cleaner.count_as_gain();
-    }
-
-    /// Opens a band again that was closed to be cleaned.
-    fn reopen(&mut self, number: u64) {
-        if self.table.get(number).unused == 0 {
-            return;
-        }
-        self.table.change(number, |band| {
-            band.cursor -= band.unused;
-            band.unused = 0;
-            band.closed_early = false;
-        });
-    }
-
-    /// Removes the marks of data that is retired, because the cleaner need not move it any more.
-    pub(super) fn unmark_unmovable(&mut self, span: Span) {
-        if self.unmovable.is_empty() {
-            return;
-        }
-        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            let range = piece.range();
-            let unmovable_granules = self.unmovable.count_within(range.clone());
-            self.unmovable.uncover(range);
-            self.table.change(number, |band| band.unmovable -= unmovable_granules);
-        }
-    }
-
-    /// Lets bands whose reset failed be reset again; returns `false` if there are none.
-    pub(super) fn retry_refused(&mut self) -> bool {
-        self.retry_refused_until(self.clock)
-    }
-
-    /// Lets bands be reset again after a refused reset, once hosts have written as much as a band holds (assumption).
-    pub(super) fn retry_refused_later(&mut self) {
-        if let Some(latest) = self.clock.checked_sub(self.shape.bands.granules) {
-            self.retry_refused_until(latest);
-        }
-    }
-
-    /// Lets bands be reset again whose reset was refused at `latest` or before.
-    fn retry_refused_until(&mut self, latest: u64) -> bool {
-        let (again, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, refused_at)| refused_at <= latest);
-        self.cleaner.refused = later;
-        for &(band, _) in &again {
-            self.table.change(band, |band| band.reset_asked = false);
-            self.cleaner.changed();
-        }
-        !again.is_empty()
     }
 }
 

@@ -294,7 +294,7 @@ impl Caveat {
             // Cleaning makes runs of a unit; on small disks a unit is less than a block.
             (self.options.split && count > self.ledger.runs.unit).then(|| self.search_longest(want, count)).flatten()
         })?;
-        // A block that is split fills its run, so there is nothing to reserve behind it.
+        // The rest of a run that is too short for the block is not reserved: either the block fills it, or the defragmenter needs it.
         if to < from + count {
             return Some(Span::new(from, to - from));
         }
