@@ -217,7 +217,7 @@ impl Allocator {
     pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
         let dead = self.retire_uncounted(file, pieces);
         self.rooms.lock().recount(0, dead);
-        self.progressed();
+        self.note_progress();
     }
 
     /// Frees spans that no durable map names any more.
@@ -249,7 +249,7 @@ impl Allocator {
             self.device.discard(span);
             space.release(span);
         }
-        self.progressed();
+        self.note_progress();
     }
 
     /// Keeps spans that become free from now on unchanged, for a backup; returns `false` if another backup has begun this already.
@@ -272,7 +272,7 @@ impl Allocator {
     /// Notes that no one writes to a file any more, so that space reserved for it is for all.
     pub(super) fn closed(&self, file: NodeId) {
         self.space.lock().closed(file);
-        self.progressed();
+        self.note_progress();
     }
 
     pub(super) fn mark_unmovable(&self, span: Span) {
@@ -343,7 +343,7 @@ impl Allocator {
     }
 
     /// Notes that there may be room now.
-    pub(super) fn progressed(&self) {
+    pub(super) fn note_progress(&self) {
         self.freed.fetch_add(1, Relaxed);
     }
 }

@@ -216,7 +216,11 @@ impl Files {
     }
 
     /// Returns a file in memory (`Ok`), or else the head of its record (`Err`), which is `None` for a file without a record.
-    pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
+    pub(super) fn file_or_head(
+        &self,
+        id: NodeId,
+        data: &DataStore,
+    ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         // The shard stays locked while the record is loaded, because otherwise an old record could replace a newer one.
         let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id).cloned() {

@@ -110,7 +110,7 @@ impl FileSystem {
                 *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
             }
         }
-        self.data.allocator.progressed();
+        self.data.allocator.note_progress();
         Ok(())
     }
 
@@ -177,7 +177,8 @@ impl FileSystem {
             while done < part.span.count {
                 let owner = part.owners[0];
                 let run = owner.granule + done..owner.granule + part.span.count;
-                let batch = WriteBatch::moved(from_ref(&run), self.data.rest(&content, part.span.count, done), true);
+                let batch =
+                    WriteBatch::moved(from_ref(&run), self.data.data_from(&content, part.span.count, done), true);
                 let Some(written) = self.data.write_block(owner.file, None, &batch)? else { return Ok(false) };
                 for (copy, _) in written {
                     let original = Span { at: part.span.at + done, count: copy.count };
@@ -243,7 +244,7 @@ impl DataStore {
         let mut done = 0;
         while done < span.count {
             let run = piece.first + done..piece.end();
-            let batch = WriteBatch::moved(from_ref(&run), self.rest(&content, span.count, done), true);
+            let batch = WriteBatch::moved(from_ref(&run), self.data_from(&content, span.count, done), true);
             let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;
@@ -296,7 +297,7 @@ impl DataStore {
         let (first, mut done) = (pieces[0].first, 0);
         while done < granules {
             let run = first + done..first + granules;
-            let batch = WriteBatch::moved(from_ref(&run), self.rest(&content, granules, done), false);
+            let batch = WriteBatch::moved(from_ref(&run), self.data_from(&content, granules, done), false);
             let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             done += count;
         }

@@ -121,12 +121,6 @@ impl FileState {
         self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
     }
 
-    /// Where on the disk the data just before granule `first` ends, if there is any.
-    pub(super) fn end_before(&self, first: u64) -> Option<Granule> {
-        let before = self.map.at(first.checked_sub(1)?)?;
-        Some(before + 1)
-    }
-
     /// Notes extents that the map no longer names, but that the durable map may.
     pub(super) fn note_retired(&mut self, pieces: &[FilePiece]) {
         for span in pieces.iter().filter_map(FilePiece::span) {

@@ -147,7 +147,7 @@ impl FileSystem {
             granule_bytes: self.data.granule_bytes,
             usable: rooms.usable,
             free: rooms.free(),
-            beyond_host: self.data.beyond_host(rooms.free())?,
+            beyond_host: self.data.granules_beyond_host(rooms.free())?,
             live: rooms.mapped,
             promised: rooms.promised,
             counts,

@@ -71,7 +71,7 @@ impl FileSystem {
             }
             let file = mounted.file(id)?;
             let mut state = file.lock();
-            mounted.data.rearrange(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
+            mounted.data.replace_ranges(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
             mounted.data.touch(&file, &mut state);
         }
         Ok(mounted)

@@ -37,7 +37,7 @@ impl FileSystem {
     /// The attributes of a node that the store has just looked up. After an error the lookup is given back, because the caller will not.
     fn looked_up(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
-        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
+        self.with_recorded_attributes(attr).inspect_err(|_| self.store.forget(id, 1))
     }
 
     /// Gives `count` lookups back.
@@ -95,7 +95,7 @@ impl FileSystem {
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
-            self.name_gone(&victim, parent);
+            self.after_name_removed(&victim, parent);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -160,7 +160,7 @@ impl FileSystem {
             self.status_changed(victim.attr.id, victim.attr.kind);
         }
         if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
-            self.name_gone(&victim, to_parent);
+            self.after_name_removed(&victim, to_parent);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -261,7 +261,7 @@ impl FileSystem {
     }
 
     /// Updates a node that has lost a name, perhaps its last.
-    fn name_gone(&self, victim: &Victim, parent: NodeId) {
+    fn after_name_removed(&self, victim: &Victim, parent: NodeId) {
         self.commits.store_changed();
         let Some(file) = &victim.file else { return };
         let id = victim.attr.id;
@@ -282,7 +282,7 @@ impl FileSystem {
     /// Drops the data of a file that is neither named nor open. The next commit frees it.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.is_gone = true;
-        self.data.rearrange(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
+        self.data.replace_ranges(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.commits.free_at_next_commit(gone);
         self.data.dirty.lock().remove(&file.id);
@@ -305,15 +305,15 @@ struct Victim {
 impl FileSystem {
     /// Attributes as `stat` shows them.
     pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.overlaid(self.store.attributes(id)?)
+        self.with_recorded_attributes(self.store.attributes(id)?)
     }
 
     /// The store's attributes of a node, with size, blocks and times of a file replaced by those of its record.
-    pub(super) fn overlaid(&self, attr: Attr) -> FsResult<Attr> {
+    pub(super) fn with_recorded_attributes(&self, attr: Attr) -> FsResult<Attr> {
         if attr.kind != Kind::File {
             return Ok(attr);
         }
-        let known = match self.files.known(attr.id, &self.data) {
+        let known = match self.files.file_or_head(attr.id, &self.data) {
             // A file with a damaged map can be listed, moved and removed, but not opened. Its size is not 0, because tar and others don't
             // open empty files, and would archive it as empty without an error.
             Err(error) if is_map_damage(&error) => {
@@ -359,12 +359,12 @@ impl FileSystem {
                 }
             })?;
         }
-        self.overlaid(attr)
+        self.with_recorded_attributes(attr)
     }
 
     /// Changes the times in a file's record, if it has one.
     fn change_recorded_times(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
-        if matches!(self.files.known(id, &self.data)?, Err(None)) {
+        if matches!(self.files.file_or_head(id, &self.data)?, Err(None)) {
             return Ok(());
         }
         let file = self.file(id)?;

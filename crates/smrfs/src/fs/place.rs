@@ -106,7 +106,7 @@ impl DataStore {
     }
 
     /// The data of `content`, which has `granules`, without the first `done` of them.
-    pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
+    pub(super) fn data_from<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
         match content {
             Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
             None => Data::Blank((granules - done) * self.granule_bytes),
@@ -130,11 +130,12 @@ impl DataStore {
     ) -> FsResult<Option<u64>> {
         // Held until the old places are retired, because until then another writer must not conclude that no room will become free.
         let _placing = self.allocator.placing();
-        let after = state.end_before(batch.runs[0].start);
+        let before = batch.runs[0].start.checked_sub(1).and_then(|before| state.map.at(before));
+        let after = before.map(|at| at + 1);
         let Some(pieces) = self.write_block(file.id, after, batch)? else { return Ok(None) };
         let count: u64 = pieces.iter().map(|(span, _)| span.count).sum();
         if batch.moving {
-            // Moved data was verified when it was read, and keeps its checksums. It does not go through `rearrange`, which would drop newer
+            // Moved data was verified when it was read, and keeps its checksums. It does not go through `replace_ranges`, which would drop newer
             // data that is buffered for the same granules.
             let old = pieces.iter().flat_map(|&(span, owner)| state.map.insert(owner.granule, span)).collect();
             self.retire(file, state, old);
@@ -149,7 +150,7 @@ impl DataStore {
             let runs: Vec<Range<u64>> =
                 pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
             let (mut spans, mut sums) = (pieces.iter().map(|&(span, _)| span), &sums[..]);
-            self.rearrange(file, state, &runs, promised, |state, run| {
+            self.replace_ranges(file, state, &runs, promised, |state, run| {
                 let Some(span) = spans.next() else { return Vec::new() };
                 let old = state.map.insert(run.start, span);
                 let (these, rest) = sums.split_at(span.count as usize);
@@ -183,7 +184,7 @@ impl DataStore {
     }
 
     /// Drops buffered data and promises in `ranges`, and changes the map there by `change`, which returns the pieces that it replaced.
-    pub(super) fn rearrange(
+    pub(super) fn replace_ranges(
         &self,
         file: &File,
         state: &mut FileState,
@@ -191,7 +192,7 @@ impl DataStore {
         promised: &mut u64,
         mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<FilePiece>,
     ) {
-        let old = self.accounted(state, ranges, promised, |state| {
+        let old = self.change_with_account(state, ranges, promised, |state| {
             let mut old = Vec::new();
             for range in ranges {
                 let granules = state.buffer.remove(range.clone());
@@ -210,7 +211,7 @@ impl DataStore {
     /// between, a granule that moves from the buffer to the map would not count at all. `promised` granules were promised to the call before
     /// any change, so additional use is taken from them, or it would count twice. A granule that moves from the buffer, or from a promise of
     /// fallocate, to a place on the disk uses as much as before, and takes nothing from `promised`.
-    fn accounted<T>(
+    fn change_with_account<T>(
         &self,
         state: &mut FileState,
         ranges: &[Range<u64>],
@@ -264,7 +265,7 @@ impl DataStore {
             let bytes = state.buffer.gather(granules, self.granule_bytes);
             let mut done = 0;
             while done < granules {
-                let batch = WriteBatch::host(&runs, self.rest(&bytes, granules, done));
+                let batch = WriteBatch::host(&runs, self.data_from(&bytes, granules, done));
                 // Room for buffered data was promised when it was accepted, and counts as the file's use already.
                 let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
                 done += count;
@@ -282,24 +283,18 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Ends the sharing of extents of `range` that no other file has any more, so that overwriting them needs no more room.
-    pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
-        if !state.shares {
-            return;
+    /// How many granules have to be promised before `range` can be written. First ends the sharing of extents that no other file has any more.
+    pub(super) fn granules_to_promise(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
+        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. If those that no other
+        // file has any more still counted as shared, overwriting them would need room that a full disk does not have.
+        if state.shares {
+            self.change_with_account(state, from_ref(&range), &mut 0, |state| {
+                for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
+                    // A granule with a place of its own needs no promise.
+                    state.promises.ranges.uncover(piece.first..piece.end());
+                }
+            });
         }
-        self.accounted(state, from_ref(&range), &mut 0, |state| {
-            for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
-                // A granule with a place of its own needs no promise.
-                state.promises.ranges.uncover(piece.first..piece.end());
-            }
-        });
-    }
-
-    /// How many granules have to be promised before `range` can be written.
-    pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
-        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So the sharing of
-        // granules that no other file has any more must end first, or overwriting them would need room that a full disk does not have.
-        self.reclaim(file, state, range.clone());
         let uses = self.allocator.uses(state, from_ref(&range));
         range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
     }
@@ -311,13 +306,13 @@ impl DataStore {
             return;
         }
         let behind = first..BEHIND_ALL;
-        self.rearrange(file, state, &[behind], &mut 0, |state, range| state.map.remove(range));
+        self.replace_ranges(file, state, &[behind], &mut 0, |state, range| state.map.remove(range));
         self.touch(file, state);
     }
 
     /// Reserves room on the file systems that hold disk and store for a write of `bytes`, for `extents` more in maps, and for all data
     /// accepted before, so that a write that was acknowledged does not fail later for lack of room.
-    pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
+    pub(super) fn reserve_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
         self.disk.device.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
         let files = self.dirty.lock().len() as u64 + 1;
@@ -326,7 +321,7 @@ impl DataStore {
     }
 
     /// How many of `free` granules the file system that holds the disk has no room for.
-    pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
+    pub(super) fn granules_beyond_host(&self, free: u64) -> FsResult<u64> {
         let Some(room) = self.disk.device.room_bytes()? else { return Ok(0) };
         let accepted = self.buffers.bytes() + SLACK_BYTES;
         let granules = room.saturating_sub(accepted) / self.granule_bytes;
@@ -355,18 +350,18 @@ fn no_room(error: FsError) -> FsError {
 }
 
 /// Room promised to a write under way. The rest is given back when this is dropped.
-pub(super) struct HeldRoom<'a> {
+pub(super) struct PromisedRoom<'a> {
     allocator: &'a Allocator,
     pub granules: u64,
 }
 
-impl<'a> HeldRoom<'a> {
-    pub(super) fn new(allocator: &'a Allocator) -> HeldRoom<'a> {
-        HeldRoom { allocator, granules: 0 }
+impl<'a> PromisedRoom<'a> {
+    pub(super) fn new(allocator: &'a Allocator) -> PromisedRoom<'a> {
+        PromisedRoom { allocator, granules: 0 }
     }
 
     /// Raises the promise to `granules`; fails if there is no room.
-    pub(super) fn at_least(&mut self, granules: u64) -> FsResult {
+    pub(super) fn raise_to(&mut self, granules: u64) -> FsResult {
         if granules > self.granules {
             self.allocator.rooms.lock().promise(granules - self.granules)?;
             self.granules = granules;
@@ -375,7 +370,7 @@ impl<'a> HeldRoom<'a> {
     }
 }
 
-impl Drop for HeldRoom<'_> {
+impl Drop for PromisedRoom<'_> {
     fn drop(&mut self) {
         self.allocator.rooms.lock().take_back(self.granules);
     }
@@ -401,13 +396,13 @@ impl DataStore {
 
     /// Loads a granule with data into the buffer, to change a part of it. That needs room only if the granule is shared.
     pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
-        let mut promise = HeldRoom::new(&self.allocator);
-        promise.at_least(self.lacks(file, state, granule..granule + 1))?;
+        let mut promise = PromisedRoom::new(&self.allocator);
+        promise.raise_to(self.granules_to_promise(file, state, granule..granule + 1))?;
         self.fetch(file, state, granule, &mut promise.granules)
     }
 
     fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, promised: &mut u64) {
-        self.accounted(state, from_ref(&(granule..granule + 1)), promised, |state| {
+        self.change_with_account(state, from_ref(&(granule..granule + 1)), promised, |state| {
             if !state.buffer.has(granule) {
                 self.buffers.added(self.granule_bytes);
             }
@@ -443,7 +438,7 @@ impl DataStore {
             from = to;
         }
         if !range.is_empty() {
-            self.grown(state, range.end);
+            self.raise_size(state, range.end);
         }
         Ok(())
     }
@@ -488,20 +483,20 @@ impl DataStore {
         range: Range<u64>,
         emptied: Range<u64>,
     ) -> FsResult {
-        let mut promise = HeldRoom::new(&self.allocator);
-        let lacking = self.lacks(file, state, range.clone());
-        if lacking > 0 && self.beyond_host(lacking)? > 0 {
+        let mut promise = PromisedRoom::new(&self.allocator);
+        let lacking = self.granules_to_promise(file, state, range.clone());
+        if lacking > 0 && self.granules_beyond_host(lacking)? > 0 {
             return Err(Errno::ENOSPC.into());
         }
-        promise.at_least(lacking)?;
+        promise.raise_to(lacking)?;
         if emptied.start < emptied.end {
-            self.rearrange(file, state, &[emptied], &mut 0, |state, emptied| {
+            self.replace_ranges(file, state, &[emptied], &mut 0, |state, emptied| {
                 let old = state.map.remove(emptied.clone());
                 state.promises.ranges.cover(emptied, ());
                 old
             });
         }
-        self.accounted(state, from_ref(&range), &mut promise.granules, |state| {
+        self.change_with_account(state, from_ref(&range), &mut promise.granules, |state| {
             for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
                 state.promises.ranges.cover(piece.first..piece.end(), ());
             }
@@ -513,12 +508,12 @@ impl DataStore {
     /// Grows a file by a hole.
     pub(super) fn grow(&self, file: &Arc<File>, state: &mut FileState, size: u64) -> FsResult {
         self.clear_tail(file, state, size)?;
-        self.grown(state, size);
+        self.raise_size(state, size);
         Ok(())
     }
 
     /// Raises the size of the file to at least `end`.
-    pub(super) fn grown(&self, state: &mut FileState, end: u64) {
+    pub(super) fn raise_size(&self, state: &mut FileState, end: u64) {
         state.size = state.size.max(end);
         if state.buffer.is_empty() {
             state.settled_size = state.size;
@@ -526,7 +521,7 @@ impl DataStore {
     }
 
     /// Notes a change of data or size, with the current time.
-    pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
+    pub(super) fn note_data_change(&self, file: &Arc<File>, state: &mut FileState) {
         let now = self.now();
         state.times = Some(Times { mtime: now, ctime: now });
         self.touch_data(file, state);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::file::File;
-use super::place::{HeldRoom, WriteBatch};
+use super::place::{PromisedRoom, WriteBatch};
 use super::statistics::CleaningWork;
 use super::{Allocate, FileSystem};
 use crate::data::Data;
@@ -33,7 +33,7 @@ impl FileSystem {
             self.data.disk.is_blank.store(true, Relaxed);
         }
         let mut work = CleaningWork::default();
-        self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;
+        self.retry_after_commit(&file, || self.write_data(&file, offset, data, &mut work))?;
         self.data.counters.lock().host_written_bytes += bytes;
         self.balance(&mut work)?;
         self.clean_while_writing(&mut work)?;
@@ -42,7 +42,7 @@ impl FileSystem {
     }
 
     /// Does `work`, and does it once more after a commit if it finds no room and the file shares extents.
-    pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
+    pub(super) fn retry_after_commit(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
         let result = work();
         if !result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
             return result;
@@ -68,15 +68,15 @@ impl FileSystem {
             true => (offset..end, end..end),
             false => (offset..direct.start * granule, direct.end * granule..end),
         };
-        let mut promise = HeldRoom::new(&self.data.allocator);
+        let mut promise = PromisedRoom::new(&self.data.allocator);
         let mut state = file.lock_alive()?;
-        promise.at_least(self.data.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
-        self.data.keep_room_on_host(data.bytes(), 0)?;
+        promise.raise_to(self.data.granules_to_promise(file, &mut state, offset / granule..end.div_ceil(granule)))?;
+        self.data.reserve_on_host(data.bytes(), 0)?;
         self.data.clear_tail(file, &mut state, end)?;
         self.data.buffer(file, &mut state, &head, data.part(0, head.end - offset), &mut promise.granules)?;
         let mut at = direct.start;
         while at < direct.end {
-            promise.at_least(self.data.lacks(file, &mut state, at..end.div_ceil(granule)))?;
+            promise.raise_to(self.data.granules_to_promise(file, &mut state, at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
             let batch = WriteBatch::host(from_ref(&run), rest);
@@ -89,7 +89,7 @@ impl FileSystem {
             match placed {
                 Some(count) => {
                     at += count;
-                    self.data.grown(&mut state, at * granule);
+                    self.data.raise_size(&mut state, at * granule);
                 }
                 None => {
                     // Unlocked, because making room may have to lock this file. Its extents must not become shared meanwhile, because the
@@ -115,7 +115,7 @@ impl FileSystem {
             data.part(tail.start - offset, tail.end - tail.start),
             &mut promise.granules,
         )?;
-        self.data.now_changed(file, &mut state);
+        self.data.note_data_change(file, &mut state);
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl FileSystem {
         } else {
             self.data.grow(&file, &mut state, size)?;
         }
-        self.data.now_changed(&file, &mut state);
+        self.data.note_data_change(&file, &mut state);
         Ok(())
     }
 
@@ -158,7 +158,8 @@ impl FileSystem {
             Allocate::Punch => {
                 self.data.clear_edges(&file, &mut state, offset..end)?;
                 if whole.start < whole.end {
-                    self.data.rearrange(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
+                    self.data
+                        .replace_ranges(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
                 }
             }
             Allocate::Zero(extend) => {
@@ -172,7 +173,7 @@ impl FileSystem {
                 }
             }
         }
-        self.data.now_changed(&file, &mut state);
+        self.data.note_data_change(&file, &mut state);
         Ok(())
     }
 }

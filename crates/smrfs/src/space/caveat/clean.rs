@@ -184,19 +184,6 @@ impl Caveat {
         Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
-    /// Marks the live data of `span` as unmovable, so that no window with it is chosen.
-    pub(super) fn mark_unmovable(&mut self, span: Span) {
-        for (live, _) in self.live.within(span) {
-            self.unmovable.cover(live.range(), ());
-        }
-        self.progress.drop_window_at(span.at.0, span.end().0);
-        self.progress.released(self.retired.count());
-    }
-
-    fn can_be_moved(&self, span: Span) -> bool {
-        self.unmovable.is_empty() || self.unmovable.count_within(span.range()) == 0
-    }
-
     /// Chooses the window to empty next. In idle time, leaves out windows that need too many moves for their gain.
     fn find_window(&mut self, why: Trigger) -> Option<Window> {
         // A window as large as the reserve always gains something. For a larger one hosts would have to wait.
@@ -256,7 +243,7 @@ impl Caveat {
             *visited += 1;
             to_move += span.count;
             // Data is moved out of the window, so free space inside does not count.
-            if to_move > most || to_move + room_before > room || !self.can_be_moved(span) {
+            if to_move > most || to_move + room_before > room || self.unmovable.count_within(span.range()) > 0 {
                 break;
             }
             let next = extents.peek().map(|next| next.at.0);

@@ -171,7 +171,11 @@ impl Space for Caveat {
     fn reset_failed(&mut self, _band: u64) {}
 
     fn unmovable(&mut self, span: Span) {
-        self.mark_unmovable(span);
+        for (live, _) in self.live.within(span) {
+            self.unmovable.cover(live.range(), ());
+        }
+        self.progress.drop_window_at(span.at.0, span.end().0);
+        self.progress.released(self.retired.count());
     }
 
     fn usable(&self) -> u64 {
