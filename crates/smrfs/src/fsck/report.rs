@@ -37,135 +37,59 @@ impl fmt::Display for FilePlace {
 /// A problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum Problem {
     /// A corrupt map. Its file loses its data; the record is kept as a state of the store.
     #[error("file {file}: its map is damaged: {reason}")]
-    BadMap {
-        /// The file.
-        file: u64,
-        /// Why.
-        reason: String,
-    },
+    BadMap { file: u64, reason: String },
     /// A map that was not made by this volume for this file. The file loses its data; the record is kept as a state.
     #[error("file {file}: its map is forged: {reason}")]
-    ForgedMap {
-        /// The file.
-        file: u64,
-        /// The evidence.
-        reason: String,
-    },
+    ForgedMap { file: u64, reason: String },
     /// A map that was made for a file of another user. It is left alone unless owners are accepted.
     #[error("file {file}: {reason}: give it back (chown), or have the check accept owners, if a copy changed them")]
-    OtherOwner {
-        /// The file.
-        file: u64,
-        /// The owner it was made for, and the owner it has.
-        reason: String,
-    },
+    OtherOwner { file: u64, reason: String },
     /// A map of a version that this program does not know; it is left alone.
     #[error("file {file}: its map is not understood: {reason}")]
-    NewerMap {
-        /// The file.
-        file: u64,
-        /// The codec's message.
-        reason: String,
-    },
+    NewerMap { file: u64, reason: String },
     /// A file that had data at the last unmount, and has no map now. It is empty.
     #[error("file {file}: its map is gone, and it had data at the last unmount")]
-    LostMap {
-        /// The file.
-        file: u64,
-    },
+    LostMap { file: u64 },
     /// A part that a map names, but that is missing. The file loses its data.
     #[error("file {file}: part {part} of its map is missing")]
-    MissingPart {
-        /// The file.
-        file: u64,
-        /// The part's number.
-        part: u64,
-    },
+    MissingPart { file: u64, part: u64 },
     /// A size that no file can have; it is cut to the end of the data.
     #[error("file {file}: {bytes} bytes is no size")]
-    BadSize {
-        /// The file.
-        file: u64,
-        /// Bytes by the map.
-        bytes: u64,
-    },
+    BadSize { file: u64, bytes: u64 },
     /// A promise of more granules than the disk has; it is dropped.
     #[error("file {file}: {granules} granules are promised, more than the disk has")]
-    BadPromise {
-        /// The file.
-        file: u64,
-        /// Granules promised.
-        granules: u64,
-    },
+    BadPromise { file: u64, granules: u64 },
     /// Behind the end of the disk; becomes a hole.
     #[error("{place}: behind the end of the disk")]
-    OutOfRange {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    OutOfRange { place: FilePlace },
     /// In the gap between two bands; becomes a hole.
     #[error("{place}: in a gap between bands")]
-    InGap {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    InGap { place: FilePlace },
     /// Behind the cursor of its band, where nothing was written according to the disk, which is trusted. Becomes a hole.
     #[error("{place}: not written since its band was reset: the disk has the cursor of band {band} at {cursor}")]
-    BehindCursor {
-        /// The place in the file.
-        place: FilePlace,
-        /// The band.
-        band: u64,
-        /// Granule at which the disk would write next.
-        cursor: u64,
-    },
+    BehindCursor { place: FilePlace, band: u64, cursor: u64 },
     /// In a band that the disk can no longer read; becomes a hole.
     #[error("{place}: in a band that the disk can't read any more")]
-    Offline {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    Offline { place: FilePlace },
     /// Also named by the map of a file that changed later, or elsewhere in the same file; becomes a hole.
     #[error("{place}: also {}", other_map(.place, .kept_by))]
-    Overlap {
-        /// The place in the file.
-        place: FilePlace,
-        /// The file that keeps it.
-        kept_by: u64,
-    },
+    Overlap { place: FilePlace, kept_by: u64 },
     /// The disk can't read it; becomes a hole.
     #[error("{place}: can't be read: {reason}")]
-    Unreadable {
-        /// The place in the file.
-        place: FilePlace,
-        /// The disk's message.
-        reason: String,
-    },
+    Unreadable { place: FilePlace, reason: String },
     /// Its checksum is wrong; it is left alone, and reading it is an error.
     #[error("{place}: holds something else than was written there: restore the file from a copy")]
-    WrongData {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    WrongData { place: FilePlace },
     /// An attribute that can't be read; it is removed.
     #[error("file {file}: attributes: {reason}")]
-    BadAttribute {
-        /// The file.
-        file: u64,
-        /// The store's message.
-        reason: String,
-    },
+    BadAttribute { file: u64, reason: String },
     /// A saved free map that differs from the maps; it is removed.
     #[error("the saved state {name} is out of date: {reason}")]
-    StaleState {
-        /// Its name.
-        name: String,
-        /// The mismatch.
-        reason: String,
-    },
+    StaleState { name: String, reason: String },
 }
 
 /// Which other map names granules of `place` too, for [`Problem::Overlap`].

@@ -142,39 +142,18 @@ impl<E: Events> Script<E> {
 
 /// A call to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Act {
     /// Makes a file and opens it for writing.
     Create(FileKey),
     /// Opens a file.
-    Open {
-        /// The file.
-        file: FileKey,
-        /// For writing, or for reading.
-        writing: bool,
-    },
+    Open { file: FileKey, writing: bool },
     /// Writes this many bytes at the end of an open file.
-    Append {
-        /// The file.
-        file: FileKey,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    Append { file: FileKey, bytes: u64 },
     /// Reads bytes of an open file.
-    Read {
-        /// The file.
-        file: FileKey,
-        /// From where.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    Read { file: FileKey, offset: u64, bytes: u64 },
     /// Closes a file.
-    Close {
-        /// The file.
-        file: FileKey,
-        /// True if it was open for writing.
-        writing: bool,
-    },
+    Close { file: FileKey, writing: bool },
     /// Removes a file.
     Delete(FileKey),
     /// Looks a file up and reads its attributes.
