@@ -75,6 +75,7 @@ impl SafetyLedger {
     fn check_rewritten(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
             let written = self.order.last_write(at);
+            // Of granules with one number, the one downstream was written later, so this one counts as newer than `x`.
             let older = |x: &u64| self.order.last_write(*x) <= written;
             if let Some(live) = self.live_above(at, start).find(|x| written > 0 && older(x)) {
                 return Err(Violation::Upstream { at: Granule(at), live: Granule(live) });
@@ -109,7 +110,9 @@ impl Ledger for SafetyLedger {
             }
             _ => {}
         }
+        // Live data upstream ends before `start`, so only the first DPID granules of the span reach it.
         let reach = end.min(start.saturating_add(self.dpid));
+        // Usually nothing here was written before, or all of it before the live data in reach. That saves a look at each granule.
         let newest = self.order.newest(start, reach);
         if newest == 0 || newest < self.oldest_above(start, start) {
             return Ok(());
@@ -299,6 +302,7 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.disk.shape().span(at, data.bytes())?;
+        // Noted before the write, so that another thread's write beside it is judged by it.
         {
             let mut ledger = self.ledger.lock();
             ledger.get().may_write(span)?;

@@ -148,6 +148,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.shape.bands.band_of(span)?;
+        // Held until the cursor has moved, so that no other write is checked against the old one.
         let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);
@@ -165,6 +166,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         }
         let _writing = self.writing.lock();
         let span = self.shape.bands.span(band);
+        // On a zoned device this is the reset itself.
         if let Err(error) = self.platters.keep_cursor(band, span.at) {
             self.refresh_cursor(band);
             return Err(error);

@@ -1,7 +1,6 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
 mod allocator;
-mod cache;
 mod clean;
 mod commit;
 mod disk;
@@ -28,10 +27,9 @@ use parking_lot::{Mutex, RwLock};
 use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
 use crate::units::{Granule, NodeId, Owner, Span};
-use cache::Files;
 use commit::Commits;
 pub use disk::Scrubbed;
-use file::File;
+use file::{File, Files};
 pub use mount::{Adopted, DamagedMap, Unsaved, adopt_maps};
 use place::DataStore;
 use statistics::{Statistics, Usage};
@@ -113,6 +111,7 @@ impl FileSystem {
     /// run on. The caller copies the returned store while it is `frozen`, and lets nobody else in meanwhile. EBUSY if it is kept for
     /// another copy already.
     pub fn keep(&self) -> FsResult<Arc<dyn MetadataStore>> {
+        // The maps that will be copied do not name what this frees, so only what becomes free later is kept.
         self.sync_all()?;
         if self.data.allocator.keep() { Ok(self.store.clone()) } else { Err(Errno::EBUSY.into()) }
     }

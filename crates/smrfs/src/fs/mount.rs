@@ -3,16 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
 use super::allocator::Rooms;
-use super::cache::Files;
 use super::commit::Commits;
-use super::file::{ALL, File};
+use super::file::{ALL, File, Files};
 use super::place::DataStore;
 use super::shared::Shared;
 use super::{FileSystem, FsOptions};
@@ -53,10 +52,12 @@ impl FileSystem {
             discard_dead(&*device, &*space, &shape);
         }
         let rooms = Rooms { usable: space.usable(), mapped: adopted.mapped, promised: adopted.promised };
+        let commits = Commits::default();
+        commits.next_part.store(next_part, Relaxed);
         let mounted = FileSystem {
             data: DataStore::new(device, store.clone(), space, adopted.shared, rooms, options.block_granules),
             files: Files::new(store.clone(), options.cached_extents, adopted.with_data),
-            commits: Commits { next_part: AtomicU64::new(next_part), ..Commits::default() },
+            commits,
             store,
             options,
             cleaning: Mutex::default(),

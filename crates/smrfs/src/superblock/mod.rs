@@ -282,6 +282,7 @@ impl Area {
                 Model::Caveat => read(&device, copy(device.shape(), place)),
                 Model::StrictAppend => last_in_band(&device, place),
             };
+            // The newer of two wins, one that can be read over an error, and of two errors the first that says more than that nothing is there.
             best = match (best, found) {
                 (Ok(best), Ok(found)) if found.sequence > best.0.sequence => Ok((found, place)),
                 (Ok(best), _) => Ok(best),
@@ -462,6 +463,7 @@ impl stacked::Stacked for Part {
 
     fn reset(&self, band: u64) -> DeviceResult {
         let bands = self.shape.bands.count;
+        // A disk without bands says so itself.
         if band >= bands && self.first_band > 0 {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }

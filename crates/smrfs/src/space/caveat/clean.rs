@@ -178,6 +178,7 @@ impl Caveat {
     fn move_next_piece(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
         let (piece, owner) = self.live.within(whole).next()?;
+        // Only to learn how much of the piece can be moved: the core asks for the place again when it carries out the move.
         let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
         let room = self.place_moved(&want)?;
         self.progress.moved(room.count);
@@ -196,15 +197,15 @@ impl Caveat {
         }
     }
 
-    /// Returns the best of some sampled windows with at most `most` granules to move each, and how many extents were visited.
-    pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
+    /// Returns the best of some sampled windows with at most `to_move_max` granules to move each, and how many extents were visited.
+    pub(super) fn sample(&mut self, to_move_max: u64) -> (Option<Window>, u64) {
         let (mut best, mut visited) = (None, 0);
         for sample in 0..SAMPLES {
             if sample >= SAMPLES_MIN && visited >= VISITED_MAX {
                 break;
             }
             let at = self.random.random_range(0..self.ledger.granules);
-            best = Window::better(best, self.window_from(at, most, &mut visited));
+            best = Window::better(best, self.window_from(at, to_move_max, &mut visited));
         }
         (best, visited)
     }
@@ -223,9 +224,9 @@ impl Caveat {
         best
     }
 
-    /// Returns the best window that begins at the first run at or after `at`, and has at most `most` granules to move. `visited` counts the
+    /// Returns the best window that begins at the first run at or after `at`, and has at most `to_move_max` granules to move. `visited` counts the
     /// extents that were looked at.
-    fn window_from(&self, at: u64, most: u64, visited: &mut u64) -> Option<Window> {
+    fn window_from(&self, at: u64, to_move_max: u64, visited: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
         let mut upstream_end = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
@@ -243,7 +244,7 @@ impl Caveat {
             *visited += 1;
             to_move += span.count;
             // Data is moved out of the window, so free space inside does not count.
-            if to_move > most || to_move + room_before > room || self.unmovable.count_within(span.range()) > 0 {
+            if to_move > to_move_max || to_move + room_before > room || self.unmovable.count_within(span.range()) > 0 {
                 break;
             }
             let next = extents.peek().map(|next| next.at.0);

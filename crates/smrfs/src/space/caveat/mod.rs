@@ -308,16 +308,16 @@ impl Caveat {
 
     /// Finds room for data being moved, outside its window; less than wanted if no run holds it all.
     fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
-        let count = want.count.min(self.options.block_granules);
+        let (runs, count) = (&self.ledger.runs, want.count.min(self.options.block_granules));
         // The beginning of a run is preferred, because elsewhere the data makes new gaps, and emptying the window might gain nothing.
         let begin =
             |run: (u64, u64), least, avoided| self.part(run, least, want, avoided).filter(|part| part.0 == run.0);
-        let beside = want.after.and_then(|after| self.beside(after.0, count, want, ROUNDS[0]));
-        let smallest = |avoided| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, avoided));
-        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, MOVE_AVOIDS));
-        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, MOVE_AVOIDS));
-        let found = beside.or_else(|| smallest(ROUNDS[0])).or_else(|| smallest(MOVE_AVOIDS)).or_else(longest);
-        let (from, to) = found.or_else(elsewhere)?;
+        let behind_file = || self.beside(want.after?.0, count, want, ROUNDS[0]);
+        let shortest = |avoided| runs.at_least(count).find_map(|run| begin(run, count, avoided));
+        let longest = || runs.longest().find_map(|run| begin(run, 1, MOVE_AVOIDS));
+        let within_longest = || runs.longest().find_map(|run| self.part(run, 1, want, MOVE_AVOIDS));
+        let whole = behind_file().or_else(|| shortest(ROUNDS[0])).or_else(|| shortest(MOVE_AVOIDS));
+        let (from, to) = whole.or_else(longest).or_else(within_longest)?;
         Some(Span::new(from, count.min(to - from)))
     }
 
@@ -412,6 +412,7 @@ impl Caveat {
         }
         let runs = &self.ledger.runs;
         let Some(run) = runs.around(at) else { return false };
+        // Of the run, what is within DID before the data, or within DPID behind it, is lost as well.
         let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
             + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
@@ -522,6 +523,7 @@ impl Reservations {
 
     /// The first reservation of another file that overlaps `from..to`.
     pub fn others(&self, file: NodeId, from: u64, to: u64) -> Option<(u64, u64)> {
+        // A reservation that begins before `from` may reach into the range. None overlap, so only the last of those can.
         let first =
             self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
         let mut range = self.by_start.range(first..to.max(first));
@@ -547,6 +549,7 @@ impl Reserve {
         let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
         let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
         let mut reserve = Reserve { granules, loss, margin, usable: 0 };
+        // By bisection, because if some data leaves enough room, less data does too.
         let mut too_many = granules;
         while reserve.usable + 1 < too_many {
             let middle = reserve.usable.midpoint(too_many);
