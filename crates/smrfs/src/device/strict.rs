@@ -214,8 +214,8 @@ pub enum CopyError {
 
 /// True if the data of `from` can have the same addresses on `to`: if that has bands of the same length and distance, and no fewer.
 pub fn fits(from: &Shape, to: &Shape) -> bool {
-    let of = |shape: &Shape| (shape.model, shape.granule_bytes, shape.bands.granules, shape.bands.gap_granules);
-    from.model == Model::StrictAppend && of(from) == of(to) && from.bands.count <= to.bands.count
+    let layout = |shape: &Shape| (shape.model, shape.granule_bytes, shape.bands.granules, shape.bands.gap_granules);
+    from.model == Model::StrictAppend && layout(from) == layout(to) && from.bands.count <= to.bands.count
 }
 
 /// Copies the bands of `from` to those of `to`, which are empty; [`fits`] has been checked. If `to` allows fewer open bands than there are,

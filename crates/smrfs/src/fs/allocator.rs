@@ -36,7 +36,7 @@ pub(super) struct Allocator {
     /// Blocks that are being written, whose old places are not retired yet.
     placing: AtomicU64,
     /// Spans that have become free since a backup of the disk began, and stay unchanged until it is done. Locked after the space.
-    kept: Mutex<Option<Vec<Span>>>,
+    kept_for_backup: Mutex<Option<Vec<Span>>>,
 }
 
 /// A snapshot of the progress of writers and the cleaner.
@@ -67,7 +67,7 @@ impl Allocator {
             freed: AtomicU64::new(0),
             placed: AtomicU64::new(0),
             placing: AtomicU64::new(0),
-            kept: Mutex::default(),
+            kept_for_backup: Mutex::default(),
         }
     }
 
@@ -230,7 +230,7 @@ impl Allocator {
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
-        match &mut *self.kept.lock() {
+        match &mut *self.kept_for_backup.lock() {
             Some(kept) => kept.append(&mut spans),
             None => self.free(&mut **space, spans),
         }
@@ -254,18 +254,18 @@ impl Allocator {
 
     /// Keeps spans that become free from now on unchanged, for a backup; returns `false` if another backup has begun this already.
     pub(super) fn keep(&self) -> bool {
-        self.kept.lock().replace(Vec::new()).is_none()
+        self.kept_for_backup.lock().replace(Vec::new()).is_none()
     }
 
     /// True while freed spans are kept.
     pub(super) fn keeps(&self) -> bool {
-        self.kept.lock().is_some()
+        self.kept_for_backup.lock().is_some()
     }
 
     /// Frees the kept spans; returns `false` if nothing was kept.
     pub(super) fn let_go(&self) -> bool {
         let mut space = self.space.lock();
-        let kept = self.kept.lock().take();
+        let kept = self.kept_for_backup.lock().take();
         kept.map(|spans| self.free(&mut **space, spans)).is_some()
     }
 

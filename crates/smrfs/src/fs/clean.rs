@@ -121,8 +121,8 @@ impl FileSystem {
         let parts = self.data.allocator.shared.write().hold(span);
         let (shared, unshared): (Vec<_>, Vec<_>) = parts.into_iter().partition(SharedPart::is_shared);
         let mut result = self.move_shared(&shared, work);
-        let held = shared.into_iter().map(|part| part.span).collect();
-        self.data.allocator.release(held);
+        let shared_spans = shared.into_iter().map(|part| part.span).collect();
+        self.data.allocator.release(shared_spans);
         for part in unshared {
             if matches!(result, Ok(true)) {
                 result = self.move_unshared(part.span, owner.further(part.span.at - span.at), work);

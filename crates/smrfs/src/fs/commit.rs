@@ -121,18 +121,18 @@ impl FileSystem {
     pub(super) fn commit(&self) -> FsResult {
         self.store.wait_for_thaw();
         let _one = self.commits.committing.lock();
-        let due: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
         let store_changed = self.commits.store_changed.swap(false, Relaxed);
-        if due.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
+        if dirty.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
             return Ok(());
         }
         self.data.counters.lock().commits += 1;
         // All are locked before the first snapshot, because a file whose fsync is under way could store an older map after a newer one.
-        let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
+        let commits: Vec<MutexGuard<'_, ()>> = dirty.iter().map(|file| file.commit.lock()).collect();
         // Taken before the snapshots: an extent that is retired later may still be in a map that is stored now, and is left to the next commit.
         let freed = std::mem::take(&mut *self.commits.pending_free.lock());
         self.commits.unsynced.lock().begin();
-        let snapshots = due.iter().filter_map(|file| {
+        let snapshots = dirty.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.is_unlinked {
                 // Data that finds no room, or can't be written, stays buffered.
@@ -444,7 +444,8 @@ pub(super) type Change = (NodeId, u64);
 /// For each node the directories in which its names have changed since the last commit of everything.
 #[derive(Default)]
 pub(super) struct Unsynced {
-    now: HashMap<NodeId, Vec<Change>>,
+    /// Changes since the last commit began.
+    pending: HashMap<NodeId, Vec<Change>>,
     /// Changes that a commit under way makes durable.
     committing: HashMap<NodeId, Vec<Change>>,
     changes: u64,
@@ -454,14 +455,14 @@ impl Unsynced {
     /// Notes that a name of `id` in `directory` was created or removed.
     pub(super) fn add(&mut self, id: NodeId, directory: NodeId) {
         self.changes += 1;
-        let directories = self.now.entry(id).or_default();
+        let directories = self.pending.entry(id).or_default();
         directories.retain(|(other, _)| *other != directory);
         directories.push((directory, self.changes));
     }
 
     /// All nodes whose names may not be durable, in order.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        let nodes: BTreeSet<NodeId> = self.now.keys().chain(self.committing.keys()).copied().collect();
+        let nodes: BTreeSet<NodeId> = self.pending.keys().chain(self.committing.keys()).copied().collect();
         nodes.into_iter().collect()
     }
 
@@ -470,7 +471,7 @@ impl Unsynced {
         let mut found: Vec<Change> = Vec::new();
         let (mut visited, mut node) = (0, id);
         loop {
-            for map in [&self.now, &self.committing] {
+            for map in [&self.pending, &self.committing] {
                 for change in map.get(&node).into_iter().flatten() {
                     if !found.iter().any(|(other, _)| *other == change.0) {
                         found.push(*change);
@@ -485,17 +486,17 @@ impl Unsynced {
     /// Forgets changes of names of `id`, and of the directories with these names, that are durable now.
     pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
         for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
-            let Some(left) = self.now.get_mut(&node) else { continue };
+            let Some(left) = self.pending.get_mut(&node) else { continue };
             left.retain(|change| !durable.contains(change));
             if left.is_empty() {
-                self.now.remove(&node);
+                self.pending.remove(&node);
             }
         }
     }
 
     /// Begins a commit of everything.
     pub(super) fn begin(&mut self) {
-        self.committing = std::mem::take(&mut self.now);
+        self.committing = std::mem::take(&mut self.pending);
     }
 
     /// Ends the commit under way. If it failed, its changes are pending again.

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::allocator::Promises;
 use super::place::DataStore;
+use super::read::ReadAhead;
 use crate::data::{Data, ReadBuffer};
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{self, FileMap, FilePiece, Head, RecordSummary, Stored};
@@ -33,8 +34,7 @@ pub(super) struct File {
     pub id: NodeId,
     /// The number of the call that last used it.
     pub used: AtomicU64,
-    /// The window of read-ahead, as `read.rs` packs it.
-    pub ahead: AtomicU64,
+    pub read_ahead: Mutex<ReadAhead>,
     /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,
     /// Held while its map is being stored.
@@ -96,7 +96,7 @@ impl File {
         File {
             id,
             used: AtomicU64::new(0),
-            ahead: AtomicU64::new(0),
+            read_ahead: Mutex::default(),
             weight: AtomicUsize::new(0),
             commit: Mutex::new(()),
             state: RwLock::new(FileState { loaded, ..FileState::default() }),
@@ -250,10 +250,10 @@ impl Buffer {
         gap
     }
 
-    /// The contiguous runs of the first `most` granules.
-    pub(super) fn runs(&self, most: u64) -> Vec<Range<u64>> {
+    /// The contiguous runs of the first `granules_max` granules.
+    pub(super) fn runs(&self, granules_max: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
-        for &granule in self.pages.keys().take(most as usize) {
+        for &granule in self.pages.keys().take(granules_max as usize) {
             match runs.last_mut() {
                 Some(run) if run.end == granule => run.end += 1,
                 _ => runs.push(granule..granule + 1),

@@ -153,8 +153,8 @@ impl DataStore {
             self.replace_ranges(file, state, &runs, promised, |state, run| {
                 let Some(span) = spans.next() else { return Vec::new() };
                 let old = state.map.insert(run.start, span);
-                let (these, rest) = sums.split_at(span.count as usize);
-                state.map.set_sums(run.start, these);
+                let (span_sums, rest) = sums.split_at(span.count as usize);
+                state.map.set_sums(run.start, span_sums);
                 sums = rest;
                 old
             });

@@ -138,7 +138,7 @@ impl FileSystem {
     }
 
     /// Allocates, punches or zeroes a range, as fallocate(2) does.
-    pub fn allocate(&self, id: NodeId, how: Allocate, offset: u64, bytes: u64) -> FsResult {
+    pub fn allocate(&self, id: NodeId, mode: Allocate, offset: u64, bytes: u64) -> FsResult {
         self.changeable()?;
         if bytes == 0 {
             return Err(Errno::EINVAL.into());
@@ -148,7 +148,7 @@ impl FileSystem {
         let mut state = file.lock_alive()?;
         let whole = offset.div_ceil(self.data.granule_bytes)..end / self.data.granule_bytes;
         let all = offset / self.data.granule_bytes..end.div_ceil(self.data.granule_bytes);
-        match how {
+        match mode {
             Allocate::Extend => {
                 self.data.clear_shared_tail(&file, &mut state, end)?;
                 self.data.promise_range(&file, &mut state, all, 0..0)?;

@@ -245,13 +245,17 @@ fn write_parts_of(map: &FileMap, covered: Range<u64>, added: &mut AddedParts<'_>
         let first = if parts.is_empty() { covered.start } else { first.first };
         let (mut writer, mut left) = (PieceWriter::default(), granules_max);
         while let Some(piece) = next.filter(|_| left > 0 && writer.count < extents_per_part as u64) {
-            let here = cut(piece, piece.first..piece.first.saturating_add(left));
-            writer.push(&here);
+            let cut_piece = cut(piece, piece.first..piece.first.saturating_add(left));
+            writer.push(&cut_piece);
             if has_sums {
-                writer.push_sums(&map.sums(here.first..here.end()));
+                writer.push_sums(&map.sums(cut_piece.first..cut_piece.end()));
             }
-            left -= here.count;
-            next = if here.count < piece.count { Some(cut(piece, here.end()..piece.end())) } else { extents.next() };
+            left -= cut_piece.count;
+            next = if cut_piece.count < piece.count {
+                Some(cut(piece, cut_piece.end()..piece.end()))
+            } else {
+                extents.next()
+            };
         }
         let number = added.add(EXTENTS, Some(writer.count), &writer.bytes, false);
         let sums = writer.has_sums.then(|| added.add(SUMS, None, &writer.sums, false));

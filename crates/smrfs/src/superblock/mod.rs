@@ -198,9 +198,9 @@ struct SuperblockReader<'a>(&'a [u8]);
 
 impl SuperblockReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], SuperblockError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
+        let (bytes, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
         self.0 = rest;
-        Ok(*taken)
+        Ok(*bytes)
     }
 
     fn count(&mut self) -> Result<u64, SuperblockError> {

@@ -144,8 +144,8 @@ impl<'a> Driver<'a> {
     /// Runs one script alone until it ends, or until this many bytes have been written by this driver in all.
     pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64, record: &mut Record) -> FsResult<End> {
         while self.written_bytes < until_bytes {
-            let most = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
-            let Some(step) = script.next(most) else { break };
+            let bytes_max = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
+            let Some(step) = script.next(bytes_max) else { break };
             if let Some(end) = self.step(&step, record)? {
                 return Ok(end);
             }

@@ -201,14 +201,14 @@ impl BandSpace {
 
     /// Lets bands be reset again whose reset the disk refused when the clock was at `latest` or before; returns `false` if there are none.
     fn retry_resets_refused_until(&mut self, latest: u64) -> bool {
-        let (again, later): (Vec<_>, Vec<_>) =
+        let (retried, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, refused_at)| refused_at <= latest);
         self.cleaner.refused = later;
-        for &(band, _) in &again {
+        for &(band, _) in &retried {
             self.table.change(band, |band| band.reset_asked = false);
             self.cleaner.found_nothing = false;
         }
-        !again.is_empty()
+        !retried.is_empty()
     }
 
     /// Granules that the cleaner can write to its open band and to all empty ones but one.
@@ -324,7 +324,7 @@ pub(super) struct CleaningEvent {
     moving: usize,
     /// Where to look for the next live piece in the band that is being emptied.
     at: Granule,
-    settled: bool,
+    has_settled: bool,
     /// Index of the next band to be reset.
     resetting: usize,
     /// Live and dead granules of its bands when it began.
@@ -334,9 +334,9 @@ pub(super) struct CleaningEvent {
 
 impl CleaningEvent {
     fn new(bands: Vec<u64>, table: &BandTable) -> CleaningEvent {
-        let sum = |of: fn(&Band) -> u64| bands.iter().map(|&band| of(table.get(band))).sum();
+        let sum = |granules: fn(&Band) -> u64| bands.iter().map(|&band| granules(table.get(band))).sum();
         let (live, dead) = (sum(|band| band.live), sum(Band::dead));
-        CleaningEvent { bands, moving: 0, at: Granule(0), settled: false, resetting: 0, live, dead }
+        CleaningEvent { bands, moving: 0, at: Granule(0), has_settled: false, resetting: 0, live, dead }
     }
 
     /// The band that is being emptied.
@@ -378,8 +378,8 @@ impl CleaningEvent {
     /// Returns the next step after the last piece has been moved: settling, then a reset of each band; `None` at the end of the event.
     fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
-        if !self.settled && self.bands.iter().any(retired) {
-            self.settled = true;
+        if !self.has_settled && self.bands.iter().any(retired) {
+            self.has_settled = true;
             return Some(CleaningStep::Settle);
         }
         while let Some(&band) = self.bands.get(self.resetting) {

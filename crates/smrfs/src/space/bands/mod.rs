@@ -52,11 +52,11 @@ impl BandSpace {
         })
     }
 
-    /// Changes every band in which `span` lies. `how` gets the band, and how many granules of the span are in it.
-    fn change_bands(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
+    /// Changes every band in which `span` lies. `change` gets the band, and how many granules of the span are in it.
+    fn change_bands(&mut self, span: Span, change: impl Fn(&mut table::Band, u64)) {
         let pieces = self.table.pieces(span);
         for (band, piece) in pieces.unwrap_or_else(|| panic!("{span} is not in the bands {:?}", self.shape.bands)) {
-            self.table.change(band, |band| how(band, piece.count));
+            self.table.change(band, |band| change(band, piece.count));
             if self.table.writable(band) == 0 {
                 self.streams.forget(band);
             }
@@ -349,8 +349,8 @@ impl BandsOptions {
 
     /// Bands that an event examines on a disk of `shape`. On a small disk at most a 32nd of all (assumption).
     pub fn event_bands(&self, shape: &Shape) -> usize {
-        let most = (shape.bands.count / 32).max(1);
-        (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
+        let bands_max = (shape.bands.count / 32).max(1);
+        (self.event_granules / shape.bands.granules.max(1)).clamp(1, bands_max) as usize
     }
 
     /// How many files have an open band of their own on a disk of `shape`. Few, because partly written bands are not cleaned.

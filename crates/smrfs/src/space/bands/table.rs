@@ -114,19 +114,19 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Applies `how` to each sum and its counterpart in `part`.
-    fn change(&mut self, part: &Sums, how: impl Fn(&mut u64, u64)) {
-        how(&mut self.live, part.live);
-        how(&mut self.retired, part.retired);
-        how(&mut self.pending, part.pending);
-        how(&mut self.writable, part.writable);
-        how(&mut self.writable_in_open, part.writable_in_open);
-        how(&mut self.garbage, part.garbage);
-        how(&mut self.unused, part.unused);
-        how(&mut self.reclaimable, part.reclaimable);
-        how(&mut self.closed_early, part.closed_early);
-        how(&mut self.closed_early_reclaimable, part.closed_early_reclaimable);
-        how(&mut self.lost, part.lost);
+    /// Applies `change` to each sum and its counterpart in `part`.
+    fn change(&mut self, part: &Sums, change: impl Fn(&mut u64, u64)) {
+        change(&mut self.live, part.live);
+        change(&mut self.retired, part.retired);
+        change(&mut self.pending, part.pending);
+        change(&mut self.writable, part.writable);
+        change(&mut self.writable_in_open, part.writable_in_open);
+        change(&mut self.garbage, part.garbage);
+        change(&mut self.unused, part.unused);
+        change(&mut self.reclaimable, part.reclaimable);
+        change(&mut self.closed_early, part.closed_early);
+        change(&mut self.closed_early_reclaimable, part.closed_early_reclaimable);
+        change(&mut self.lost, part.lost);
     }
 }
 
@@ -185,10 +185,10 @@ impl BandTable {
     }
 
     /// Changes a band, and the sums and sets with it.
-    pub fn change(&mut self, number: u64, how: impl FnOnce(&mut Band)) {
+    pub fn change(&mut self, number: u64, change: impl FnOnce(&mut Band)) {
         let mut band = self.bands[number as usize];
         self.uncount(number, &band);
-        how(&mut band);
+        change(&mut band);
         self.bands[number as usize] = band;
         self.count(number, &band);
     }

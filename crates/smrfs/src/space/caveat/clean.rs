@@ -52,7 +52,7 @@ pub(super) struct CleaningProgress {
     /// Granules moved since the last settling, which will free their old places.
     moved_unsettled: u64,
     /// True if a settling was asked for since the last write of a host.
-    settled: bool,
+    has_settled: bool,
     /// True if idle cleaning has found no window since the last write of a host.
     idle_gains_nothing: bool,
 }
@@ -88,10 +88,10 @@ impl CleaningProgress {
         self.moved_unsettled = self.moved_unsettled.min(retired);
     }
 
-    /// Adds `more` to the budget after a host's write. At most `kept` of the old budget is carried over.
-    fn raise_budget(&mut self, kept: u64, more: u64) {
-        self.budget = self.budget.min(kept) + more;
-        (self.moved_while_stuck, self.settled, self.idle_gains_nothing) = (0, false, false);
+    /// Adds `more` to the budget after a host's write. At most `kept_max` of the old budget is carried over.
+    fn raise_budget(&mut self, kept_max: u64, more: u64) {
+        self.budget = self.budget.min(kept_max) + more;
+        (self.moved_while_stuck, self.has_settled, self.idle_gains_nothing) = (0, false, false);
     }
 }
 
@@ -118,7 +118,7 @@ impl Caveat {
         match why {
             Trigger::Low if self.progress.budget == 0 || self.shortage() == 0 => None,
             Trigger::Low if self.retired.count() >= self.slack() => self.settle(),
-            Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.empty_window(why)),
+            Trigger::Stuck if !self.progress.has_settled => self.settle().or_else(|| self.empty_window(why)),
             Trigger::Stuck if self.progress.moved_while_stuck > ROUNDS_MAX * self.ledger.granules => None,
             _ => self.empty_window(why),
         }
@@ -147,7 +147,7 @@ impl Caveat {
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
-        (self.progress.settled, self.progress.moved_unsettled) = (true, 0);
+        (self.progress.has_settled, self.progress.moved_unsettled) = (true, 0);
         (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 

@@ -376,9 +376,9 @@ impl Caveat {
     /// The runs from the cursor on, then those from the beginning of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
-        let here = runs.around(self.cursor).map(|run| (self.cursor, run.to));
+        let at_cursor = runs.around(self.cursor).map(|run| (self.cursor, run.to));
         let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
-        here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
+        at_cursor.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
 
     /// Returns the first part of a run that has at least `count` granules and none that must be avoided.
@@ -527,7 +527,7 @@ impl Reservations {
         let first =
             self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
         let mut range = self.by_start.range(first..to.max(first));
-        range.find(|(_, (_, whose))| *whose != file).map(|(&begin, &(end, _))| (begin, end))
+        range.find(|(_, (_, holder))| *holder != file).map(|(&begin, &(end, _))| (begin, end))
     }
 }
 
