@@ -194,6 +194,7 @@ impl Events for Postmark {
         if self.set.created < self.options.files {
             return self.create(false);
         }
+        // A transaction is two events: one reads or appends, the other creates or removes a file. Without files only the other is left.
         if !self.has_half_left && self.begun < self.options.transactions {
             self.begun += 1;
             self.has_half_left = true;
@@ -208,6 +209,7 @@ impl Events for Postmark {
                 self.delete(true)
             };
         }
+        // After the transactions, the remaining files are removed.
         if self.set.files.is_empty() { None } else { self.delete(false) }
     }
 

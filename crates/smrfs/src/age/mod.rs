@@ -376,6 +376,7 @@ impl AgeingResult {
         let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
         let end = result.run_stages(options, &mut driver, &mut ager)?;
         let written_bytes = driver.written_bytes;
+        // A course whose time is up has ended as it was asked to, though the sampler has stopped the driver.
         result.end = if sampler.timed_out { End::Done } else { end };
         result.last = Sample::take(target, written_bytes)?;
         (result.samples, result.first_cleaning) = (sampler.samples, sampler.first_cleaning);

@@ -222,16 +222,16 @@ pub fn fits(from: &Shape, to: &Shape) -> bool {
 /// bands are padded with zeros.
 pub fn copy(from: &dyn HostManaged, to: &dyn HostManaged) -> Result<(), CopyError> {
     let (bands, granule) = (from.shape().bands, from.shape().granule_bytes);
-    let mut room = vec![0; (PIECE * granule) as usize];
+    let mut buffer = vec![0; (PIECE * granule) as usize];
     let mut open = 0;
     for (band, report) in (0..).zip(from.report(0, bands.count).map_err(CopyError::Read)?) {
         for at in (report.start.0..report.cursor.0).step_by(PIECE as usize) {
             let piece = Span::new(at, PIECE.min(report.cursor.0 - at));
-            let rest = report.cursor - piece.end();
-            let piece = &mut room[..(piece.count * granule) as usize];
-            from.read(Granule(at), ReadBuffer::Bytes(piece), Cause::Host).map_err(CopyError::Read)?;
-            from.expect(Span::new(at + PIECE, PIECE.min(rest)));
-            to.write(Granule(at), Data::Bytes(piece), Cause::Host).map_err(CopyError::Write)?;
+            let bytes = &mut buffer[..(piece.count * granule) as usize];
+            from.read(piece.at, ReadBuffer::Bytes(bytes), Cause::Host).map_err(CopyError::Read)?;
+            // The disk can read the next piece while this one is written.
+            from.expect(Span { at: piece.end(), count: PIECE.min(report.cursor - piece.end()) });
+            to.write(piece.at, Data::Bytes(bytes), Cause::Host).map_err(CopyError::Write)?;
         }
         let rest = bands.span(band).end() - report.cursor;
         if report.cursor == report.start || rest == 0 {

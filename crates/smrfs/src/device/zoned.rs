@@ -389,6 +389,7 @@ impl<D: ZonedDevice> Platters for Zones<D> {
                 table.changed.insert(band as usize / BLOCK_CURSORS);
             }
             _ if filled == 0 => self.device.reset(self.layout.first_zone + band)?,
+            // The write has moved the zone's own write pointer.
             _ => {}
         }
         Ok(())

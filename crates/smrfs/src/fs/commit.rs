@@ -119,9 +119,11 @@ impl FileSystem {
 
     /// Makes all writes durable, and frees the extents that they replaced. Needs no free space, so it also works on a full disk.
     pub(super) fn commit(&self) -> FsResult {
+        // Before any lock is taken, because while a copy of the store is made others need them to make their changes.
         self.store.wait_for_thaw();
         let _one = self.commits.committing.lock();
         let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        // Cleared before the sync, so that a change made during it is left to the next commit.
         let store_changed = self.commits.store_changed.swap(false, Relaxed);
         if dirty.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
             return Ok(());

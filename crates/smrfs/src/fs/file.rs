@@ -369,6 +369,13 @@ struct Shard {
     heads: HashMap<NodeId, Option<RecordSummary>>,
 }
 
+/// A file that is in memory, or else the head of its record.
+pub(super) enum FileOrHead {
+    File(Arc<File>),
+    Head(RecordSummary),
+    NoRecord,
+}
+
 /// The files in memory.
 pub(super) struct Files {
     store: Arc<dyn MetadataStore>,
@@ -550,27 +557,27 @@ impl Files {
         Ok(())
     }
 
-    /// Returns a file in memory (`Ok`), or else the head of its record (`Err`), which is `None` for a file without a record.
-    pub(super) fn file_or_head(
-        &self,
-        id: NodeId,
-        data: &DataStore,
-    ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
+    /// Returns what is known of a file without loading its map.
+    pub(super) fn file_or_head(&self, id: NodeId, data: &DataStore) -> FsResult<FileOrHead> {
         // The shard stays locked while the record is loaded, because otherwise an old record could replace a newer one.
         let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id).cloned() {
             drop(shard);
-            return if file.look().loaded { Ok(Ok(file)) } else { self.file(id, data).map(Ok) };
+            // Another thread may be loading it: then this waits for that.
+            return Ok(FileOrHead::File(if file.look().loaded { file } else { self.file(id, data)? }));
         }
-        if let Some(head) = shard.heads.get(&id) {
-            return Ok(Err(*head));
-        }
-        let head = self.load_record(id)?.map(|record| map::summary(&record)).transpose()?;
-        if shard.heads.len() >= SHARD_HEADS {
-            shard.heads.clear();
-        }
-        shard.heads.insert(id, head);
-        Ok(Err(head))
+        let head = match shard.heads.get(&id) {
+            Some(head) => *head,
+            None => {
+                let head = self.load_record(id)?.map(|record| map::summary(&record)).transpose()?;
+                if shard.heads.len() >= SHARD_HEADS {
+                    shard.heads.clear();
+                }
+                shard.heads.insert(id, head);
+                head
+            }
+        };
+        Ok(head.map_or(FileOrHead::NoRecord, FileOrHead::Head))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::commit::UnlinkedFile;
-use super::file::{ALL, File, FileState, Times};
+use super::file::{ALL, File, FileOrHead, FileState, Times};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr};
 use crate::units::NodeId;
@@ -322,16 +322,16 @@ impl FileSystem {
             known => known?,
         };
         let (size, granules, times) = match known {
-            Ok(file) => {
+            FileOrHead::File(file) => {
                 let state = file.look();
                 (state.size, state.map.granules() + state.promises.unplaced, state.times)
             }
-            Err(Some(summary)) => {
+            FileOrHead::Head(summary) => {
                 let head = summary.head;
                 let times = Times { mtime: head.mtime, ctime: head.ctime };
                 (head.size, summary.granules + head.promised, Some(times))
             }
-            Err(None) => (0, 0, None),
+            FileOrHead::NoRecord => (0, 0, None),
         };
         let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
         let blocks = granules.saturating_mul(self.data.granule_bytes / 512);
@@ -364,7 +364,7 @@ impl FileSystem {
 
     /// Changes the times in a file's record, if it has one.
     fn change_recorded_times(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
-        if matches!(self.files.file_or_head(id, &self.data)?, Err(None)) {
+        if matches!(self.files.file_or_head(id, &self.data)?, FileOrHead::NoRecord) {
             return Ok(());
         }
         let file = self.file(id)?;

@@ -91,6 +91,7 @@ impl Shared {
 
     /// Adds `owner` to the owners of `span`, all of which is in `live`.
     pub(super) fn add(&mut self, span: Span, owner: Owner, live: &Live) {
+        // What was not shared before is listed with the owner that the space knows.
         for (found, whose) in self.unshared(span).into_iter().flat_map(|gap| live.within(gap)) {
             self.0.insert(found.range(), Holders { owners: vec![whose], retired: 0 });
         }

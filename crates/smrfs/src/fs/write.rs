@@ -60,14 +60,13 @@ impl FileSystem {
     fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut CleaningWork) -> FsResult {
         let granule = self.data.granule_bytes;
         let end = offset + data.bytes();
-        let direct = match data.bytes() >= self.options.direct_bytes {
-            true => offset.div_ceil(granule)..(end / granule).max(offset.div_ceil(granule)),
-            false => 0..0,
-        };
-        let (head, tail) = match direct.is_empty() {
-            true => (offset..end, end..end),
-            false => (offset..direct.start * granule, direct.end * granule..end),
-        };
+        let first_whole = offset.div_ceil(granule);
+        let is_large = data.bytes() >= self.options.direct_bytes;
+        let direct = if is_large { first_whole..(end / granule).max(first_whole) } else { 0..0 };
+        let (mut head, mut tail) = (offset..end, end..end);
+        if !direct.is_empty() {
+            (head, tail) = (offset..direct.start * granule, direct.end * granule..end);
+        }
         let mut promise = PromisedRoom::new(&self.data.allocator);
         let mut state = file.lock_alive()?;
         promise.raise_to(self.data.granules_to_promise(file, &mut state, offset / granule..end.div_ceil(granule)))?;
@@ -82,10 +81,10 @@ impl FileSystem {
             let batch = WriteBatch::host(from_ref(&run), rest);
             let seen = self.data.allocator.progress();
             // Buffered data is older and goes first, because a commit must not include a later write without an earlier one.
-            let placed = match self.data.write_out(file, &mut state)? {
-                true => self.data.place_block(file, &mut state, &batch, &mut promise.granules)?,
-                false => None,
-            };
+            let mut placed = None;
+            if self.data.write_out(file, &mut state)? {
+                placed = self.data.place_block(file, &mut state, &batch, &mut promise.granules)?;
+            }
             match placed {
                 Some(count) => {
                     at += count;
@@ -108,13 +107,8 @@ impl FileSystem {
                 }
             }
         }
-        self.data.buffer(
-            file,
-            &mut state,
-            &tail,
-            data.part(tail.start - offset, tail.end - tail.start),
-            &mut promise.granules,
-        )?;
+        let rest = data.part(tail.start - offset, tail.end - tail.start);
+        self.data.buffer(file, &mut state, &tail, rest, &mut promise.granules)?;
         self.data.note_data_change(file, &mut state);
         Ok(())
     }

@@ -370,12 +370,12 @@ pub(super) fn pieces(
     for _ in 0..count {
         let first = end + reader.place()?;
         let length = reader.integer()?;
-        let (count, hole) = (length >> 1, length & 1 == 1);
+        let (count, is_hole) = (length >> 1, length & 1 == 1);
         if count == 0 || count >= LIMIT || first + count >= LIMIT {
             return Err(MapError::Range);
         }
         let mut at = None;
-        if !hole {
+        if !is_hole {
             let place = disk_end.checked_add_signed(reader.signed()?).ok_or(MapError::Range)?;
             if place >= LIMIT || place + count >= LIMIT {
                 return Err(MapError::Range);

@@ -142,11 +142,12 @@ impl Stored {
             }
             fits
         };
-        let all = match self.parts.is_empty() {
-            true => map.extents_from(0).all(|piece| fits(piece, map)),
-            false => self.overlay.pieces().all(|piece| fits(piece, &self.overlay.data)),
+        let all_fit = if self.parts.is_empty() {
+            map.extents_from(0).all(|piece| fits(piece, map))
+        } else {
+            self.overlay.pieces().all(|piece| fits(piece, &self.overlay.data))
         };
-        let record = all.then(|| write_record(summary, &self.parts, self.index, &writer))?;
+        let record = all_fit.then(|| write_record(summary, &self.parts, self.index, &writer))?;
         (record.len() <= bytes_max).then_some(record)
     }
 
@@ -180,28 +181,29 @@ impl Stored {
 
     /// Chooses the parts to rewrite, so that at most `changes_left`, and at most a quarter of the changes, are left.
     fn parts_to_rewrite(&self, changes_left: u64) -> Vec<bool> {
-        let mut touches = vec![0u64; self.parts.len()];
+        let mut changes_by_part = vec![0u64; self.parts.len()];
         for piece in self.overlay.pieces() {
             let first = self.parts.partition_point(|part| part.first <= piece.first) - 1;
-            for (part, count) in self.parts.iter().zip(&mut touches).skip(first) {
+            for (part, count) in self.parts.iter().zip(&mut changes_by_part).skip(first) {
                 if part.first >= piece.end() {
                     break;
                 }
+                // Counted in pieces, where the checksums of a few granules take as much room as a piece.
                 *count +=
                     1 + if self.overlay.data.sums.chunks.is_empty() { 0 } else { piece.count / GRANULES_OF_PIECE };
             }
         }
-        let mut order: Vec<usize> = (0..touches.len()).filter(|&part| touches[part] > 0).collect();
-        order.sort_by_key(|&part| std::cmp::Reverse(touches[part]));
-        let mut left: u64 = touches.iter().sum();
-        let enough = changes_left.min(left / 4);
-        let mut chosen = vec![false; touches.len()];
+        let mut order: Vec<usize> = (0..changes_by_part.len()).filter(|&part| changes_by_part[part] > 0).collect();
+        order.sort_by_key(|&part| std::cmp::Reverse(changes_by_part[part]));
+        let mut left: u64 = changes_by_part.iter().sum();
+        let left_max = changes_left.min(left / 4);
+        let mut chosen = vec![false; changes_by_part.len()];
         for part in order {
-            if left <= enough {
+            if left <= left_max {
                 break;
             }
             chosen[part] = true;
-            left -= touches[part];
+            left -= changes_by_part[part];
         }
         chosen
     }

@@ -100,9 +100,10 @@ pub enum SuperblockError {
 
 /// Remedy for a superblock of a version that is not known.
 fn version_remedy(version: &u32) -> &'static str {
-    match *version > VERSION {
-        true => "use a newer smrkit",
-        false => "copy the files with the smrkit that made it to a new volume (smrkit mkfs)",
+    if *version > VERSION {
+        "use a newer smrkit"
+    } else {
+        "copy the files with the smrkit that made it to a new volume (smrkit mkfs)"
     }
 }
 
@@ -187,10 +188,10 @@ impl Superblock {
             return Err(SuperblockError::Malformed("its shape"));
         }
         let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, key, path };
-        match superblock.path.len() <= superblock.path_bytes_max() && !superblock.path.contains(&0) {
-            true => Ok(superblock),
-            false => Err(SuperblockError::Malformed("its path")),
+        if superblock.path.len() > superblock.path_bytes_max() || superblock.path.contains(&0) {
+            return Err(SuperblockError::Malformed("its path"));
         }
+        Ok(superblock)
     }
 }
 
@@ -337,20 +338,16 @@ impl Area {
         next.sequence = self.newest.sequence + 1;
         let bytes = next.encode()?;
         // A failure from here on leaves the newest superblock intact, as the next goes to another place.
-        match self.device.shape().model {
+        let place = match self.device.shape().model {
             Model::Caveat => {
                 let place = 1 - self.place;
                 self.device.write(copy(self.device.shape(), place), Data::Bytes(&bytes), Cause::Map)?;
-                self.device.flush()?;
-                self.place = place;
+                place
             }
-            Model::StrictAppend => {
-                let band = self.append(&bytes)?;
-                self.device.flush()?;
-                self.place = band;
-            }
-        }
-        self.newest = next;
+            Model::StrictAppend => self.append(&bytes)?,
+        };
+        self.device.flush()?;
+        (self.place, self.newest) = (place, next);
         Ok(())
     }
 
@@ -429,10 +426,10 @@ impl Part {
 
     fn checked(&self, at: Granule, bytes: u64) -> DeviceResult<Granule> {
         let span = Span { at, count: bytes / self.shape.granule_bytes };
-        match span.at.0.checked_add(span.count).is_some_and(|end| end <= self.shape.granules) {
-            true => Ok(at + self.first),
-            false => Err(Violation::OutOfRange { span, granules: self.shape.granules }.into()),
+        if span.at.0.checked_add(span.count).is_none_or(|end| end > self.shape.granules) {
+            return Err(Violation::OutOfRange { span, granules: self.shape.granules }.into());
         }
+        Ok(at + self.first)
     }
 }
 

@@ -215,8 +215,9 @@ impl<'a> Driver<'a> {
         other_record: &mut Record,
         owed_bytes: &mut f64,
     ) -> FsResult<Option<End>> {
-        let whole = self.interleave == Interleave::WholeFile;
-        while *owed_bytes > 0.0 || whole && other.is_within_event() {
+        let whole_files = self.interleave == Interleave::WholeFile;
+        // The bytes of a whole file beyond the share stay counted, so that the next turn is shorter.
+        while *owed_bytes > 0.0 || whole_files && other.is_within_event() {
             let Some(step) = other.next(self.interleave.turn_bytes()) else { break };
             if let Some(end) = self.step(&step, other_record)? {
                 return Ok(Some(end));

@@ -272,6 +272,7 @@ impl Choice {
     /// Returns the bands of the event, best first.
     fn choose(&self, table: &BandTable, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
+        // The best so far, in descending order; of equal ones the lower number comes first.
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
         for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
             let score = self.score(band, size);

@@ -85,6 +85,7 @@ impl Space for BandSpace {
             return false;
         }
         for (band, piece) in pieces {
+            // Until `start` learns the cursor from the disk, it lies behind the data.
             let end = piece.end() - self.shape.bands.span(band).at;
             self.table.change(band, |band| {
                 band.cursor = band.cursor.max(end);

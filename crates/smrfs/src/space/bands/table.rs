@@ -240,12 +240,6 @@ pub(super) struct Stream {
     last_used: u64,
 }
 
-/// A band for a host's data, and the most granules that may go there.
-struct HostPlace {
-    band: u64,
-    max_granules: u64,
-}
-
 /// The open bands and their writers.
 #[derive(Debug)]
 pub(super) struct Streams {
@@ -315,11 +309,12 @@ impl Streams {
 
     /// Chooses where the next granules of `want` go: at a cursor, at most up to the band's end.
     pub fn place(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<Span> {
-        let HostPlace { band, max_granules } = match want.moving {
-            true => HostPlace { band: self.band_for_cleaner(table, want.count)?, max_granules: want.count },
-            false => self.band_for_host(table, want)?,
+        let (band, granules_max) = if want.moving {
+            (self.band_for_cleaner(table, want.count)?, want.count)
+        } else {
+            self.band_for_host(table, want)?
         };
-        Some(Span { at: table.cursor(band), count: table.writable(band).min(max_granules) })
+        Some(Span { at: table.cursor(band), count: table.writable(band).min(granules_max) })
     }
 
     /// Chooses a band for `count` granules of moved data: the one used last, or an open one that fits, or a new one, or any open one.
@@ -338,9 +333,9 @@ impl Streams {
         Some(band)
     }
 
-    /// Chooses a band for `want` of a host.
-    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<HostPlace> {
-        let all_in = |band| HostPlace { band, max_granules: want.count };
+    /// Chooses a band for `want` of a host; returns it with the most granules that may go there.
+    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
+        let all_in = |band| (band, want.count);
         let number = self.stream_for(table, want);
         self.placements += 1;
         let stream = &mut self.writers[number];
@@ -359,7 +354,7 @@ impl Streams {
         }
         let others = self.any(table, |streams, band| streams.moved != Some(band)).or(self.moved);
         match others.filter(|_| spare > 0) {
-            Some(band) => Some(HostPlace { band, max_granules: want.count.min(spare) }),
+            Some(band) => Some((band, want.count.min(spare))),
             // `new_band` has refused to open the band that it keeps for the cleaner. A host that would have to wait gets it.
             None if spare >= table.layout.granules && self.may_open(table) => {
                 self.writers[number].band = self.open(table);
@@ -396,13 +391,13 @@ impl Streams {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
         };
-        let best = |stream: &Stream| match stream.writer {
+        let rank = |stream: &Stream| match stream.writer {
             Some(file) if file == want.owner.file => (3, stream.last_used),
             None if continues(stream) => (2, stream.last_used),
             None => (1, stream.last_used),
             Some(_) => (0, u64::MAX - stream.last_used),
         };
-        (0..self.writers.len()).max_by_key(|&number| best(&self.writers[number])).unwrap_or(0)
+        (0..self.writers.len()).max_by_key(|&number| rank(&self.writers[number])).unwrap_or(0)
     }
 
     /// True if a stream may write its next `count` granules to its band.
