@@ -129,10 +129,6 @@ impl Events for Fileserver {
     fn kept_bytes(&self) -> u64 {
         self.set.bytes()
     }
-
-    fn progress(&self) -> Option<f64> {
-        Some(self.done as f64 / (self.options.rounds * EventKind::ALL.len() as u64).max(1) as f64)
-    }
 }
 
 /// Amount of work of Postmark.
@@ -198,6 +194,7 @@ impl Events for Postmark {
         if self.set.created < self.options.files {
             return self.create(false);
         }
+        // A transaction is two events: one reads or appends, the other creates or removes a file. Without files only the other is left.
         if !self.has_half_left && self.begun < self.options.transactions {
             self.begun += 1;
             self.has_half_left = true;
@@ -212,15 +209,12 @@ impl Events for Postmark {
                 self.delete(true)
             };
         }
+        // After the transactions, the remaining files are removed.
         if self.set.files.is_empty() { None } else { self.delete(false) }
     }
 
     fn kept_bytes(&self) -> u64 {
         self.set.bytes()
-    }
-
-    fn progress(&self) -> Option<f64> {
-        Some(self.begun as f64 / self.options.transactions.max(1) as f64)
     }
 }
 

@@ -59,98 +59,53 @@ errno! {
 
 /// Refusal of a strict-append disk, or finding of a checker: one variant a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum Violation {
     /// Beyond the end of the disk, or of no length.
     #[error("{span} is outside the disk of {granules} granules")]
-    OutOfRange {
-        /// The span that was asked for.
-        span: Span,
-        /// The size of the disk.
-        granules: u64,
-    },
+    OutOfRange { span: Span, granules: u64 },
     /// In the gap between two bands, or in two bands.
     #[error("{span} is not inside one band")]
-    NotInOneBand {
-        /// The span that was asked for.
-        span: Span,
-    },
+    NotInOneBand { span: Span },
     /// A band that does not exist.
     #[error("there is no band {band}: the disk has {bands}")]
-    NoSuchBand {
-        /// The band.
-        band: u64,
-        /// Number of bands.
-        bands: u64,
-    },
+    NoSuchBand { band: u64, bands: u64 },
     /// A write that does not begin at its band's write cursor.
     #[error("a write at {at} in a band whose cursor is at {cursor}")]
-    NotAtCursor {
-        /// First granule of the write.
-        at: Granule,
-        /// Granule at which it must begin.
-        cursor: Granule,
-    },
+    NotAtCursor { at: Granule, cursor: Granule },
     /// A write that would open one band too many.
     #[error("{limit} bands are open already: fill or close one first")]
-    TooManyOpen {
-        /// Number of bands that may be open.
-        limit: u64,
-    },
+    TooManyOpen { limit: u64 },
     /// A read of granules that were not written since the last reset.
     #[error("a read of {span}, of which nothing from {cursor} on has been written")]
-    BeyondCursor {
-        /// The span that was asked for.
-        span: Span,
-        /// The band's cursor.
-        cursor: Granule,
-    },
+    BeyondCursor { span: Span, cursor: Granule },
     /// An operation that the disk's model does not have, such as a reset on a disk without bands.
     #[error("this disk has no bands")]
     NoBands,
     /// A reset of a band that holds readable data (found by the checker).
     #[error("a reset of a band while {at} may still be read")]
-    ResetOfLive {
-        /// The first readable granule.
-        at: Granule,
-    },
+    ResetOfLive { at: Granule },
     /// A write over readable data (found by the checker).
     #[error("a write of {at}, which may still be read")]
-    OverLive {
-        /// The first such granule.
-        at: Granule,
-    },
+    OverLive { at: Granule },
     /// A write that destroys readable data downstream (rule 1, found by the checker).
     #[error("a write of {at} damages {live}, which may still be read, within DID below it")]
-    Downstream {
-        /// The granule written.
-        at: Granule,
-        /// A readable granule that it damages.
-        live: Granule,
-    },
+    Downstream { at: Granule, live: Granule },
     /// A second write below readable data (rule 2, found by the checker).
     #[error("a second write of {at} damages {live}, which may still be read, within DPID above it")]
-    Upstream {
-        /// The granule written.
-        at: Granule,
-        /// A readable granule that it damages.
-        live: Granule,
-    },
+    Upstream { at: Granule, live: Granule },
 }
 
 /// Why a device did not carry out a request.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum DeviceError {
     /// The safety rule forbids it.
     #[error("the disk refuses: {0}")]
     Violation(#[from] Violation),
     /// A read of data that shingling had damaged.
     #[error("{at} was damaged by a write of {by}")]
-    Damaged {
-        /// The damaged granule.
-        at: Granule,
-        /// The write that damaged it.
-        by: Granule,
-    },
+    Damaged { at: Granule, by: Granule },
     /// The power is off (in tests).
     #[error("the power is off")]
     PowerCut,
@@ -184,6 +139,7 @@ pub struct SealError {
 
 /// A fault of a seal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum SealFault {
     /// The bytes are damaged: their checksum does not match.
     #[error("its map is damaged: its checksum does not match")]
@@ -196,14 +152,7 @@ pub enum SealFault {
     Forged,
     /// The map was made for a file of another user.
     #[error("its map was made for a file of user {sealed_for}, and the file belongs to user {owner}")]
-    Owner {
-        /// The user that it was made for.
-        sealed_for: u32,
-        /// The user that the file belongs to.
-        owner: u32,
-        /// The map itself.
-        map: SealedMap,
-    },
+    Owner { sealed_for: u32, owner: u32, map: SealedMap },
 }
 
 /// Why the file system did not carry out a call.

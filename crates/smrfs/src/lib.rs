@@ -4,13 +4,13 @@
 //! disk, and the file system on both. The same code runs mounted and on the model's clock. The modules are listed in the order of their
 //! dependencies: each uses only those above it, except for `testing`, which may use any.
 
-/// Methods that forward their calls to the expression after `=>`. `TRAIT::` selects the trait, if two have a method of that name.
+/// Methods that forward their calls to the expression after `=>`, or to the methods of a trait, if two have methods of that name.
 macro_rules! pass_on {
     ($me:ident => $by:ident::; $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
         $(fn $name(&$me $(, $arg: $type)*) $(-> $out)? { $by::$name($me $(, $arg)*) })*
     };
-    ($me:ident => $to:expr; $($(#[$about:meta])* $vis:vis fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
-        $($(#[$about])* $vis fn $name(&$me $(, $arg: $type)*) $(-> $out)? { $to.$name($($arg),*) })*
+    ($me:ident => $to:expr; $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
+        $(fn $name(&$me $(, $arg: $type)*) $(-> $out)? { $to.$name($($arg),*) })*
     };
 }
 

@@ -75,6 +75,7 @@ impl SafetyLedger {
     fn check_rewritten(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
             let written = self.order.last_write(at);
+            // Of granules with one number, the one downstream was written later, so this one counts as newer than `x`.
             let older = |x: &u64| self.order.last_write(*x) <= written;
             if let Some(live) = self.live_above(at, start).find(|x| written > 0 && older(x)) {
                 return Err(Violation::Upstream { at: Granule(at), live: Granule(live) });
@@ -109,7 +110,9 @@ impl Ledger for SafetyLedger {
             }
             _ => {}
         }
+        // Live data upstream ends before `start`, so only the first DPID granules of the span reach it.
         let reach = end.min(start.saturating_add(self.dpid));
+        // Usually nothing here was written before, or all of it before the live data in reach. That saves a look at each granule.
         let newest = self.order.newest(start, reach);
         if newest == 0 || newest < self.oldest_above(start, start) {
             return Ok(());
@@ -204,16 +207,9 @@ struct BandLedger {
     filled: Vec<u64>,
 }
 
-impl BandLedger {
-    fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
-        if self.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
-    }
-}
-
 impl Ledger for BandLedger {
     fn may_write(&self, span: Span) -> Result<(), Violation> {
-        let band = self.band_of(span)?;
+        let band = self.bands.band_of(span)?;
         let cursor = self.bands.span(band).at + self.filled[band as usize];
         match self.live.first_from(span.at.0) {
             Some(at) if at < span.end().0 => Err(Violation::OverLive { at: Granule(at) }),
@@ -223,7 +219,7 @@ impl Ledger for BandLedger {
     }
 
     fn write(&mut self, span: Span) {
-        if let Ok(band) = self.band_of(span) {
+        if let Ok(band) = self.bands.band_of(span) {
             self.live.cover(span.range(), ());
             self.filled[band as usize] = span.end() - self.bands.span(band).at;
         }
@@ -232,7 +228,7 @@ impl Ledger for BandLedger {
     /// Removes a failed write from the live data. Its band counts as full, because the position of its cursor is unknown.
     fn failed(&mut self, span: Span) {
         self.live.uncover(span.range());
-        if let Ok(band) = self.band_of(span) {
+        if let Ok(band) = self.bands.band_of(span) {
             self.filled[band as usize] = self.bands.granules;
         }
     }
@@ -306,6 +302,7 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.disk.shape().span(at, data.bytes())?;
+        // Noted before the write, so that another thread's write beside it is judged by it.
         {
             let mut ledger = self.ledger.lock();
             ledger.get().may_write(span)?;

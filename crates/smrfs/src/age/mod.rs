@@ -115,18 +115,18 @@ impl Ager {
 
     /// Chooses between creating and deleting: creates until the target is first reached, then changes at random within the swing.
     fn decide(&mut self) {
-        let (target, kept) = (self.options.target_bytes as f64, self.done.kept_bytes as f64);
+        let (target, fill_bytes) = (self.options.target_bytes as f64, self.done.kept_bytes as f64);
         let swing = target * self.options.swing_percent / 100.0;
         if !self.filled {
-            self.filled = kept >= target;
+            self.filled = fill_bytes >= target;
             self.creating = true;
         }
         if self.filled && self.dice.unit() >= self.options.run_probability {
             self.creating = !self.creating;
         }
-        if self.filled && kept >= target + swing {
+        if self.filled && fill_bytes >= target + swing {
             self.creating = false;
-        } else if self.filled && kept <= target - swing {
+        } else if self.filled && fill_bytes <= target - swing {
             self.creating = true;
         }
     }
@@ -376,6 +376,7 @@ impl AgeingResult {
         let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
         let end = result.run_stages(options, &mut driver, &mut ager)?;
         let written_bytes = driver.written_bytes;
+        // A course whose time is up has ended as it was asked to, though the sampler has stopped the driver.
         result.end = if sampler.timed_out { End::Done } else { end };
         result.last = Sample::take(target, written_bytes)?;
         (result.samples, result.first_cleaning) = (sampler.samples, sampler.first_cleaning);

@@ -14,15 +14,15 @@ use smrkit::error::Error;
 use smrkit::units::Nanos;
 
 use super::PAPER_DISK_BYTES;
-use crate::data::{Data, ReadBuffer as ReadRoom};
+use crate::data::{Data, ReadBuffer};
 use crate::device::caveat::CaveatScriptor;
 use crate::device::modelled::Modelled;
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
 use crate::error::{Errno, FsResult};
 use crate::fs::{FileSystem, FsOptions};
-use crate::meta::memory::{Costs, Limits, MemoryStore};
-use crate::meta::{Kind, NewNode, Time};
+use crate::meta::partition::{Costs, SimulatedPartition};
+use crate::meta::{Kind, NewNode};
 use crate::safety::Watched;
 use crate::space::Space;
 use crate::space::bands::{BandSpace, BandsOptions};
@@ -109,25 +109,15 @@ impl World {
     /// A new file system on it.
     pub fn mount(&self) -> Result<Simulated, Error> {
         let shape = self.shape();
-        let device = self.device(&shape)?;
-        let on = Arc::clone(&device);
-        let clock = move || {
-            let now = on.now().0;
-            Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
-        };
-        let store = MemoryStore::new(Limits::EXT4, Arc::new(clock)).charged(Arc::clone(&device), COSTS);
-        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, self.options())?;
-        Ok(Simulated::new(fs, device, self.commit_every))
-    }
-
-    /// The disk behind the checker, which watches every write.
-    fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
-        let platters = Arc::new(Modelled::new(self.drive.clone(), shape)?);
+        let platters = Arc::new(Modelled::new(self.drive.clone(), &shape)?);
         // Simulated data has no bytes that could be destroyed: the checker finds writes that would destroy some.
-        Ok(match self.model {
-            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape)?)),
-            Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
-        })
+        let device: Arc<dyn HostManaged> = match self.model {
+            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, shape)?)),
+            Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, shape, &[])?)),
+        };
+        let store = Arc::new(SimulatedPartition::new(Arc::clone(&device), COSTS));
+        let fs = FileSystem::mount(Arc::clone(&device), store, self.space(&shape)?, self.options())?;
+        Ok(Simulated::new(fs, device, self.commit_every))
     }
 
     /// The options of the file system.
@@ -196,37 +186,6 @@ impl Simulated {
     fn file(&self, file: FileKey) -> FsResult<(NodeId, u64)> {
         self.files.get(&file).copied().ok_or(Errno::ENOENT.into())
     }
-
-    fn create(&mut self, file: FileKey) -> FsResult {
-        let folder = self.folder(file.folder)?;
-        let id = self.fs.make(folder, &name(file), &node(Kind::File, 0o644))?.id;
-        self.files.insert(file, (id, 0));
-        self.fs.open(id, true, false)
-    }
-
-    fn append(&mut self, file: FileKey, bytes: u64) -> FsResult {
-        let (id, size) = self.file(file)?;
-        self.fs.write(id, size, Data::Blank(bytes))?;
-        self.files.insert(file, (id, size + bytes));
-        Ok(())
-    }
-
-    fn delete(&mut self, file: FileKey) -> FsResult {
-        let (id, _) = self.file(file)?;
-        let folder = self.folder(file.folder)?;
-        self.fs.unlink(folder, &name(file))?;
-        self.fs.forget(id, 1);
-        self.files.remove(&file);
-        Ok(())
-    }
-
-    fn stat(&mut self, file: FileKey) -> FsResult {
-        let folder = self.folder(file.folder)?;
-        let id = self.fs.lookup(folder, &name(file))?.id;
-        self.fs.attributes(id)?;
-        self.fs.forget(id, 1);
-        Ok(())
-    }
 }
 
 fn name(file: FileKey) -> Vec<u8> {
@@ -240,15 +199,38 @@ fn node(kind: Kind, mode: u32) -> NewNode {
 impl Target for Simulated {
     fn perform(&mut self, act: Act) -> FsResult {
         match act {
-            Act::Create(file) => self.create(file),
+            Act::Create(file) => {
+                let folder = self.folder(file.folder)?;
+                let id = self.fs.make(folder, &name(file), &node(Kind::File, 0o644))?.id;
+                self.files.insert(file, (id, 0));
+                self.fs.open(id, true, false)
+            }
             Act::Open { file, writing } => self.fs.open(self.file(file)?.0, writing, false),
-            Act::Append { file, bytes } => self.append(file, bytes),
+            Act::Append { file, bytes } => {
+                let (id, size) = self.file(file)?;
+                self.fs.write(id, size, Data::Blank(bytes))?;
+                self.files.insert(file, (id, size + bytes));
+                Ok(())
+            }
             Act::Read { file, offset, bytes } => {
-                self.fs.read(self.file(file)?.0, offset, ReadRoom::Blank(bytes)).map(|_| ())
+                self.fs.read(self.file(file)?.0, offset, ReadBuffer::Blank(bytes)).map(|_| ())
             }
             Act::Close { file, writing } => self.fs.release(self.file(file)?.0, writing),
-            Act::Delete(file) => self.delete(file),
-            Act::Stat(file) => self.stat(file),
+            Act::Delete(file) => {
+                let (id, _) = self.file(file)?;
+                let folder = self.folder(file.folder)?;
+                self.fs.unlink(folder, &name(file))?;
+                self.fs.forget(id, 1);
+                self.files.remove(&file);
+                Ok(())
+            }
+            Act::Stat(file) => {
+                let folder = self.folder(file.folder)?;
+                let id = self.fs.lookup(folder, &name(file))?.id;
+                self.fs.attributes(id)?;
+                self.fs.forget(id, 1);
+                Ok(())
+            }
         }
     }
 
@@ -344,17 +326,6 @@ impl Distribution {
         low * libm::pow(high / low, (share - low_share) / (high_share - low_share))
     }
 
-    /// The mean.
-    pub fn mean(&self) -> f64 {
-        let (first, first_share) = self.points[0];
-        let stretches = self.points.windows(2).map(|pair| {
-            let [(low, low_share), (high, high_share)] = [pair[0], pair[1]];
-            // The mean of values whose logarithm is uniform is (high - low) / ln(high / low).
-            (high_share - low_share) * (high - low) / libm::log(high / low)
-        });
-        first * first_share + stretches.sum::<f64>()
-    }
-
     /// One value at random.
     pub fn draw(&self, dice: &mut Dice) -> f64 {
         self.at(dice.unit())
@@ -364,6 +335,19 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Distribution {
+        /// The mean.
+        pub fn mean(&self) -> f64 {
+            let (first, first_share) = self.points[0];
+            let stretches = self.points.windows(2).map(|pair| {
+                let [(low, low_share), (high, high_share)] = [pair[0], pair[1]];
+                // The mean of values whose logarithm is uniform is (high - low) / ln(high / low).
+                (high_share - low_share) * (high - low) / libm::log(high / low)
+            });
+            first * first_share + stretches.sum::<f64>()
+        }
+    }
 
     #[test]
     fn the_reconstructions_have_the_means_that_fit_the_run() {

@@ -54,8 +54,15 @@ impl Bands {
     /// The band of a granule; `None` in a gap or behind the last band.
     pub fn band_at(&self, at: Granule) -> Option<u64> {
         let pitch = self.granules + self.gap_granules;
+        // Without bands the pitch is 0.
         let band = at.0.checked_div(pitch)?;
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
+    }
+
+    /// The band that holds all of `span`.
+    pub(crate) fn band_of(&self, span: Span) -> Result<u64, Violation> {
+        let band = self.band_at(span.at).filter(|&band| self.span(band).contains(span));
+        band.ok_or(Violation::NotInOneBand { span })
     }
 
     /// How many granules of these spans are in each band. A span may lie in several.
@@ -99,6 +106,7 @@ impl Shape {
         if self.granule_bytes == 0 || !self.granule_bytes.is_multiple_of(512) {
             return impossible(format!("a granule of {} bytes: give a multiple of 512", self.granule_bytes));
         }
+        // Byte offsets in an image file are signed.
         if self.granules == 0 || self.granules.checked_mul(self.granule_bytes).is_none_or(|b| b > i64::MAX as u64) {
             return impossible(format!("a disk of {} granules: give at least 1, and less than 8 EiB", self.granules));
         }
@@ -146,6 +154,7 @@ impl Shape {
             let message = format!("{bytes} bytes at {at}: give whole granules of {}", self.granule_bytes);
             return Err(DeviceError::Io(io::Error::new(io::ErrorKind::InvalidInput, message)));
         }
+        // Cut off where its end, which the error message shows, would overflow.
         let count = (bytes / self.granule_bytes).min(u64::MAX - at.0);
         let (span, granules) = (Span { at, count }, self.granules);
         if span.is_empty() || at.0 >= granules || span.count > granules - at.0 {

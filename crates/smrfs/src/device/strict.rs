@@ -65,11 +65,6 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
-    fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.shape.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
-        if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
-    }
-
     /// Checks that `span` may be appended to `band`.
     fn may_append(&self, band: u64, span: Span) -> Result<(), Violation> {
         let cursors = self.cursors.lock();
@@ -152,7 +147,8 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
     /// Appends to a band. A failed write moves the cursor, too, unless the platters can report where it is.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
-        let band = self.band_of(span)?;
+        let band = self.shape.bands.band_of(span)?;
+        // Held until the cursor has moved, so that no other write is checked against the old one.
         let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);
@@ -170,6 +166,7 @@ impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
         }
         let _writing = self.writing.lock();
         let span = self.shape.bands.span(band);
+        // On a zoned device this is the reset itself.
         if let Err(error) = self.platters.keep_cursor(band, span.at) {
             self.refresh_cursor(band);
             return Err(error);
@@ -217,24 +214,24 @@ pub enum CopyError {
 
 /// True if the data of `from` can have the same addresses on `to`: if that has bands of the same length and distance, and no fewer.
 pub fn fits(from: &Shape, to: &Shape) -> bool {
-    let of = |shape: &Shape| (shape.model, shape.granule_bytes, shape.bands.granules, shape.bands.gap_granules);
-    from.model == Model::StrictAppend && of(from) == of(to) && from.bands.count <= to.bands.count
+    let layout = |shape: &Shape| (shape.model, shape.granule_bytes, shape.bands.granules, shape.bands.gap_granules);
+    from.model == Model::StrictAppend && layout(from) == layout(to) && from.bands.count <= to.bands.count
 }
 
 /// Copies the bands of `from` to those of `to`, which are empty; [`fits`] has been checked. If `to` allows fewer open bands than there are,
 /// bands are padded with zeros.
 pub fn copy(from: &dyn HostManaged, to: &dyn HostManaged) -> Result<(), CopyError> {
     let (bands, granule) = (from.shape().bands, from.shape().granule_bytes);
-    let mut room = vec![0; (PIECE * granule) as usize];
+    let mut buffer = vec![0; (PIECE * granule) as usize];
     let mut open = 0;
     for (band, report) in (0..).zip(from.report(0, bands.count).map_err(CopyError::Read)?) {
         for at in (report.start.0..report.cursor.0).step_by(PIECE as usize) {
             let piece = Span::new(at, PIECE.min(report.cursor.0 - at));
-            let rest = report.cursor - piece.end();
-            let piece = &mut room[..(piece.count * granule) as usize];
-            from.read(Granule(at), ReadBuffer::Bytes(piece), Cause::Host).map_err(CopyError::Read)?;
-            from.expect(Span::new(at + PIECE, PIECE.min(rest)));
-            to.write(Granule(at), Data::Bytes(piece), Cause::Host).map_err(CopyError::Write)?;
+            let bytes = &mut buffer[..(piece.count * granule) as usize];
+            from.read(piece.at, ReadBuffer::Bytes(bytes), Cause::Host).map_err(CopyError::Read)?;
+            // The disk can read the next piece while this one is written.
+            from.expect(Span { at: piece.end(), count: PIECE.min(report.cursor - piece.end()) });
+            to.write(piece.at, Data::Bytes(bytes), Cause::Host).map_err(CopyError::Write)?;
         }
         let rest = bands.span(band).end() - report.cursor;
         if report.cursor == report.start || rest == 0 {

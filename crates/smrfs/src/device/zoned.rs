@@ -212,24 +212,25 @@ pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// The cursors, in granules of each band.
+/// The cursors of the conventional zones.
 struct CursorTable {
-    state: Mutex<TableState>,
-}
-
-struct TableState {
+    /// Granules written in each band.
     filled: Vec<u64>,
     /// Blocks of the table that are to be written.
     changed: BTreeSet<usize>,
 }
 
+/// Cursors in a block of the table.
+const BLOCK_CURSORS: usize = BLOCK_BYTES / 8;
+
 impl CursorTable {
     /// Writes a table of empty bands. It is durable with the next flush.
     fn format(device: &impl ZonedDevice, layout: &ZonedLayout) -> DeviceResult<CursorTable> {
         let filled = vec![0; layout.conventional as usize];
-        let changed = (0..filled.len().div_ceil(BLOCK_BYTES / 8)).collect();
-        let table = CursorTable { state: Mutex::new(TableState { filled, changed }) };
+        let changed = (0..filled.len().div_ceil(BLOCK_CURSORS)).collect();
+        let mut table = CursorTable { filled, changed };
         table.write(device)?;
+        // The header comes last, so that the zone does not count as a table if writing the cursors fails.
         device.write(0, &head(layout))?;
         Ok(table)
     }
@@ -256,31 +257,18 @@ impl CursorTable {
         let filled = words.map(|word| word.try_into().map_or(u64::MAX, u64::from_le_bytes));
         // A cursor that makes no sense counts as the band's end, so that nothing is written there.
         let filled = filled.map(|filled| filled.min(layout.shape.bands.granules)).collect();
-        Ok(CursorTable { state: Mutex::new(TableState { filled, changed: BTreeSet::new() }) })
-    }
-
-    /// Granules written in a band.
-    fn filled(&self, band: u64) -> u64 {
-        self.state.lock().filled[band as usize]
-    }
-
-    /// Notes a cursor, to be written with the next flush.
-    fn note(&self, band: u64, filled: u64) {
-        let mut state = self.state.lock();
-        state.filled[band as usize] = filled;
-        state.changed.insert(band as usize / (BLOCK_BYTES / 8));
+        Ok(CursorTable { filled, changed: BTreeSet::new() })
     }
 
     /// Writes changed blocks. After an error they are still to be written.
-    fn write(&self, device: &impl ZonedDevice) -> DeviceResult {
-        let mut state = self.state.lock();
-        while let Some(&block) = state.changed.first() {
-            let each = BLOCK_BYTES / 8;
-            let cursors = &state.filled[block * each..state.filled.len().min((block + 1) * each)];
+    fn write(&mut self, device: &impl ZonedDevice) -> DeviceResult {
+        while let Some(&block) = self.changed.first() {
+            let end = self.filled.len().min((block + 1) * BLOCK_CURSORS);
+            let cursors = &self.filled[block * BLOCK_CURSORS..end];
             let mut bytes: Vec<u8> = cursors.iter().flat_map(|filled| filled.to_le_bytes()).collect();
             bytes.resize(BLOCK_BYTES, 0);
             device.write(((block + 1) * BLOCK_BYTES) as u64, &bytes)?;
-            state.changed.remove(&block);
+            self.changed.remove(&block);
         }
         Ok(())
     }
@@ -304,7 +292,7 @@ pub struct Zones<D> {
     pub device: Arc<D>,
     /// Assignment of the zones.
     pub layout: ZonedLayout,
-    table: Option<CursorTable>,
+    table: Option<Mutex<CursorTable>>,
     /// False if nothing may be changed.
     writable: bool,
 }
@@ -314,14 +302,14 @@ impl<D: ZonedDevice> Zones<D> {
     pub fn format(device: Arc<D>, granule_bytes: u64) -> Result<StrictAppend<Zones<D>>, ZonedError> {
         let layout = layout(&*device, granule_bytes)?;
         let table = (layout.first_zone > 0).then(|| CursorTable::format(&*device, &layout)).transpose()?;
-        Zones { device, layout, table, writable: true }.disk()
+        Zones { device, layout, table: table.map(Mutex::new), writable: true }.disk()
     }
 
     /// Opens the disk on the device, with cursors from its write pointers.
     pub fn open(device: Arc<D>, granule_bytes: u64, writable: bool) -> Result<StrictAppend<Zones<D>>, ZonedError> {
         let layout = layout(&*device, granule_bytes)?;
         let table = (layout.first_zone > 0).then(|| CursorTable::load(&*device, &layout)).transpose()?;
-        Zones { device, layout, table, writable }.disk()
+        Zones { device, layout, table: table.map(Mutex::new), writable }.disk()
     }
 
     fn disk(self) -> Result<StrictAppend<Zones<D>>, ZonedError> {
@@ -340,7 +328,7 @@ impl<D: ZonedDevice> Zones<D> {
             (BandState::Offline, _) => 0,
             // The device does not report how far such a zone is written, but data that maps name can be read.
             (BandState::ReadOnly, _) => span.count,
-            (_, Some(table)) => table.filled(band),
+            (_, Some(table)) => table.lock().filled[band as usize],
             (BandState::Full, None) => span.count,
             (BandState::Empty, None) => 0,
             (BandState::Open, None) => {
@@ -395,8 +383,13 @@ impl<D: ZonedDevice> Platters for Zones<D> {
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         let filled = cursor - self.layout.shape.bands.span(band).at;
         match &self.table {
-            Some(table) if band < self.layout.conventional => table.note(band, filled),
+            Some(table) if band < self.layout.conventional => {
+                let mut table = table.lock();
+                table.filled[band as usize] = filled;
+                table.changed.insert(band as usize / BLOCK_CURSORS);
+            }
             _ if filled == 0 => self.device.reset(self.layout.first_zone + band)?,
+            // The write has moved the zone's own write pointer.
             _ => {}
         }
         Ok(())
@@ -409,7 +402,7 @@ impl<D: ZonedDevice> Platters for Zones<D> {
 
     fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         if let Some(table) = &self.table {
-            table.write(&*self.device)?;
+            table.lock().write(&*self.device)?;
         }
         self.device.flush()
     }

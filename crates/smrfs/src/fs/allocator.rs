@@ -4,34 +4,39 @@
 //! promised when data is accepted, so that the disk never turns out to be full later. Overwritten data needs no more room in the long run,
 //! because the commit frees the old place.
 
-use std::ops::{Add, Range};
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::{Mutex, RwLock};
+use smrkit::tally::Cause;
 
-use super::file::Buffer;
-use super::file::FileState;
-use super::shared::{Shared, SharedPart};
+use super::file::{Buffer, FileState};
+use super::shared::Shared;
+use crate::data::Data;
+use crate::device::HostManaged;
 use crate::error::{DeviceError, DeviceResult, Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Ranges};
-use crate::space::{AllocationRequest, CleaningStep, Counts, Space, Trigger};
+use crate::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The space of the disk, and the promises of it.
 pub(super) struct Allocator {
-    pub(super) space: Mutex<Box<dyn Space>>,
+    device: Arc<dyn HostManaged>,
+    pub space: Mutex<Box<dyn Space>>,
     /// Locked after the space.
-    pub(super) shared: RwLock<Shared>,
-    rooms: Mutex<Rooms>,
+    pub shared: RwLock<Shared>,
+    /// Locked last.
+    pub rooms: Mutex<Rooms>,
     /// Counts events that may have made room.
-    progress: AtomicU64,
+    freed: AtomicU64,
     /// Counts blocks that were written.
     placed: AtomicU64,
     /// Blocks that are being written, whose old places are not retired yet.
     placing: AtomicU64,
-    /// Spans that have become free since a backup of the disk began, and are kept until it is done. Locked after the space.
-    kept: Mutex<Option<Vec<Span>>>,
+    /// Spans that have become free since a backup of the disk began, and stay unchanged until it is done. Locked after the space.
+    kept_for_backup: Mutex<Option<Vec<Span>>>,
 }
 
 /// A snapshot of the progress of writers and the cleaner.
@@ -53,39 +58,17 @@ impl Drop for Placing<'_> {
 }
 
 impl Allocator {
-    pub(super) fn new(space: Box<dyn Space>, shared: Shared, rooms: Rooms) -> Allocator {
+    pub(super) fn new(device: Arc<dyn HostManaged>, space: Box<dyn Space>, shared: Shared, rooms: Rooms) -> Allocator {
         Allocator {
+            device,
             space: Mutex::new(space),
             shared: RwLock::new(shared),
             rooms: Mutex::new(rooms),
-            progress: AtomicU64::new(0),
+            freed: AtomicU64::new(0),
             placed: AtomicU64::new(0),
             placing: AtomicU64::new(0),
-            kept: Mutex::default(),
+            kept_for_backup: Mutex::default(),
         }
-    }
-
-    pub(super) fn rooms(&self) -> Rooms {
-        *self.rooms.lock()
-    }
-
-    pub(super) fn counts(&self) -> Counts {
-        self.space.lock().counts()
-    }
-
-    pub(super) fn live(&self) -> Vec<(Span, Owner)> {
-        self.space.lock().live().from(Granule(0)).collect()
-    }
-
-    /// The shared extents, each with all owners except the one in [`Allocator::live`].
-    pub(super) fn further_owners(&self) -> Vec<(Span, Owner)> {
-        let (space, shared) = (self.space.lock(), self.shared.read());
-        shared.all().filter(|&(span, owner)| !space.live().holds(span, owner)).collect()
-    }
-
-    /// The shared extents, each with each of its owners.
-    pub(super) fn shared(&self) -> Vec<(Span, Owner)> {
-        self.shared.read().all().collect()
     }
 
     /// Returns the first of `places` that does not belong to the owner given with it.
@@ -100,14 +83,23 @@ impl Allocator {
         places.find(|&(span, owner)| !holds(span, owner)).map(|(span, _)| span)
     }
 
-    /// Room that `range` of a file uses.
-    pub(super) fn uses(&self, state: &FileState, range: Range<u64>) -> Use {
-        state.uses(range, &self.shared.read())
-    }
-
-    /// The shared pieces of a file's map.
-    pub(super) fn shared_of(&self, map: &FileMap) -> Vec<FilePiece> {
-        self.without_room(map.extents_from(0))
+    /// Room that `ranges` of a file use. A shared extent does not count as the file's: overwriting it needs room, as filling a hole does.
+    pub(super) fn uses(&self, state: &FileState, ranges: &[Range<u64>]) -> Use {
+        let shared = self.shared.read();
+        let mut uses = Use::default();
+        for piece in ranges.iter().flat_map(|range| state.map.lookup(range.clone())) {
+            let Some(span) = piece.span() else {
+                uses.unplaced += state.promises.unplaced_in(piece.first..piece.end(), &state.buffer);
+                continue;
+            };
+            uses.mapped += piece.count;
+            for part in shared.within(span) {
+                let first = piece.first + (part.at - span.at);
+                uses.mapped -= part.count;
+                uses.unplaced += state.promises.unplaced_in(first..first + part.count, &state.buffer);
+            }
+        }
+        uses
     }
 
     /// The pieces, or parts of them, that are not shared.
@@ -139,28 +131,24 @@ impl Allocator {
         self.shared.write().add(span, owner, space.live());
     }
 
-    /// Returns the parts of `span`, and keeps shared ones from being freed until they are released once more.
-    pub(super) fn hold(&self, span: Span) -> Vec<SharedPart> {
-        self.shared.write().hold(span)
-    }
-
     /// Adds `owner` to the owners of the copy at `span` of shared data, except for dead parts. Returns the parts that had no owner yet, and
     /// those that other owners have.
     pub(super) fn add_copy_owner(&self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
         let mut space = self.space.lock();
         let (first, others) = self.shared.write().add_copy(span, owner);
+        // The space knows one owner of each extent: of a copy, the first that took it.
         first.iter().for_each(|part| space.hand_over(*part, owner.further(part.at - span.at)));
         (first, others)
     }
 
-    /// Ends the move of shared data to a copy at `span`. Parts of the copy that no owner took are freed, and passed to `discarded`. `named`
-    /// granules of the copy have owners now, and `unnamed` granules of the original have none any more.
-    pub(super) fn end_copy(&self, span: Span, named: u64, unnamed: u64, discarded: impl Fn(Span)) {
+    /// Ends the move of shared data to a copy at `span`, and frees parts of the copy that no owner took. `named` granules of the copy have
+    /// owners now, and `unnamed` granules of the original have none any more.
+    pub(super) fn end_copy(&self, span: Span, named: u64, unnamed: u64) {
         let mut space = self.space.lock();
         self.shared.read().unshared(span).into_iter().for_each(|part| space.retire(part));
         self.rooms.lock().recount(named, unnamed);
         drop(space);
-        self.release(vec![span], discarded);
+        self.release(vec![span]);
     }
 
     /// Ends the sharing of the parts of pieces that no other file has any more, and returns them.
@@ -177,36 +165,22 @@ impl Allocator {
         reclaimed
     }
 
-    /// Promises `granules`, all or none.
-    pub(super) fn promise(&self, granules: u64) -> FsResult {
-        self.rooms.lock().promise(granules)
-    }
-
-    pub(super) fn take_back(&self, granules: u64) {
-        self.rooms.lock().take_back(granules);
-    }
-
-    /// Counts `after` as used in place of `before`, and takes back `promised` granules from the call that makes the change.
-    pub(super) fn change(&self, before: Use, after: Use, promised: u64) {
-        let mut rooms = self.rooms.lock();
-        rooms.change(before, after);
-        rooms.take_back(promised);
-    }
-
-    /// Finds a place and calls `write` for it; after a failed write, once more elsewhere. Returns where each part of `runs`, which share
-    /// the place, was written; `None` if there is no room.
+    /// Finds a place and writes the beginning of `data` there; after a failed write, once more elsewhere. Returns where each part of `runs`,
+    /// which share the place, was written; `None` if there is no room.
     pub(super) fn write(
         &self,
         want: &AllocationRequest,
         runs: &[Range<u64>],
-        mut write: impl FnMut(Span) -> DeviceResult,
+        data: Data<'_>,
+        cause: Cause,
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
         let mut failure = None;
         for _ in 0..2 {
             // Locked until the data is written, because a strict-append band takes writes only in the order of their places.
             let mut space = self.space.lock();
             let Some(span) = space.place(want) else { return Ok(None) };
-            match write(span) {
+            let data = data.part(0, span.count * self.device.shape().granule_bytes);
+            match self.device.write(span.at, data, cause) {
                 Ok(()) => {
                     let pieces = pieces(span, want.owner, runs);
                     space.written_in_pieces(&pieces);
@@ -243,11 +217,11 @@ impl Allocator {
     pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
         let dead = self.retire_uncounted(file, pieces);
         self.rooms.lock().recount(0, dead);
-        self.progressed();
+        self.note_progress();
     }
 
-    /// Frees spans that no durable map names any more. `discarded` gets each before it can be written again.
-    pub(super) fn release(&self, spans: Vec<Span>, discarded: impl Fn(Span)) {
+    /// Frees spans that no durable map names any more.
+    pub(super) fn release(&self, spans: Vec<Span>) {
         if spans.is_empty() {
             return;
         }
@@ -256,43 +230,49 @@ impl Allocator {
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
-        match &mut *self.kept.lock() {
+        match &mut *self.kept_for_backup.lock() {
             Some(kept) => kept.append(&mut spans),
-            None => self.free(&mut **space, spans, discarded),
+            None => self.free(&mut **space, spans),
         }
     }
 
-    fn free(&self, space: &mut dyn Space, mut spans: Vec<Span>, discarded: impl Fn(Span)) {
-        join_neighbours(&mut spans);
+    fn free(&self, space: &mut dyn Space, mut spans: Vec<Span>) {
+        // Neighbours are joined, so that adjacent data is freed at once.
+        spans.sort_unstable_by_key(|span| span.at);
+        spans.dedup_by(|span, before| {
+            let touches = before.end() == span.at;
+            before.count += if touches { span.count } else { 0 };
+            touches
+        });
         for span in spans {
             // In this order and under the lock, because a later discard might hit data that the next writer has just put there.
-            discarded(span);
+            self.device.discard(span);
             space.release(span);
         }
-        self.progressed();
+        self.note_progress();
     }
 
     /// Keeps spans that become free from now on unchanged, for a backup; returns `false` if another backup has begun this already.
     pub(super) fn keep(&self) -> bool {
-        self.kept.lock().replace(Vec::new()).is_none()
+        self.kept_for_backup.lock().replace(Vec::new()).is_none()
     }
 
     /// True while freed spans are kept.
     pub(super) fn keeps(&self) -> bool {
-        self.kept.lock().is_some()
+        self.kept_for_backup.lock().is_some()
     }
 
     /// Frees the kept spans; returns `false` if nothing was kept.
-    pub(super) fn let_go(&self, discarded: impl Fn(Span)) -> bool {
+    pub(super) fn let_go(&self) -> bool {
         let mut space = self.space.lock();
-        let kept = self.kept.lock().take();
-        kept.map(|spans| self.free(&mut **space, spans, discarded)).is_some()
+        let kept = self.kept_for_backup.lock().take();
+        kept.map(|spans| self.free(&mut **space, spans)).is_some()
     }
 
     /// Notes that no one writes to a file any more, so that space reserved for it is for all.
     pub(super) fn closed(&self, file: NodeId) {
         self.space.lock().closed(file);
-        self.progressed();
+        self.note_progress();
     }
 
     pub(super) fn mark_unmovable(&self, span: Span) {
@@ -332,10 +312,10 @@ impl Allocator {
         if self.keeps() { None } else { space.clean(Trigger::Stuck) }
     }
 
-    /// Resets a band by `reset`; returns `false` if the disk refuses, which is no error for the write that waits for room.
-    pub(super) fn reset(&self, band: u64, reset: impl FnOnce() -> DeviceResult) -> DeviceResult<bool> {
+    /// Resets a band; returns `false` if the disk refuses, which is no error for the write that waits for room.
+    pub(super) fn reset(&self, band: u64) -> DeviceResult<bool> {
         let mut space = self.space.lock();
-        match reset() {
+        match self.device.reset(band) {
             Ok(()) => space.was_reset(band),
             Err(DeviceError::PowerCut) => return Err(DeviceError::PowerCut),
             Err(_) => {
@@ -347,7 +327,7 @@ impl Allocator {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        Progress { freed: self.progress.load(Relaxed), placed: self.placed.load(Relaxed) }
+        Progress { freed: self.freed.load(Relaxed), placed: self.placed.load(Relaxed) }
     }
 
     /// Notes that a block is about to be written.
@@ -363,8 +343,8 @@ impl Allocator {
     }
 
     /// Notes that there may be room now.
-    pub(super) fn progressed(&self) {
-        self.progress.fetch_add(1, Relaxed);
+    pub(super) fn note_progress(&self) {
+        self.freed.fetch_add(1, Relaxed);
     }
 }
 
@@ -388,16 +368,6 @@ fn part_of(piece: FilePiece, part: Span) -> FilePiece {
     FilePiece { first: piece.first + skipped, count: part.count, at: Some(part.at) }
 }
 
-/// Sorts spans that do not overlap, and joins those that touch, so that adjacent data is freed at once.
-fn join_neighbours(spans: &mut Vec<Span>) {
-    spans.sort_unstable_by_key(|span| span.at);
-    spans.dedup_by(|span, before| {
-        let touch = before.end() == span.at;
-        before.count += if touch { span.count } else { 0 };
-        touch
-    });
-}
-
 /// Granules in use and promised, over all files.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rooms {
@@ -410,13 +380,13 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// Room that can still be promised.
+    /// Room that can still be promised. After a crash, files may have more than all that is usable.
     pub(super) fn free(&self) -> u64 {
         self.usable.saturating_sub(self.mapped.saturating_add(self.promised))
     }
 
     /// True if there is room for all that was promised.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_enough(&self) -> bool {
         self.mapped.saturating_add(self.promised) <= self.usable
     }
 
@@ -446,14 +416,6 @@ impl Rooms {
     }
 }
 
-impl Add for Use {
-    type Output = Use;
-
-    fn add(self, other: Use) -> Use {
-        Use { mapped: self.mapped + other.mapped, unplaced: self.unplaced + other.unplaced }
-    }
-}
-
 /// Room that a range of a file needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
@@ -466,9 +428,10 @@ pub(super) struct Use {
 /// Granules of one file to which fallocate promised a place, and how many granules wait for a place.
 #[derive(Default)]
 pub(super) struct Promises {
-    ranges: Ranges,
+    /// Granules that fallocate promised.
+    pub ranges: Ranges,
     /// Granules without a place, promised by fallocate or buffered.
-    unplaced: u64,
+    pub unplaced: u64,
 }
 
 impl Promises {
@@ -479,49 +442,22 @@ impl Promises {
         let (mut left, mut at) = (granules, 0);
         for piece in shared {
             let count = piece.count.min(left);
-            promises.add(piece.first..piece.first + count);
+            promises.ranges.cover(piece.first..piece.first + count, ());
             left -= count;
         }
         while left > 0 {
             let hole = map.next_hole(at);
             let end = map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);
-            promises.add(hole..end);
+            promises.ranges.cover(hole..end, ());
             left -= end - hole;
             at = end;
         }
         promises
     }
 
-    pub(super) fn add(&mut self, range: Range<u64>) {
-        self.ranges.cover(range, ());
-    }
-
-    pub(super) fn remove(&mut self, range: Range<u64>) {
-        self.ranges.uncover(range);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
-    /// Granules that fallocate promised.
-    pub(super) fn granules(&self) -> u64 {
-        self.ranges.count()
-    }
-
-    /// Granules without a place, promised or buffered.
-    pub(super) fn unplaced(&self) -> u64 {
-        self.unplaced
-    }
-
-    /// Granules of `range`, which is a hole or shared, that are promised or buffered.
-    pub(super) fn unplaced_in(&self, range: Range<u64>, buffer: &Buffer) -> u64 {
+    /// Granules of `range`, which is a hole or shared, that are promised or buffered. A buffered granule that was promised counts once.
+    fn unplaced_in(&self, range: Range<u64>, buffer: &Buffer) -> u64 {
         let buffered = buffer.within(range.clone()).filter(|&granule| !self.ranges.contains(granule));
         self.ranges.count_within(range) + buffered.count() as u64
-    }
-
-    /// Replaces the use `before` of a range of the file by `after`.
-    pub(super) fn change(&mut self, before: Use, after: Use) {
-        self.unplaced = self.unplaced + after.unplaced - before.unplaced;
     }
 }

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use smrkit::tally::Cause;
+
 use super::FileSystem;
 use super::allocator::Progress;
 use super::disk::is_damage;
@@ -29,19 +31,19 @@ type OwnerFile = (Arc<File>, Owner);
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
     pub(super) fn make_room(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
-        let begin = self.data.disk.now();
+        let begin = self.data.disk.device.now();
         let cleaner = self.cleaning.lock();
         let result = if self.data.allocator.progress().freed == seen.freed { self.unstick(seen, work) } else { Ok(()) };
         drop(cleaner);
         work.stalled = true;
-        work.waited_ns += (self.data.disk.now() - begin).0;
+        work.waited_ns += (self.data.disk.device.now() - begin).0;
         result
     }
 
     /// Does one step of cleaning for a write that has no room, or settles if no step would help. Errors: ENOSPC if nothing helps.
     fn unstick(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
         // More steps than there are granules mean that the space promised room that it does not have.
-        if work.steps > self.data.disk.shape().granules + 4096 {
+        if work.steps > self.data.disk.device.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
         match self.data.allocator.next_step_when_stuck() {
@@ -78,7 +80,7 @@ impl FileSystem {
         if !self.data.allocator.wants_cleaning() {
             return Ok(());
         }
-        let begin = self.data.disk.now();
+        let begin = self.data.disk.device.now();
         let cleaner = self.cleaning.lock();
         let mut result = Ok(());
         while result.is_ok() {
@@ -87,7 +89,7 @@ impl FileSystem {
             result = self.execute(step, seen, work);
         }
         drop(cleaner);
-        work.waited_ns += (self.data.disk.now() - begin).0;
+        work.waited_ns += (self.data.disk.device.now() - begin).0;
         // This write has succeeded, so it must not fail because the cleaner has no room.
         if result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) { Ok(()) } else { result }
     }
@@ -102,17 +104,13 @@ impl FileSystem {
                 }
             }
             CleaningStep::Settle => self.commit()?,
-            CleaningStep::Reset(band) => self.reset(band)?,
+            CleaningStep::Reset(band) => {
+                let is_reset = self.data.allocator.reset(band)?;
+                let mut counters = self.data.counters.lock();
+                *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
+            }
         }
-        self.data.allocator.progressed();
-        Ok(())
-    }
-
-    /// Resets a band, and counts whether the disk did. A reset that fails is no failure of the write that needed the room.
-    fn reset(&self, band: u64) -> FsResult {
-        let is_reset = self.data.allocator.reset(band, || self.data.disk.reset(band))?;
-        let mut counters = self.data.counters.lock();
-        *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
+        self.data.allocator.note_progress();
         Ok(())
     }
 
@@ -120,11 +118,11 @@ impl FileSystem {
     /// Data that can't be read stays where it is, without an error, which only readers of that data get.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         // Without the hold, a shared part could be freed and overwritten while its owners get the copy one after another.
-        let parts = self.data.allocator.hold(span);
+        let parts = self.data.allocator.shared.write().hold(span);
         let (shared, unshared): (Vec<_>, Vec<_>) = parts.into_iter().partition(SharedPart::is_shared);
         let mut result = self.move_shared(&shared, work);
-        let held = shared.into_iter().map(|part| part.span).collect();
-        self.data.allocator.release(held, |span| self.data.disk.discard(span));
+        let shared_spans = shared.into_iter().map(|part| part.span).collect();
+        self.data.allocator.release(shared_spans);
         for part in unshared {
             if matches!(result, Ok(true)) {
                 result = self.move_unshared(part.span, owner.further(part.span.at - span.at), work);
@@ -179,15 +177,13 @@ impl FileSystem {
             while done < part.span.count {
                 let owner = part.owners[0];
                 let run = owner.granule + done..owner.granule + part.span.count;
-                let load = WriteBatch::moved(from_ref(&run), self.data.rest(&content, part.span.count, done), true);
-                let Some(written) = self.data.write_block(owner.file, None, &load)? else { return Ok(false) };
+                let batch =
+                    WriteBatch::moved(from_ref(&run), self.data.data_from(&content, part.span.count, done), true);
+                let Some(written) = self.data.write_block(owner.file, None, &batch)? else { return Ok(false) };
                 for (copy, _) in written {
                     let original = Span { at: part.span.at + done, count: copy.count };
-                    self.data.move_owners(
-                        original,
-                        copy,
-                        owners.iter().map(|(file, owner)| (file, owner.further(done))),
-                    );
+                    let owners = owners.iter().map(|(file, owner)| (file, owner.further(done)));
+                    self.data.move_owners(original, copy, owners);
                     work.moved_bytes += copy.count * self.data.granule_bytes;
                     done += copy.count;
                 }
@@ -223,7 +219,7 @@ const WINDOWS_MAX: usize = 1024;
 impl DataStore {
     /// Reads a span that is to be moved. If it is damaged, marks its unreadable parts as unmovable and returns `None`.
     pub(super) fn read_to_move(&self, span: Span, sums: &[u32]) -> FsResult<Option<Content>> {
-        match self.disk.read_span(span, sums) {
+        match self.disk.read_span(span, sums, Cause::Clean) {
             Err(error) if is_damage(&error) => {
                 let unreadable = self.disk.unreadable(span, sums)?;
                 self.allocator.mark_unmovable(unreadable);
@@ -248,8 +244,8 @@ impl DataStore {
         let mut done = 0;
         while done < span.count {
             let run = piece.first + done..piece.end();
-            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, span.count, done), true);
-            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
+            let batch = WriteBatch::moved(from_ref(&run), self.data_from(&content, span.count, done), true);
+            let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;
         }
@@ -291,7 +287,7 @@ impl DataStore {
         let (mut content, mut has_bytes, mut granules) = (Vec::new(), true, 0);
         for piece in pieces {
             let Some(span) = piece.span() else { continue };
-            match self.disk.read_span(span, &state.map.sums(piece.first..piece.end()))? {
+            match self.disk.read_span(span, &state.map.sums(piece.first..piece.end()), Cause::Clean)? {
                 Some(bytes) => content.extend(bytes),
                 None => has_bytes = false,
             }
@@ -301,8 +297,8 @@ impl DataStore {
         let (first, mut done) = (pieces[0].first, 0);
         while done < granules {
             let run = first + done..first + granules;
-            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, granules, done), false);
-            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
+            let batch = WriteBatch::moved(from_ref(&run), self.data_from(&content, granules, done), false);
+            let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
             done += count;
         }
         Ok(true)
@@ -315,39 +311,32 @@ impl DataStore {
         copy: Span,
         owners: impl Iterator<Item = (&'a Arc<File>, Owner)>,
     ) {
+        // Granules of the copy that some owner names now, and granules of the original that none names any more.
         let (mut named, mut unnamed) = (0, 0);
         for (file, owner) in owners {
-            let (of_copy, of_original) = self.take_copy(file, owner, original, copy);
-            (named, unnamed) = (named + of_copy, unnamed + of_original);
+            let mut state = file.lock();
+            for piece in state.placed(owner.granule..owner.granule + original.count) {
+                let skipped = piece.first - owner.granule;
+                if piece.at != Some(original.at + skipped) {
+                    // Overwritten since the copy was made.
+                    continue;
+                }
+                let to = Span { at: copy.at + skipped, count: piece.count };
+                let (first, others) = self.allocator.add_copy_owner(to, owner.further(skipped));
+                named += first.iter().map(|part| part.count).sum::<u64>();
+                for part in first.into_iter().chain(others) {
+                    let old = state.map.insert(piece.first + (part.at - to.at), part);
+                    unnamed += self.allocator.retire_uncounted(file.id, &old);
+                    state.note_retired(&old);
+                }
+                self.touch(file, &mut state);
+            }
         }
-        self.allocator.end_copy(copy, named, unnamed, |span| self.disk.discard(span));
+        self.allocator.end_copy(copy, named, unnamed);
         if named == 0 {
             // No known file names the original. If it is live all the same, the next event must not try to move it again.
             self.allocator.mark_unmovable(original);
         }
-    }
-
-    /// Makes one owner of `original` name the copy, as far as it still names the original. Returns how many granules of the copy this owner
-    /// is the first to name, and how many granules of the original it was the last to name.
-    fn take_copy(&self, file: &Arc<File>, owner: Owner, original: Span, copy: Span) -> (u64, u64) {
-        let mut state = file.lock();
-        let (mut named, mut unnamed) = (0, 0);
-        for piece in state.placed(owner.granule..owner.granule + original.count) {
-            let skipped = piece.first - owner.granule;
-            if piece.at != Some(original.at + skipped) {
-                continue;
-            }
-            let to = Span { at: copy.at + skipped, count: piece.count };
-            let (first, others) = self.allocator.add_copy_owner(to, owner.further(skipped));
-            named += first.iter().map(|part| part.count).sum::<u64>();
-            for part in first.into_iter().chain(others) {
-                let old: Vec<FilePiece> = state.map.insert(piece.first + (part.at - to.at), part);
-                unnamed += self.allocator.retire_uncounted(file.id, &old);
-                state.note_retired(&old);
-            }
-            self.touch(file, &mut state);
-        }
-        (named, unnamed)
     }
 }
 

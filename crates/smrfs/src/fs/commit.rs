@@ -58,11 +58,6 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// New parts of maps are numbered from `next_part` on.
-    pub(super) fn new(next_part: u64) -> Commits {
-        Commits { next_part: AtomicU64::new(next_part), ..Commits::default() }
-    }
-
     /// Leaves extents and parts to the next commit, which frees them.
     pub(super) fn free_at_next_commit(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
@@ -124,20 +119,22 @@ impl FileSystem {
 
     /// Makes all writes durable, and frees the extents that they replaced. Needs no free space, so it also works on a full disk.
     pub(super) fn commit(&self) -> FsResult {
+        // Before any lock is taken, because while a copy of the store is made others need them to make their changes.
         self.store.wait_for_thaw();
         let _one = self.commits.committing.lock();
-        let due: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        // Cleared before the sync, so that a change made during it is left to the next commit.
         let store_changed = self.commits.store_changed.swap(false, Relaxed);
-        if due.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
+        if dirty.is_empty() && !store_changed && self.commits.pending_free.lock().is_empty() {
             return Ok(());
         }
         self.data.counters.lock().commits += 1;
         // All are locked before the first snapshot, because a file whose fsync is under way could store an older map after a newer one.
-        let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
+        let commits: Vec<MutexGuard<'_, ()>> = dirty.iter().map(|file| file.commit.lock()).collect();
         // Taken before the snapshots: an extent that is retired later may still be in a map that is stored now, and is left to the next commit.
         let freed = std::mem::take(&mut *self.commits.pending_free.lock());
         self.commits.unsynced.lock().begin();
-        let snapshots = due.iter().filter_map(|file| {
+        let snapshots = dirty.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.is_unlinked {
                 // Data that finds no room, or can't be written, stays buffered.
@@ -201,7 +198,7 @@ impl FileSystem {
             let now = self.data.now();
             Times { mtime: now, ctime: now }
         });
-        let promised = state.promises.granules();
+        let promised = state.promises.ranges.count();
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
         let mut number = || self.commits.next_part.fetch_add(1, Relaxed);
         let plan = (!state.is_unlinked)
@@ -280,12 +277,10 @@ impl FileSystem {
 
     /// Frees extents and parts that no durable map names any more.
     fn free(&self, gone: UnlinkedFile) {
-        self.data.allocator.release(gone.spans, |span| self.data.disk.discard(span));
+        self.data.allocator.release(gone.spans);
         self.remove_parts(gone.parts);
     }
-}
 
-impl FileSystem {
     /// Moves a file's data into as few extents as possible, a block at a time. Returns whether there is more to do.
     pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
         self.changeable()?;
@@ -296,7 +291,7 @@ impl FileSystem {
     /// Joins a block of a file that was written in small pieces, if room is plentiful.
     fn join_in_background(&self) -> FsResult<bool> {
         let Some(id) = self.data.fragmented.lock().first().copied() else { return Ok(false) };
-        let rooms = self.data.allocator.rooms();
+        let rooms = *self.data.allocator.rooms.lock();
         let has_room = rooms.free() > rooms.usable / 8;
         let more = match self.file(id) {
             Ok(file) if has_room => self.data.join_step(&file, SMALL_PIECES as usize),
@@ -451,7 +446,8 @@ pub(super) type Change = (NodeId, u64);
 /// For each node the directories in which its names have changed since the last commit of everything.
 #[derive(Default)]
 pub(super) struct Unsynced {
-    now: HashMap<NodeId, Vec<Change>>,
+    /// Changes since the last commit began.
+    pending: HashMap<NodeId, Vec<Change>>,
     /// Changes that a commit under way makes durable.
     committing: HashMap<NodeId, Vec<Change>>,
     changes: u64,
@@ -461,14 +457,14 @@ impl Unsynced {
     /// Notes that a name of `id` in `directory` was created or removed.
     pub(super) fn add(&mut self, id: NodeId, directory: NodeId) {
         self.changes += 1;
-        let directories = self.now.entry(id).or_default();
+        let directories = self.pending.entry(id).or_default();
         directories.retain(|(other, _)| *other != directory);
         directories.push((directory, self.changes));
     }
 
     /// All nodes whose names may not be durable, in order.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        let nodes: BTreeSet<NodeId> = self.now.keys().chain(self.committing.keys()).copied().collect();
+        let nodes: BTreeSet<NodeId> = self.pending.keys().chain(self.committing.keys()).copied().collect();
         nodes.into_iter().collect()
     }
 
@@ -477,7 +473,7 @@ impl Unsynced {
         let mut found: Vec<Change> = Vec::new();
         let (mut visited, mut node) = (0, id);
         loop {
-            for map in [&self.now, &self.committing] {
+            for map in [&self.pending, &self.committing] {
                 for change in map.get(&node).into_iter().flatten() {
                     if !found.iter().any(|(other, _)| *other == change.0) {
                         found.push(*change);
@@ -492,17 +488,17 @@ impl Unsynced {
     /// Forgets changes of names of `id`, and of the directories with these names, that are durable now.
     pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
         for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
-            let Some(left) = self.now.get_mut(&node) else { continue };
+            let Some(left) = self.pending.get_mut(&node) else { continue };
             left.retain(|change| !durable.contains(change));
             if left.is_empty() {
-                self.now.remove(&node);
+                self.pending.remove(&node);
             }
         }
     }
 
     /// Begins a commit of everything.
     pub(super) fn begin(&mut self) {
-        self.committing = std::mem::take(&mut self.now);
+        self.committing = std::mem::take(&mut self.pending);
     }
 
     /// Ends the commit under way. If it failed, its changes are pending again.

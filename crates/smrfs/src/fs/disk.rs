@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
-use super::file::{PageBytes, zeros};
-use crate::data::{Data, ReadBuffer};
-use crate::device::{HostManaged, Shape};
-use crate::error::{DeviceError, DeviceResult, Errno, FsError, FsResult};
+use crate::data::ReadBuffer;
+use crate::device::HostManaged;
+use crate::error::{DeviceError, Errno, FsError, FsResult};
 use crate::map::checksum;
 use crate::units::{Granule, HostJournal, Span};
 
@@ -29,14 +27,15 @@ pub struct Scrubbed {
 
 /// The disk, with a count of bytes read, and whether a flush has failed.
 pub(super) struct Disk {
-    device: Arc<dyn HostManaged>,
+    pub device: Arc<dyn HostManaged>,
     granule_bytes: u64,
     /// Held while the disk is flushed, because Linux reports a failure to one caller only, and it counts for all.
     flushing: Mutex<()>,
     flush_failed: AtomicBool,
     /// True if data has no bytes (in simulation).
-    blank: AtomicBool,
-    read: AtomicU64,
+    pub is_blank: AtomicBool,
+    /// Bytes that were read, for whatever reason.
+    pub read_bytes: AtomicU64,
 }
 
 impl Disk {
@@ -46,29 +45,9 @@ impl Disk {
             device,
             flushing: Mutex::default(),
             flush_failed: AtomicBool::new(false),
-            blank: AtomicBool::new(false),
-            read: AtomicU64::default(),
+            is_blank: AtomicBool::new(false),
+            read_bytes: AtomicU64::default(),
         }
-    }
-
-    pass_on! { self => self.device;
-        pub(super) fn shape(&self) -> &Shape;
-        pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
-        /// Hints at a span that will be read soon.
-        pub(super) fn expect(&self, span: Span);
-        /// Tells the disk that a span will not be read again.
-        pub(super) fn discard(&self, span: Span);
-        pub(super) fn reset(&self, band: u64) -> DeviceResult;
-        pub(super) fn now(&self) -> Nanos;
-        /// Reserves room on its host for this many bytes.
-        pub(super) fn reserve(&self, bytes: u64) -> DeviceResult;
-        /// The room that its host has left; `None` if that does not matter.
-        pub(super) fn room_bytes(&self) -> DeviceResult<Option<u64>>;
-    }
-
-    /// Bytes that were read, for whatever reason.
-    pub(super) fn read_bytes(&self) -> u64 {
-        self.read.load(Relaxed)
     }
 
     pub(super) fn flush(&self) -> FsResult {
@@ -101,13 +80,8 @@ impl Disk {
         self.flush_failed.load(Relaxed)
     }
 
-    /// Notes that data has no bytes (in simulation).
-    pub(super) fn hold_no_bytes(&self) {
-        self.blank.store(true, Relaxed);
-    }
-
     pub(super) fn holds_no_bytes(&self) -> bool {
-        self.blank.load(Relaxed)
+        self.is_blank.load(Relaxed)
     }
 
     /// Hints that a flush will follow soon.
@@ -130,7 +104,7 @@ impl Disk {
         }
         let (at, sums) = if skip > 0 { (at + 1, &sums[1..]) } else { (at, sums) };
         if whole > 0 {
-            self.read.fetch_add(whole, Relaxed);
+            self.read_bytes.fetch_add(whole, Relaxed);
             self.device.read(at, room.part(head, whole), Cause::Host)?;
             if let ReadBuffer::Bytes(bytes) = room.part(head, whole) {
                 self.verify(at, bytes, sums)?;
@@ -143,7 +117,43 @@ impl Disk {
         Ok(())
     }
 
-    /// Compares whole granules from `at` on with their checksums.
+    /// Reads a part of one granule for a host.
+    fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>, sum: u32) -> FsResult {
+        let one = Span { at, count: 1 };
+        match room {
+            ReadBuffer::Blank(_) => self.read_blank(one, Cause::Host),
+            ReadBuffer::Bytes(bytes) => {
+                let page = self.read_verified(one, &[sum], Cause::Host)?;
+                bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a span, to move or to change it. `None` in simulation, where data has no bytes.
+    pub(super) fn read_span(&self, span: Span, sums: &[u32], cause: Cause) -> FsResult<Option<Vec<u8>>> {
+        if self.holds_no_bytes() {
+            self.read_blank(span, cause)?;
+            return Ok(None);
+        }
+        self.read_verified(span, sums, cause).map(Some)
+    }
+
+    fn read_verified(&self, span: Span, sums: &[u32], cause: Cause) -> FsResult<Vec<u8>> {
+        let mut content = vec![0; (span.count * self.granule_bytes) as usize];
+        self.read_bytes.fetch_add(content.len() as u64, Relaxed);
+        self.device.read(span.at, ReadBuffer::Bytes(&mut content), cause)?;
+        self.verify(span.at, &content, sums)?;
+        Ok(content)
+    }
+
+    fn read_blank(&self, span: Span, cause: Cause) -> FsResult {
+        let bytes = span.count * self.granule_bytes;
+        self.read_bytes.fetch_add(bytes, Relaxed);
+        Ok(self.device.read(span.at, ReadBuffer::Blank(bytes), cause)?)
+    }
+
+    /// Compares whole granules from `at` on with their checksums. A checksum of 0 is unknown.
     fn verify(&self, at: Granule, bytes: &[u8], sums: &[u32]) -> FsResult {
         let granules = bytes.chunks_exact(self.granule_bytes as usize).zip(sums);
         match granules.enumerate().find(|(_, (granule, sum))| **sum != 0 && checksum(granule) != **sum) {
@@ -152,52 +162,11 @@ impl Disk {
         }
     }
 
-    /// Reads a part of one granule.
-    fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>, sum: u32) -> FsResult {
-        self.read.fetch_add(self.granule_bytes, Relaxed);
-        let ReadBuffer::Bytes(bytes) = room else {
-            return Ok(self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?);
-        };
-        let mut page = zeros(self.granule_bytes);
-        self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
-        self.verify(at, &page, &[sum])?;
-        bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
-        Ok(())
-    }
-
-    /// Reads a granule into the buffer.
-    pub(super) fn read_page(&self, at: Granule, sum: u32) -> FsResult<PageBytes> {
-        self.read.fetch_add(self.granule_bytes, Relaxed);
-        if self.holds_no_bytes() {
-            self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?;
-            return Ok(None);
-        }
-        let mut page = zeros(self.granule_bytes);
-        self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
-        // Verified before a part of it is changed: written back, it gets a new checksum, which would hide the damage.
-        self.verify(at, &page, &[sum])?;
-        Ok(Some(page))
-    }
-
-    /// Reads a span, to move it. `None` in simulation, where data has no bytes.
-    pub(super) fn read_span(&self, span: Span, sums: &[u32]) -> FsResult<Option<Vec<u8>>> {
-        let bytes = span.count * self.granule_bytes;
-        self.read.fetch_add(bytes, Relaxed);
-        if self.holds_no_bytes() {
-            self.device.read(span.at, ReadBuffer::Blank(bytes), Cause::Clean)?;
-            return Ok(None);
-        }
-        let mut content = vec![0; bytes as usize];
-        self.device.read(span.at, ReadBuffer::Bytes(&mut content), Cause::Clean)?;
-        self.verify(span.at, &content, sums)?;
-        Ok(Some(content))
-    }
-
     /// The first granule of `span` that is damaged when read on its own; all of `span` if none is.
     pub(super) fn unreadable(&self, span: Span, sums: &[u32]) -> FsResult<Span> {
         for (i, sum) in (0..span.count).zip(sums) {
             let one = Span { at: span.at + i, count: 1 };
-            match self.read_span(one, &[*sum]) {
+            match self.read_span(one, &[*sum], Cause::Clean) {
                 Err(error) if is_damage(&error) => return Ok(one),
                 result => result?,
             };
@@ -208,7 +177,7 @@ impl Disk {
     /// Reads a span at once or, if it is damaged, granule by granule, and counts what it finds.
     pub(super) fn scrub(&self, place: Span, sums: &[u32], scrubbed: &mut Scrubbed) -> FsResult {
         let bytes = place.count * self.granule_bytes;
-        match self.read_span(place, sums) {
+        match self.read_span(place, sums, Cause::Clean) {
             Ok(_) => scrubbed.read_bytes += bytes,
             Err(error) if !is_damage(&error) => return Err(error),
             Err(_) if place.count == 1 => scrubbed.damaged_bytes += bytes,

@@ -1,11 +1,8 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
 mod allocator;
-mod cache;
 mod clean;
 mod commit;
-#[cfg(test)]
-mod decision_tests;
 mod disk;
 mod file;
 pub(crate) mod mount;
@@ -17,6 +14,8 @@ pub mod statistics;
 #[cfg(any(test, feature = "testing"))]
 #[path = "../../tests/testing/fs.rs"]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::sync::Arc;
@@ -25,18 +24,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::device::HostManaged;
 use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
-use crate::units::{NodeId, Owner, Span};
-use allocator::Allocator;
-use cache::Files;
+use crate::units::{Granule, NodeId, Owner, Span};
 use commit::Commits;
 pub use disk::Scrubbed;
-use file::File;
-use mount::Found;
-pub use mount::Unsaved;
-pub use mount::{Adopted, DamagedMap, adopt_maps};
+use file::{File, Files};
+pub use mount::{Adopted, DamagedMap, Unsaved, adopt_maps};
 use place::DataStore;
 use statistics::{Statistics, Usage};
 
@@ -108,27 +102,6 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    fn new(
-        device: Arc<dyn HostManaged>,
-        store: Arc<dyn MetadataStore>,
-        allocator: Allocator,
-        options: FsOptions,
-        found: Found,
-    ) -> FileSystem {
-        let Adopted { damaged, with_data, .. } = found.adopted;
-        FileSystem {
-            data: DataStore::new(device, store.clone(), allocator, options.block_granules),
-            files: Files::new(store.clone(), options.cached_extents, with_data),
-            commits: Commits::new(found.next_part),
-            store,
-            options,
-            cleaning: Mutex::default(),
-            names: RwLock::default(),
-            unmounted: AtomicBool::new(false),
-            damaged,
-        }
-    }
-
     /// The regular file of that number.
     fn file(&self, id: NodeId) -> FsResult<Arc<File>> {
         self.files.file(id, &self.data)
@@ -138,6 +111,7 @@ impl FileSystem {
     /// run on. The caller copies the returned store while it is `frozen`, and lets nobody else in meanwhile. EBUSY if it is kept for
     /// another copy already.
     pub fn keep(&self) -> FsResult<Arc<dyn MetadataStore>> {
+        // The maps that will be copied do not name what this frees, so only what becomes free later is kept.
         self.sync_all()?;
         if self.data.allocator.keep() { Ok(self.store.clone()) } else { Err(Errno::EBUSY.into()) }
     }
@@ -149,7 +123,7 @@ impl FileSystem {
 
     /// Ends what [`FileSystem::keep`] began; `false` if nothing was kept.
     pub fn let_go(&self) -> bool {
-        self.data.allocator.let_go(|span| self.data.disk.discard(span))
+        self.data.allocator.let_go()
     }
 
     /// EROFS if nothing may be changed.
@@ -166,12 +140,13 @@ impl FileSystem {
     /// Space and its use, for `statfs` and more.
     pub fn usage(&self) -> FsResult<Usage> {
         let room = self.store.room()?;
-        let (counts, rooms) = (self.data.allocator.counts(), self.data.allocator.rooms());
+        let counts = self.data.allocator.space.lock().counts();
+        let rooms = *self.data.allocator.rooms.lock();
         Ok(Usage {
             granule_bytes: self.data.granule_bytes,
             usable: rooms.usable,
             free: rooms.free(),
-            beyond_host: self.data.beyond_host(rooms.free())?,
+            beyond_host: self.data.granules_beyond_host(rooms.free())?,
             live: rooms.mapped,
             promised: rooms.promised,
             counts,
@@ -188,18 +163,19 @@ impl FileSystem {
 
     /// Live spans of the disk with their owners, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
-        self.data.allocator.live()
+        self.data.allocator.space.lock().live().from(Granule(0)).collect()
     }
 
     /// Live spans of the disk with several owners, with the owners other than the one in `live`.
     pub fn further_owners(&self) -> Vec<(Span, Owner)> {
-        self.data.allocator.further_owners()
+        let (space, shared) = (self.data.allocator.space.lock(), self.data.allocator.shared.read());
+        shared.all().filter(|&(span, owner)| !space.live().holds(span, owner)).collect()
     }
 
     /// Counts since the mount.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            read_bytes: self.data.disk.read_bytes(),
+            read_bytes: self.data.disk.read_bytes.load(Relaxed),
             buffered_bytes: self.data.buffers.bytes(),
             dirty_files: self.data.dirty.lock().len() as u64,
             ..*self.data.counters.lock()

@@ -3,12 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
-use super::allocator::{Allocator, Rooms};
-use super::file::{ALL, File};
+use super::allocator::Rooms;
+use super::commit::Commits;
+use super::file::{ALL, File, Files};
+use super::place::DataStore;
 use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
@@ -22,14 +26,6 @@ use crate::units::{Granule, NodeId, Owner, Span};
 /// The name of the saved state in the store.
 pub(crate) const STATE: &str = "free-map";
 
-/// The findings of a mount.
-pub(super) struct Found {
-    pub(super) adopted: Adopted,
-    pub(super) next_part: u64,
-    /// The files with promises, after a scan.
-    promising: Vec<NodeId>,
-}
-
 impl FileSystem {
     /// Mounts a volume: takes its live extents from the saved state if the last unmount was clean, else from a scan of all maps. `space` is
     /// fresh; the caller has checked that device and store belong together.
@@ -41,8 +37,8 @@ impl FileSystem {
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| decode(&bytes, &shape));
-        let mut found = match &saved {
-            Some(saved) => adopt_saved(saved, &mut *space)?,
+        let (adopted, next_part, promising) = match &saved {
+            Some(saved) => (adopt_saved(saved, &mut *space)?, saved.next_part, Vec::new()),
             None => scan(&*store, &mut *space, options.read_only)?,
         };
         let report = match shape.model {
@@ -55,29 +51,31 @@ impl FileSystem {
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
-        let Adopted { mapped, promised, .. } = found.adopted;
-        let rooms = Rooms { usable: space.usable(), mapped, promised };
-        let allocator = Allocator::new(space, std::mem::take(&mut found.adopted.shared), rooms);
-        let promising = std::mem::take(&mut found.promising);
-        let mounted = FileSystem::new(device, store, allocator, options, found);
-        if !mounted.options.read_only {
-            mounted.drop_promises(&promising)?;
-        }
-        Ok(mounted)
-    }
-
-    /// Drops promises of room that can't be kept, because a crash may bring back data whose room had been promised to others since.
-    fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
-        for &id in promising {
-            if self.data.allocator.rooms().is_kept() {
+        let rooms = Rooms { usable: space.usable(), mapped: adopted.mapped, promised: adopted.promised };
+        let commits = Commits::default();
+        commits.next_part.store(next_part, Relaxed);
+        let mounted = FileSystem {
+            data: DataStore::new(device, store.clone(), space, adopted.shared, rooms, options.block_granules),
+            files: Files::new(store.clone(), options.cached_extents, adopted.with_data),
+            commits,
+            store,
+            options,
+            cleaning: Mutex::default(),
+            names: RwLock::default(),
+            unmounted: AtomicBool::new(false),
+            damaged: adopted.damaged,
+        };
+        // A crash may bring back data whose room had been promised to others since, so promises are dropped until all others can be kept.
+        for id in promising {
+            if mounted.options.read_only || mounted.data.allocator.rooms.lock().is_enough() {
                 break;
             }
-            let file = self.file(id)?;
+            let file = mounted.file(id)?;
             let mut state = file.lock();
-            self.data.rearrange(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
-            self.data.touch(&file, &mut state);
+            mounted.data.replace_ranges(&file, &mut state, &[ALL], &mut 0, |_, _| Vec::new());
+            mounted.data.touch(&file, &mut state);
         }
-        Ok(())
+        Ok(mounted)
     }
 
     /// Makes everything durable, and saves the state from which the next mount starts without a scan. Nothing can be changed afterwards.
@@ -87,11 +85,11 @@ impl FileSystem {
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
-        let promised = self.data.allocator.rooms().promised;
+        let promised = self.data.allocator.rooms.lock().promised;
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().is_unlinked);
-        let (live, shared) = (self.live(), self.data.allocator.shared());
+        let (live, shared) = (self.live(), self.data.allocator.shared.read().all().collect::<Vec<_>>());
         let saved = SavedState::new(self.commits.next_part.load(Relaxed), promised, &live, &shared, unlinked);
-        match self.store.store_state(STATE, &encode(&saved, self.data.disk.shape())) {
+        match self.store.store_state(STATE, &encode(&saved, self.data.disk.device.shape())) {
             // Without a saved state, the next mount reads all maps.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,
@@ -132,7 +130,7 @@ pub struct Unsaved {
 }
 
 /// Adopts the extents of a state that the last mount saved, so that no map has to be read.
-fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
+fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Adopted> {
     let mut adopted = Adopted { mapped: saved.mapped, promised: saved.promised, ..Adopted::default() };
     for &(span, owner) in &saved.extents {
         if !space.adopt(span, owner) {
@@ -146,11 +144,12 @@ fn adopt_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
             return Err(conflicting_owner(span, owner));
         }
     }
-    Ok(Found { adopted, next_part: saved.next_part, promising: Vec::new() })
+    Ok(adopted)
 }
 
-/// Reads every map, and removes parts that no map names.
-fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
+/// Reads every map, and removes parts that no map names. Returns the findings, the number of the next part of a map, and the files to which
+/// room is promised.
+fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<(Adopted, u64, Vec<NodeId>)> {
     let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
     let next_part = parts.last().map_or(1, |last| last + 1);
     let mut promising = Vec::new();
@@ -168,7 +167,7 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
             store.remove_spill(number)?;
         }
     }
-    Ok(Found { adopted, next_part, promising })
+    Ok((adopted, next_part, promising))
 }
 
 /// Discards all granules that are not live, because a crash may have left data there that nobody will read.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::commit::UnlinkedFile;
-use super::file::{ALL, File, FileState, Times};
+use super::file::{ALL, File, FileOrHead, FileState, Times};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr};
 use crate::units::NodeId;
@@ -37,7 +37,7 @@ impl FileSystem {
     /// The attributes of a node that the store has just looked up. After an error the lookup is given back, because the caller will not.
     fn looked_up(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
-        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
+        self.with_recorded_attributes(attr).inspect_err(|_| self.store.forget(id, 1))
     }
 
     /// Gives `count` lookups back.
@@ -95,7 +95,7 @@ impl FileSystem {
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
-            self.name_gone(&victim, parent);
+            self.after_name_removed(&victim, parent);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -160,7 +160,7 @@ impl FileSystem {
             self.status_changed(victim.attr.id, victim.attr.kind);
         }
         if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
-            self.name_gone(&victim, to_parent);
+            self.after_name_removed(&victim, to_parent);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -261,19 +261,15 @@ impl FileSystem {
     }
 
     /// Updates a node that has lost a name, perhaps its last.
-    fn name_gone(&self, victim: &Victim, parent: NodeId) {
+    fn after_name_removed(&self, victim: &Victim, parent: NodeId) {
         self.commits.store_changed();
         let Some(file) = &victim.file else { return };
         let id = victim.attr.id;
-        if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
-            self.last_name_gone(file);
-        } else {
+        if victim.attr.links > 1 && self.store.attributes(id).is_ok_and(|attr| attr.links > 0) {
             self.commits.named(id, parent);
             self.status_changed(id, Kind::File);
+            return;
         }
-    }
-
-    fn last_name_gone(&self, file: &Arc<File>) {
         let mut state = file.lock();
         state.is_unlinked = true;
         if state.opens == 0 {
@@ -286,7 +282,7 @@ impl FileSystem {
     /// Drops the data of a file that is neither named nor open. The next commit frees it.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.is_gone = true;
-        self.data.rearrange(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
+        self.data.replace_ranges(file, state, &[ALL], &mut 0, |state, range| state.map.remove(range));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.commits.free_at_next_commit(gone);
         self.data.dirty.lock().remove(&file.id);
@@ -309,15 +305,15 @@ struct Victim {
 impl FileSystem {
     /// Attributes as `stat` shows them.
     pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.overlaid(self.store.attributes(id)?)
+        self.with_recorded_attributes(self.store.attributes(id)?)
     }
 
     /// The store's attributes of a node, with size, blocks and times of a file replaced by those of its record.
-    pub(super) fn overlaid(&self, attr: Attr) -> FsResult<Attr> {
+    pub(super) fn with_recorded_attributes(&self, attr: Attr) -> FsResult<Attr> {
         if attr.kind != Kind::File {
             return Ok(attr);
         }
-        let known = match self.files.known(attr.id, &self.data) {
+        let known = match self.files.file_or_head(attr.id, &self.data) {
             // A file with a damaged map can be listed, moved and removed, but not opened. Its size is not 0, because tar and others don't
             // open empty files, and would archive it as empty without an error.
             Err(error) if is_map_damage(&error) => {
@@ -326,16 +322,16 @@ impl FileSystem {
             known => known?,
         };
         let (size, granules, times) = match known {
-            Ok(file) => {
+            FileOrHead::File(file) => {
                 let state = file.look();
-                (state.size, state.map.granules() + state.promises.unplaced(), state.times)
+                (state.size, state.map.granules() + state.promises.unplaced, state.times)
             }
-            Err(Some(summary)) => {
+            FileOrHead::Head(summary) => {
                 let head = summary.head;
                 let times = Times { mtime: head.mtime, ctime: head.ctime };
                 (head.size, summary.granules + head.promised, Some(times))
             }
-            Err(None) => (0, 0, None),
+            FileOrHead::NoRecord => (0, 0, None),
         };
         let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
         let blocks = granules.saturating_mul(self.data.granule_bytes / 512);
@@ -363,12 +359,12 @@ impl FileSystem {
                 }
             })?;
         }
-        self.overlaid(attr)
+        self.with_recorded_attributes(attr)
     }
 
     /// Changes the times in a file's record, if it has one.
     fn change_recorded_times(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
-        if matches!(self.files.known(id, &self.data)?, Err(None)) {
+        if matches!(self.files.file_or_head(id, &self.data)?, FileOrHead::NoRecord) {
             return Ok(());
         }
         let file = self.file(id)?;

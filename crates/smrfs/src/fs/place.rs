@@ -11,17 +11,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smrkit::tally::Cause;
 
-use super::allocator::{Allocator, Use};
+use super::allocator::{Allocator, Rooms};
 use super::disk::Disk;
-use super::file::{BEHIND_ALL, File, FileState, Times};
-use super::file::{Buffers, PageBytes, zeros};
+use super::file::{BEHIND_ALL, Buffers, File, FileState, PageBytes, Times, zeros};
+use super::shared::Shared;
 use super::statistics::Statistics;
 use crate::data::Data;
 use crate::device::HostManaged;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{FilePiece, checksum};
 use crate::meta::{MetadataStore, Time};
-use crate::space::AllocationRequest;
+use crate::space::{AllocationRequest, Space};
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// A piece is small if it is less than a block divided by this. (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
@@ -50,23 +50,19 @@ pub(super) struct WriteBatch<'a> {
     pub moving: bool,
     /// True if it may use the cleaner's reserve.
     pub reserve: bool,
-    pub cause: Cause,
 }
 
 impl<'a> WriteBatch<'a> {
     /// Data that a host wrote.
     pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> WriteBatch<'a> {
-        WriteBatch { runs, data, moving: false, reserve: false, cause: Cause::Host }
+        WriteBatch { runs, data, moving: false, reserve: false }
     }
 
     /// Data that was on the disk already.
     pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> WriteBatch<'a> {
-        WriteBatch { runs, data, moving: true, reserve, cause: Cause::Clean }
+        WriteBatch { runs, data, moving: true, reserve }
     }
 }
-
-/// Granules that are promised to a call under way. What its changes use is taken from them.
-pub(super) type Held = u64;
 
 /// Data that was read; `None` in simulation.
 pub(super) type Content = Option<Vec<u8>>;
@@ -91,14 +87,16 @@ impl DataStore {
     pub(super) fn new(
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
-        allocator: Allocator,
+        space: Box<dyn Space>,
+        shared: Shared,
+        rooms: Rooms,
         block_granules: u64,
     ) -> DataStore {
         DataStore {
             granule_bytes: device.shape().granule_bytes,
             block_granules,
-            disk: Disk::new(device),
-            allocator,
+            disk: Disk::new(device.clone()),
+            allocator: Allocator::new(device, space, shared, rooms),
             buffers: Buffers::default(),
             dirty: Mutex::default(),
             fragmented: Mutex::default(),
@@ -108,7 +106,7 @@ impl DataStore {
     }
 
     /// The data of `content`, which has `granules`, without the first `done` of them.
-    pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
+    pub(super) fn data_from<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
         match content {
             Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
             None => Data::Blank((granules - done) * self.granule_bytes),
@@ -120,91 +118,86 @@ impl DataStore {
         self.store.now()
     }
 
-    /// Writes the first block of `load`, or as much of it as finds room in one place. Returns how many granules it wrote; `None` if there is
-    /// no room. Several runs share a place and a write, so that a file written at random goes to the disk block by block.
+    /// Writes the first block of `batch`, or as much of it as finds room in one place. Returns how many granules it wrote; `None` if there is
+    /// no room. Several runs share a place and a write, so that a file written at random goes to the disk block by block. What the file uses
+    /// beyond its old places is taken from `promised`.
     pub(super) fn place_block(
         &self,
         file: &Arc<File>,
         state: &mut FileState,
-        load: &WriteBatch<'_>,
-        held: &mut Held,
+        batch: &WriteBatch<'_>,
+        promised: &mut u64,
     ) -> FsResult<Option<u64>> {
         // Held until the old places are retired, because until then another writer must not conclude that no room will become free.
         let _placing = self.allocator.placing();
-        let after = state.end_before(load.runs[0].start);
-        let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
-        let count = pieces.iter().map(|(span, _)| span.count).sum();
-        let sums = if load.moving { Vec::new() } else { self.sums(load.data, count) };
-        let (mut places, mut sums) = (pieces.iter().map(|&(span, _)| span), &sums[..]);
-        let mut insert = |state: &mut FileState, run: Range<u64>| {
-            let Some(span) = places.next() else { return Vec::new() };
-            let old = state.map.insert(run.start, span);
-            // Moved data was verified when it was read, and keeps its checksums.
-            if !load.moving {
-                let (these, rest) = sums.split_at(span.count as usize);
-                state.map.set_sums(run.start, these);
-                sums = rest;
-            }
-            old
-        };
-        let runs: Vec<Range<u64>> =
-            pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
-        if load.moving {
-            // A moved piece does not go through `rearrange`, which would drop newer data that is buffered for it.
-            let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
+        let before = batch.runs[0].start.checked_sub(1).and_then(|before| state.map.at(before));
+        let after = before.map(|at| at + 1);
+        let Some(pieces) = self.write_block(file.id, after, batch)? else { return Ok(None) };
+        let count: u64 = pieces.iter().map(|(span, _)| span.count).sum();
+        if batch.moving {
+            // Moved data was verified when it was read, and keeps its checksums. It does not go through `replace_ranges`, which would drop newer
+            // data that is buffered for the same granules.
+            let old = pieces.iter().flat_map(|&(span, owner)| state.map.insert(owner.granule, span)).collect();
             self.retire(file, state, old);
         } else {
-            self.rearrange(file, state, &runs, held, insert);
+            let sums: Vec<u32> = match batch.data {
+                Data::Bytes(bytes) => {
+                    let granules = bytes.chunks_exact(self.granule_bytes as usize).take(count as usize);
+                    granules.map(checksum).collect()
+                }
+                Data::Blank(_) => vec![0; count as usize],
+            };
+            let runs: Vec<Range<u64>> =
+                pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
+            let (mut spans, mut sums) = (pieces.iter().map(|&(span, _)| span), &sums[..]);
+            self.replace_ranges(file, state, &runs, promised, |state, run| {
+                let Some(span) = spans.next() else { return Vec::new() };
+                let old = state.map.insert(run.start, span);
+                let (span_sums, rest) = sums.split_at(span.count as usize);
+                state.map.set_sums(run.start, span_sums);
+                sums = rest;
+                old
+            });
         }
         self.touch(file, state);
         Ok(Some(count))
     }
 
-    /// The checksums of the first `granules` of `data`; 0 (unknown) for data without bytes.
-    fn sums(&self, data: Data<'_>, granules: u64) -> Vec<u32> {
-        match data {
-            Data::Bytes(bytes) => {
-                bytes.chunks_exact(self.granule_bytes as usize).take(granules as usize).map(checksum).collect()
-            }
-            Data::Blank(_) => vec![0; granules as usize],
-        }
-    }
-
-    /// Writes the first block of `load` for a file whose preceding data ends at `after`; returns where each piece was written.
+    /// Writes the first block of `batch` for a file whose preceding data ends at `after`; returns where each piece was written.
     pub(super) fn write_block(
         &self,
         file: NodeId,
         after: Option<Granule>,
-        load: &WriteBatch<'_>,
+        batch: &WriteBatch<'_>,
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
-        let granules = load.data.bytes() / self.granule_bytes;
+        let granules = batch.data.bytes() / self.granule_bytes;
         let count = granules.min(self.block_granules);
-        let owner = Owner { file, granule: load.runs[0].start };
-        let want = AllocationRequest { owner, after, count, more: granules - count, moving: load.reserve };
-        let write =
-            |span: Span| self.disk.write(span.at, load.data.part(0, span.count * self.granule_bytes), load.cause);
-        let Some(pieces) = self.allocator.write(&want, load.runs, write)? else { return Ok(None) };
+        let owner = Owner { file, granule: batch.runs[0].start };
+        let want = AllocationRequest { owner, after, count, more: granules - count, moving: batch.reserve };
+        let cause = if batch.moving { Cause::Clean } else { Cause::Host };
+        let Some(pieces) = self.allocator.write(&want, batch.runs, batch.data, cause)? else { return Ok(None) };
         let count: u64 = pieces.iter().map(|(span, _)| span.count).sum();
         let mut counters = self.counters.lock();
-        let counter = if load.moving { &mut counters.moved_bytes } else { &mut counters.written_bytes };
+        let counter = if batch.moving { &mut counters.moved_bytes } else { &mut counters.written_bytes };
         *counter += count * self.granule_bytes;
         Ok(Some(pieces))
     }
 
     /// Drops buffered data and promises in `ranges`, and changes the map there by `change`, which returns the pieces that it replaced.
-    pub(super) fn rearrange(
+    pub(super) fn replace_ranges(
         &self,
         file: &File,
         state: &mut FileState,
         ranges: &[Range<u64>],
-        held: &mut Held,
+        promised: &mut u64,
         mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<FilePiece>,
     ) {
-        let old = self.accounted(state, ranges, held, |state| {
+        let old = self.change_with_account(state, ranges, promised, |state| {
             let mut old = Vec::new();
             for range in ranges {
-                self.unbuffer(state, range.clone());
-                state.promises.remove(range.clone());
+                let granules = state.buffer.remove(range.clone());
+                self.buffers.removed(state, granules * self.granule_bytes);
+                state.promises.ranges.uncover(range.clone());
                 old.extend(change(state, range.clone()));
             }
             old
@@ -215,36 +208,26 @@ impl DataStore {
     /// Makes a change in `ranges` of a file, and updates the account of room.
     ///
     /// The use of a range depends on map, buffer and promises together, so it is counted before the first change and after the last; in
-    /// between, a granule that moves from the buffer to the map would not count at all. `held` was promised to the call before any change,
-    /// so additional use is taken from it, or it would count twice. A granule that moves from the buffer, or from a promise, to a place on
-    /// the disk uses as much as before, and takes nothing from `held`.
-    fn accounted<T>(
+    /// between, a granule that moves from the buffer to the map would not count at all. `promised` granules were promised to the call before
+    /// any change, so additional use is taken from them, or it would count twice. A granule that moves from the buffer, or from a promise of
+    /// fallocate, to a place on the disk uses as much as before, and takes nothing from `promised`.
+    fn change_with_account<T>(
         &self,
         state: &mut FileState,
         ranges: &[Range<u64>],
-        held: &mut Held,
+        promised: &mut u64,
         change: impl FnOnce(&mut FileState) -> T,
     ) -> T {
-        let uses = |state: &FileState| {
-            ranges
-                .iter()
-                .map(|range| self.allocator.uses(state, range.clone()))
-                .fold(Use::default(), |sum, one| sum + one)
-        };
-        let before = uses(state);
+        let before = self.allocator.uses(state, ranges);
         let changed = change(state);
-        let after = uses(state);
-        state.promises.change(before, after);
-        let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
-        *held -= more;
-        self.allocator.change(before, after, more);
+        let after = self.allocator.uses(state, ranges);
+        state.promises.unplaced = state.promises.unplaced + after.unplaced - before.unplaced;
+        let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*promised);
+        *promised -= more;
+        let mut rooms = self.allocator.rooms.lock();
+        rooms.change(before, after);
+        rooms.take_back(more);
         changed
-    }
-
-    /// Drops the buffered data of `range`.
-    fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
-        let granules = state.buffer.remove(range);
-        self.buffers.removed(state, granules * self.granule_bytes);
     }
 
     /// Retires pieces that the file's map no longer names.
@@ -282,10 +265,9 @@ impl DataStore {
             let bytes = state.buffer.gather(granules, self.granule_bytes);
             let mut done = 0;
             while done < granules {
-                let load = WriteBatch::host(&runs, self.rest(&bytes, granules, done));
-                let Some(count) = self.place_block(file, state, &load, &mut 0)? else {
-                    return Ok(false);
-                };
+                let batch = WriteBatch::host(&runs, self.data_from(&bytes, granules, done));
+                // Room for buffered data was promised when it was accepted, and counts as the file's use already.
+                let Some(count) = self.place_block(file, state, &batch, &mut 0)? else { return Ok(false) };
                 done += count;
                 skip_granules(&mut runs, count);
             }
@@ -301,55 +283,49 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Ends the sharing of extents of `range` that no other file has any more, so that overwriting them needs no more room.
-    pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
-        if !state.shares {
-            return;
+    /// How many granules have to be promised before `range` can be written. First ends the sharing of extents that no other file has any more.
+    pub(super) fn granules_to_promise(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
+        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. If those that no other
+        // file has any more still counted as shared, overwriting them would need room that a full disk does not have.
+        if state.shares {
+            self.change_with_account(state, from_ref(&range), &mut 0, |state| {
+                for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
+                    // A granule with a place of its own needs no promise.
+                    state.promises.ranges.uncover(piece.first..piece.end());
+                }
+            });
         }
-        self.accounted(state, from_ref(&range), &mut 0, |state| {
-            for piece in self.allocator.reclaim(file.id, state.map.lookup(range.clone())) {
-                // A granule with a place of its own needs no promise.
-                state.promises.remove(piece.first..piece.end());
-            }
-        });
-    }
-
-    /// How many granules have to be promised before `range` can be written.
-    pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
-        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So the sharing of
-        // granules that no other file has any more must end first, or overwriting them would need room that a full disk does not have.
-        self.reclaim(file, state, range.clone());
-        let uses = self.allocator.uses(state, range.clone());
+        let uses = self.allocator.uses(state, from_ref(&range));
         range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
     }
 
     /// Drops data and promises from granule `first` of the file on.
     pub(super) fn drop_behind(&self, file: &Arc<File>, state: &mut FileState, first: u64) {
         let end = state.map.end().max(state.buffer.end());
-        if end <= first && state.promises.is_empty() {
+        if end <= first && state.promises.ranges.is_empty() {
             return;
         }
         let behind = first..BEHIND_ALL;
-        self.rearrange(file, state, &[behind], &mut 0, |state, range| state.map.remove(range));
+        self.replace_ranges(file, state, &[behind], &mut 0, |state, range| state.map.remove(range));
         self.touch(file, state);
     }
 
     /// Reserves room on the file systems that hold disk and store for a write of `bytes`, for `extents` more in maps, and for all data
     /// accepted before, so that a write that was acknowledged does not fail later for lack of room.
-    pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
+    pub(super) fn reserve_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
-        self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
+        self.disk.device.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
         let files = self.dirty.lock().len() as u64 + 1;
         let extents = extents + accepted / self.granule_bytes + 1;
         self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
     }
 
     /// How many of `free` granules the file system that holds the disk has no room for.
-    pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
-        let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
+    pub(super) fn granules_beyond_host(&self, free: u64) -> FsResult<u64> {
+        let Some(room) = self.disk.device.room_bytes()? else { return Ok(0) };
         let accepted = self.buffers.bytes() + SLACK_BYTES;
         let granules = room.saturating_sub(accepted) / self.granule_bytes;
-        Ok(free.saturating_sub(granules.saturating_sub(self.allocator.rooms().mapped)))
+        Ok(free.saturating_sub(granules.saturating_sub(self.allocator.rooms.lock().mapped)))
     }
 }
 
@@ -374,55 +350,59 @@ fn no_room(error: FsError) -> FsError {
 }
 
 /// Room promised to a write under way. The rest is given back when this is dropped.
-pub(super) struct HeldRoom<'a> {
+pub(super) struct PromisedRoom<'a> {
     allocator: &'a Allocator,
     pub granules: u64,
 }
 
-impl<'a> HeldRoom<'a> {
-    pub(super) fn new(allocator: &'a Allocator) -> HeldRoom<'a> {
-        HeldRoom { allocator, granules: 0 }
+impl<'a> PromisedRoom<'a> {
+    pub(super) fn new(allocator: &'a Allocator) -> PromisedRoom<'a> {
+        PromisedRoom { allocator, granules: 0 }
     }
 
     /// Raises the promise to `granules`; fails if there is no room.
-    pub(super) fn at_least(&mut self, granules: u64) -> FsResult {
+    pub(super) fn raise_to(&mut self, granules: u64) -> FsResult {
         if granules > self.granules {
-            self.allocator.promise(granules - self.granules)?;
+            self.allocator.rooms.lock().promise(granules - self.granules)?;
             self.granules = granules;
         }
         Ok(())
     }
 }
 
-impl Drop for HeldRoom<'_> {
+impl Drop for PromisedRoom<'_> {
     fn drop(&mut self) {
-        self.allocator.take_back(self.granules);
+        self.allocator.rooms.lock().take_back(self.granules);
     }
 }
 
 impl DataStore {
     /// Loads a granule into the buffer, if it is not there.
-    pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, held: &mut Held) -> FsResult {
+    pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, promised: &mut u64) -> FsResult {
         if !state.buffer.has(granule) {
             let page = match state.map.at(granule) {
-                Some(at) => self.disk.read_page(at, state.map.sums(granule..granule + 1)[0])?,
+                // Verified before a part of it is changed: written back, it gets a new checksum, which would hide damage.
+                Some(at) => {
+                    let sums = state.map.sums(granule..granule + 1);
+                    self.disk.read_span(Span { at, count: 1 }, &sums, Cause::Host)?.map(Vec::into_boxed_slice)
+                }
                 None if self.disk.holds_no_bytes() => None,
                 None => Some(zeros(self.granule_bytes)),
             };
-            self.put_page(file, state, granule, page, held);
+            self.put_page(file, state, granule, page, promised);
         }
         Ok(())
     }
 
     /// Loads a granule with data into the buffer, to change a part of it. That needs room only if the granule is shared.
     pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
-        let mut promise = HeldRoom::new(&self.allocator);
-        promise.at_least(self.lacks(file, state, granule..granule + 1))?;
+        let mut promise = PromisedRoom::new(&self.allocator);
+        promise.raise_to(self.granules_to_promise(file, state, granule..granule + 1))?;
         self.fetch(file, state, granule, &mut promise.granules)
     }
 
-    fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
-        self.accounted(state, from_ref(&(granule..granule + 1)), held, |state| {
+    fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, promised: &mut u64) {
+        self.change_with_account(state, from_ref(&(granule..granule + 1)), promised, |state| {
             if !state.buffer.has(granule) {
                 self.buffers.added(self.granule_bytes);
             }
@@ -439,7 +419,7 @@ impl DataStore {
         state: &mut FileState,
         range: &Range<u64>,
         data: Data<'_>,
-        held: &mut Held,
+        promised: &mut u64,
     ) -> FsResult {
         let granule = self.granule_bytes;
         let mut from = range.start;
@@ -448,17 +428,17 @@ impl DataStore {
             let to = range.end.min((at + 1) * granule);
             let is_whole = to - from == granule;
             match data.part(from - range.start, to - from) {
-                Data::Bytes(bytes) if is_whole => self.put_page(file, state, at, Some(bytes.into()), held),
-                Data::Blank(_) if is_whole => self.put_page(file, state, at, None, held),
+                Data::Bytes(bytes) if is_whole => self.put_page(file, state, at, Some(bytes.into()), promised),
+                Data::Blank(_) if is_whole => self.put_page(file, state, at, None, promised),
                 part => {
-                    self.fetch(file, state, at, held)?;
+                    self.fetch(file, state, at, promised)?;
                     state.buffer.patch(at, granule, from - at * granule, part);
                 }
             }
             from = to;
         }
         if !range.is_empty() {
-            self.grown(state, range.end);
+            self.raise_size(state, range.end);
         }
         Ok(())
     }
@@ -503,24 +483,24 @@ impl DataStore {
         range: Range<u64>,
         emptied: Range<u64>,
     ) -> FsResult {
-        let mut held = self.lacks(file, state, range.clone());
-        if held > 0 && self.beyond_host(held)? > 0 {
+        let mut promise = PromisedRoom::new(&self.allocator);
+        let lacking = self.granules_to_promise(file, state, range.clone());
+        if lacking > 0 && self.granules_beyond_host(lacking)? > 0 {
             return Err(Errno::ENOSPC.into());
         }
-        self.allocator.promise(held)?;
+        promise.raise_to(lacking)?;
         if emptied.start < emptied.end {
-            self.rearrange(file, state, &[emptied], &mut 0, |state, emptied| {
+            self.replace_ranges(file, state, &[emptied], &mut 0, |state, emptied| {
                 let old = state.map.remove(emptied.clone());
-                state.promises.add(emptied);
+                state.promises.ranges.cover(emptied, ());
                 old
             });
         }
-        self.accounted(state, from_ref(&range), &mut held, |state| {
+        self.change_with_account(state, from_ref(&range), &mut promise.granules, |state| {
             for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
-                state.promises.add(piece.first..piece.end());
+                state.promises.ranges.cover(piece.first..piece.end(), ());
             }
         });
-        self.allocator.take_back(held);
         self.touch(file, state);
         Ok(())
     }
@@ -528,12 +508,12 @@ impl DataStore {
     /// Grows a file by a hole.
     pub(super) fn grow(&self, file: &Arc<File>, state: &mut FileState, size: u64) -> FsResult {
         self.clear_tail(file, state, size)?;
-        self.grown(state, size);
+        self.raise_size(state, size);
         Ok(())
     }
 
     /// Raises the size of the file to at least `end`.
-    pub(super) fn grown(&self, state: &mut FileState, end: u64) {
+    pub(super) fn raise_size(&self, state: &mut FileState, end: u64) {
         state.size = state.size.max(end);
         if state.buffer.is_empty() {
             state.settled_size = state.size;
@@ -541,7 +521,7 @@ impl DataStore {
     }
 
     /// Notes a change of data or size, with the current time.
-    pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
+    pub(super) fn note_data_change(&self, file: &Arc<File>, state: &mut FileState) {
         let now = self.now();
         state.times = Some(Times { mtime: now, ctime: now });
         self.touch_data(file, state);

@@ -1,7 +1,6 @@
 //! Reading: buffered data first, then mapped data from the disk, and zeros elsewhere.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::disk::{Scrubbed, is_damage};
 use super::file::{File, FileState};
@@ -21,22 +20,13 @@ const WINDOW_MAX: u64 = 16;
 const GAP_MAX: u64 = 32;
 
 /// The read-ahead window of a file: the `window` blocks before block `end`. A read in the window continues a sequential reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ReadAhead {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadAhead {
     end: u64,
     window: u64,
 }
 
 impl ReadAhead {
-    fn load(file: &File) -> ReadAhead {
-        let packed = file.ahead.load(Relaxed);
-        ReadAhead { end: packed / (2 * WINDOW_MAX), window: packed % (2 * WINDOW_MAX) }
-    }
-
-    fn store(self, file: &File) {
-        file.ahead.store(self.end * 2 * WINDOW_MAX + self.window, Relaxed);
-    }
-
     /// Returns the blocks to hint at when `block` is read, and the new window: if the reader enters the old one, the next, twice as long.
     fn next(self, block: u64) -> (Range<u64>, ReadAhead) {
         let ReadAhead { end, window } = self;
@@ -78,11 +68,10 @@ impl FileSystem {
     /// Hints at the next blocks of a sequential reader if they are fragmented. Pieces that are close together on the disk are one hint.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
         let block = self.data.block_granules;
-        let before = ReadAhead::load(file);
-        let (blocks, after) = before.next(granule / block);
-        if after != before {
-            after.store(file);
-        }
+        let mut window = file.read_ahead.lock();
+        let (blocks, next_window) = window.next(granule / block);
+        *window = next_window;
+        drop(window);
         let end = blocks.end.min(state.size.div_ceil(self.data.granule_bytes * block));
         if end <= blocks.start {
             return;
@@ -93,18 +82,18 @@ impl FileSystem {
         }
         let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
         spans.sort_unstable_by_key(|span| span.at);
-        let band = |span: &Span| self.data.disk.shape().bands.band_at(span.at);
+        let band = |span: &Span| self.data.disk.device.shape().bands.band_at(span.at);
         let mut expected = spans[0];
         for span in &spans[1..] {
             // Pieces of different bands are not joined, because the gap between them was never written.
             if span.at <= expected.end() + GAP_MAX && band(&expected) == band(span) {
                 expected.count = span.end().max(expected.end()) - expected.at;
             } else {
-                self.data.disk.expect(expected);
+                self.data.disk.device.expect(expected);
                 expected = *span;
             }
         }
-        self.data.disk.expect(expected);
+        self.data.disk.device.expect(expected);
     }
 
     /// Reads bytes of a file: buffered granules one by one, mapped ones up to the next buffered one, and holes as zeros.
@@ -136,19 +125,19 @@ impl FileSystem {
     }
 
     /// First byte of the next data or hole from byte `offset` on; ENXIO past the end.
-    pub fn seek(&self, id: NodeId, offset: u64, what: Seek) -> FsResult<u64> {
+    pub fn seek(&self, id: NodeId, offset: u64, target: Seek) -> FsResult<u64> {
         let file = self.file(id)?;
         let state = file.look();
         if offset >= state.size {
             return Err(Errno::ENXIO.into());
         }
         let from = offset / self.data.granule_bytes;
-        let found = match what {
+        let found = match target {
             Seek::Data => [state.map.next_data(from), state.buffer.next(from)].into_iter().flatten().min(),
             Seek::Hole => Some(next_hole(&state, from)),
         };
         let byte = found.map(|granule| offset.max(granule * self.data.granule_bytes));
-        match what {
+        match target {
             Seek::Data => byte.filter(|&byte| byte < state.size).ok_or(Errno::ENXIO.into()),
             Seek::Hole => Ok(byte.map_or(state.size, |byte| byte.min(state.size))),
         }

@@ -91,6 +91,7 @@ impl Shared {
 
     /// Adds `owner` to the owners of `span`, all of which is in `live`.
     pub(super) fn add(&mut self, span: Span, owner: Owner, live: &Live) {
+        // What was not shared before is listed with the owner that the space knows.
         for (found, whose) in self.unshared(span).into_iter().flat_map(|gap| live.within(gap)) {
             self.0.insert(found.range(), Holders { owners: vec![whose], retired: 0 });
         }
@@ -225,14 +226,14 @@ impl FileSystem {
                 continue;
             }
             let granules = from_byte / granule..(from_byte + bytes).div_ceil(granule);
-            self.data.keep_room_on_host(0, locked.from.placed(granules.clone()).len() as u64)?;
+            self.data.reserve_on_host(0, locked.from.placed(granules.clone()).len() as u64)?;
             self.data.clear_tail(&to_file, locked.to(), to_byte)?;
             // Buffered data of the original must have a place to be shared. Buffered data of the copy is older than the shared data, so it
             // must not be written out later.
             if self.data.write_out(&from_file, &mut locked.from)? && self.data.write_out(&to_file, locked.to())? {
                 self.share_granules(&mut locked, granules, &to_file, to_byte / granule);
-                self.data.grown(locked.to(), to_byte + bytes);
-                self.data.now_changed(&to_file, locked.to());
+                self.data.raise_size(locked.to(), to_byte + bytes);
+                self.data.note_data_change(&to_file, locked.to());
                 break bytes;
             }
             drop(locked);
@@ -276,7 +277,7 @@ impl FileSystem {
             state.shares = true;
         }
         let range = first..first + (granules.end - granules.start);
-        self.data.rearrange(to, state, &[range], &mut 0, |state, range| {
+        self.data.replace_ranges(to, state, &[range], &mut 0, |state, range| {
             let old = state.map.remove(range);
             for (piece, sums) in &pieces {
                 let Some(span) = piece.span() else { continue };

@@ -4,9 +4,10 @@
 
 use std::slice::from_ref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::file::File;
-use super::place::{HeldRoom, WriteBatch};
+use super::place::{PromisedRoom, WriteBatch};
 use super::statistics::CleaningWork;
 use super::{Allocate, FileSystem};
 use crate::data::Data;
@@ -29,10 +30,10 @@ impl FileSystem {
             return Err(Errno::EFBIG.into());
         }
         if matches!(data, Data::Blank(_)) {
-            self.data.disk.hold_no_bytes();
+            self.data.disk.is_blank.store(true, Relaxed);
         }
         let mut work = CleaningWork::default();
-        self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;
+        self.retry_after_commit(&file, || self.write_data(&file, offset, data, &mut work))?;
         self.data.counters.lock().host_written_bytes += bytes;
         self.balance(&mut work)?;
         self.clean_while_writing(&mut work)?;
@@ -41,7 +42,7 @@ impl FileSystem {
     }
 
     /// Does `work`, and does it once more after a commit if it finds no room and the file shares extents.
-    pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
+    pub(super) fn retry_after_commit(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
         let result = work();
         if !result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
             return result;
@@ -59,36 +60,35 @@ impl FileSystem {
     fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut CleaningWork) -> FsResult {
         let granule = self.data.granule_bytes;
         let end = offset + data.bytes();
-        let direct = match data.bytes() >= self.options.direct_bytes {
-            true => offset.div_ceil(granule)..(end / granule).max(offset.div_ceil(granule)),
-            false => 0..0,
-        };
-        let (head, tail) = match direct.is_empty() {
-            true => (offset..end, end..end),
-            false => (offset..direct.start * granule, direct.end * granule..end),
-        };
-        let mut promise = HeldRoom::new(&self.data.allocator);
+        let first_whole = offset.div_ceil(granule);
+        let is_large = data.bytes() >= self.options.direct_bytes;
+        let direct = if is_large { first_whole..(end / granule).max(first_whole) } else { 0..0 };
+        let (mut head, mut tail) = (offset..end, end..end);
+        if !direct.is_empty() {
+            (head, tail) = (offset..direct.start * granule, direct.end * granule..end);
+        }
+        let mut promise = PromisedRoom::new(&self.data.allocator);
         let mut state = file.lock_alive()?;
-        promise.at_least(self.data.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
-        self.data.keep_room_on_host(data.bytes(), 0)?;
+        promise.raise_to(self.data.granules_to_promise(file, &mut state, offset / granule..end.div_ceil(granule)))?;
+        self.data.reserve_on_host(data.bytes(), 0)?;
         self.data.clear_tail(file, &mut state, end)?;
         self.data.buffer(file, &mut state, &head, data.part(0, head.end - offset), &mut promise.granules)?;
         let mut at = direct.start;
         while at < direct.end {
-            promise.at_least(self.data.lacks(file, &mut state, at..end.div_ceil(granule)))?;
+            promise.raise_to(self.data.granules_to_promise(file, &mut state, at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
-            let load = WriteBatch::host(from_ref(&run), rest);
+            let batch = WriteBatch::host(from_ref(&run), rest);
             let seen = self.data.allocator.progress();
             // Buffered data is older and goes first, because a commit must not include a later write without an earlier one.
-            let placed = match self.data.write_out(file, &mut state)? {
-                true => self.data.place_block(file, &mut state, &load, &mut promise.granules)?,
-                false => None,
-            };
+            let mut placed = None;
+            if self.data.write_out(file, &mut state)? {
+                placed = self.data.place_block(file, &mut state, &batch, &mut promise.granules)?;
+            }
             match placed {
                 Some(count) => {
                     at += count;
-                    self.data.grown(&mut state, at * granule);
+                    self.data.raise_size(&mut state, at * granule);
                 }
                 None => {
                     // Unlocked, because making room may have to lock this file. Its extents must not become shared meanwhile, because the
@@ -107,19 +107,12 @@ impl FileSystem {
                 }
             }
         }
-        self.data.buffer(
-            file,
-            &mut state,
-            &tail,
-            data.part(tail.start - offset, tail.end - tail.start),
-            &mut promise.granules,
-        )?;
-        self.data.now_changed(file, &mut state);
+        let rest = data.part(tail.start - offset, tail.end - tail.start);
+        self.data.buffer(file, &mut state, &tail, rest, &mut promise.granules)?;
+        self.data.note_data_change(file, &mut state);
         Ok(())
     }
-}
 
-impl FileSystem {
     /// Sets the size of a file: drops data beyond it, or adds a hole.
     pub(super) fn truncate(&self, id: NodeId, size: u64) -> FsResult {
         if size > SIZE_MAX {
@@ -134,12 +127,12 @@ impl FileSystem {
         } else {
             self.data.grow(&file, &mut state, size)?;
         }
-        self.data.now_changed(&file, &mut state);
+        self.data.note_data_change(&file, &mut state);
         Ok(())
     }
 
     /// Allocates, punches or zeroes a range, as fallocate(2) does.
-    pub fn allocate(&self, id: NodeId, how: Allocate, offset: u64, bytes: u64) -> FsResult {
+    pub fn allocate(&self, id: NodeId, mode: Allocate, offset: u64, bytes: u64) -> FsResult {
         self.changeable()?;
         if bytes == 0 {
             return Err(Errno::EINVAL.into());
@@ -149,7 +142,7 @@ impl FileSystem {
         let mut state = file.lock_alive()?;
         let whole = offset.div_ceil(self.data.granule_bytes)..end / self.data.granule_bytes;
         let all = offset / self.data.granule_bytes..end.div_ceil(self.data.granule_bytes);
-        match how {
+        match mode {
             Allocate::Extend => {
                 self.data.clear_shared_tail(&file, &mut state, end)?;
                 self.data.promise_range(&file, &mut state, all, 0..0)?;
@@ -159,7 +152,8 @@ impl FileSystem {
             Allocate::Punch => {
                 self.data.clear_edges(&file, &mut state, offset..end)?;
                 if whole.start < whole.end {
-                    self.data.rearrange(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
+                    self.data
+                        .replace_ranges(&file, &mut state, &[whole], &mut 0, |state, range| state.map.remove(range));
                 }
             }
             Allocate::Zero(extend) => {
@@ -173,7 +167,7 @@ impl FileSystem {
                 }
             }
         }
-        self.data.now_changed(&file, &mut state);
+        self.data.note_data_change(&file, &mut state);
         Ok(())
     }
 }

@@ -19,19 +19,17 @@ mod surface;
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::device::HostManaged;
 use crate::error::{FsError, FsResult, SealFault};
-use crate::fs::mount;
-use crate::fs::mount::STATE;
-use crate::map;
-use crate::map::{Decoded, FileMap, Head, Stored};
+use crate::fs::mount::{self, STATE};
+use crate::map::{self, Decoded, FileMap, Head, Stored};
 use crate::meta::{MetadataStore, Time};
 use crate::space::Live;
 use crate::units::{Granule, NodeId, Owner, Span};
-use report::{Findings, Problem, Report};
-use scan::{Fix, Scan, continues, last_change};
+use report::{Finding, Problem, Report, Verdict};
+use scan::{Fix, continues};
 use surface::Surface;
 
 /// Options of a check.
@@ -56,60 +54,267 @@ impl Default for FsckOptions {
 /// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else may use either
 /// meanwhile. Fails at errors of device and store that are no problem of the file system, such as a full disk.
 pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &FsckOptions) -> FsResult<Report> {
-    let mut findings =
-        Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
-    let mut surface = Surface::from_device(device)?;
-    let mut scan = Scan::default();
-    scan.run(device, store, &surface, options.read_all, &mut findings)?;
-    scan.resolve_marks(store, options.accept_owners, &mut findings)?;
-    resolve_overlaps(&mut scan, store, &mut findings)?;
-    surface.fill(&scan.extents);
-    check_saved(device, store, &scan, &mut findings)?;
-    store.check_attributes(options.repair, &mut |file, reason| {
-        findings.add(Problem::BadAttribute { file: file.0, reason });
-    })?;
-    let leaked = scan.leaked(store)?;
-    if options.repair && (findings.found > 0 || !leaked.is_empty()) {
-        repair(store, device.shape().granule_bytes, &scan, &leaked)?;
-    }
-    Ok(Report {
-        verdict: findings.verdict(),
-        found: findings.found,
-        repaired: findings.repaired,
-        findings: findings.list,
-        files: scan.files,
-        extents: scan.extents.len() as u64,
-        granules: scan.extents.iter().map(|(span, _)| span.count).sum(),
-        behind_end: scan.behind_end,
-        parts: scan.parts.len() as u64,
-        leaked_parts: leaked.len() as u64,
-        read: scan.read,
-        counts: surface.counts,
-        bands: surface.bands_by_fill(),
-    })
+    let mut check = Check {
+        device,
+        store,
+        options,
+        surface: Surface::from_device(device)?,
+        report: Report::default(),
+        extents: Vec::new(),
+        shared: Vec::new(),
+        sharing: BTreeSet::new(),
+        parts: BTreeSet::new(),
+        fixes: BTreeMap::new(),
+        without_map: HashSet::new(),
+        marks: Vec::new(),
+        of_other_owners: BTreeMap::new(),
+        has_unknown_parts: false,
+        buffer: Vec::new(),
+    };
+    check.run()?;
+    Ok(check.report)
 }
 
-/// Compares the saved free map with the maps. `scan` has been sorted in the order of the disk.
-fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan, findings: &mut Findings) -> FsResult {
-    let Some(bytes) = store.load_state(STATE)? else { return Ok(()) };
-    let reason = match mount::decode(&bytes, device.shape()) {
-        None => Some("it makes no sense".to_string()),
-        Some(saved) => {
-            let mut files: Vec<NodeId> = saved.extents.iter().map(|(_, owner)| owner.file).collect();
-            files.sort_unstable();
-            files.dedup();
-            for file in files.into_iter().filter(|file| scan.without_map.contains(file)) {
-                findings.add(Problem::LostMap { file: file.0 });
-            }
-            let saved = by_owner(&saved.extents, &saved.shared);
-            let found = by_owner(&scan.extents, &scan.shared);
-            difference(joined(saved.into_iter()), joined(found.into_iter()))
+/// A check under way.
+struct Check<'a> {
+    device: &'a dyn HostManaged,
+    store: &'a dyn MetadataStore,
+    options: &'a FsckOptions,
+    surface: Surface,
+    report: Report,
+    /// The extents of all maps: first in the order of the maps, then in that of the disk and without overlaps.
+    extents: Vec<(Span, Owner)>,
+    /// Shared extents, once for each further owner.
+    shared: Vec<(Span, Owner)>,
+    /// Files that may share extents with others.
+    sharing: BTreeSet<NodeId>,
+    /// Parts that maps name.
+    parts: BTreeSet<u64>,
+    fixes: BTreeMap<NodeId, Fix>,
+    without_map: HashSet<NodeId>,
+    /// The mark of each map. Copies have the same mark.
+    marks: Vec<(u64, NodeId)>,
+    /// Files whose maps were made for another owner, with the message.
+    of_other_owners: BTreeMap<NodeId, String>,
+    /// True if some map can't be read, so that its parts are unknown.
+    has_unknown_parts: bool,
+    /// Memory for data that is read.
+    buffer: Vec<u8>,
+}
+
+impl Check<'_> {
+    fn run(&mut self) -> FsResult {
+        self.scan_maps()?;
+        // Copies of maps are dropped first, so that they don't count as overlaps with their originals.
+        self.resolve_marks()?;
+        self.resolve_overlaps()?;
+        (self.report.counts, self.report.bands) = self.surface.count(&self.extents);
+        self.check_saved()?;
+        let (store, repair) = (self.store, self.options.repair);
+        store.check_attributes(repair, &mut |file, reason| {
+            self.add_problem(Problem::BadAttribute { file: file.0, reason });
+        })?;
+        let leaked = self.leaked_parts()?;
+        if repair && (self.report.found > 0 || !leaked.is_empty()) {
+            self.repair(&leaked)?;
         }
-    };
-    if let Some(reason) = reason {
-        findings.add(Problem::StaleState { name: STATE.to_string(), reason });
+        let report = &mut self.report;
+        report.verdict = match report.found - report.repaired {
+            0 if report.found == 0 => Verdict::Clean,
+            0 => Verdict::Repaired,
+            _ => Verdict::ErrorsLeft,
+        };
+        report.extents = self.extents.len() as u64;
+        report.granules = self.extents.iter().map(|(span, _)| span.count).sum();
+        report.parts = self.parts.len() as u64;
+        report.leaked_parts = leaked.len() as u64;
+        Ok(())
     }
-    Ok(())
+
+    /// Reports a problem that a repair fixes.
+    fn add_problem(&mut self, problem: Problem) {
+        self.add_finding(Finding { problem, repaired: self.options.repair });
+    }
+
+    /// Reports a problem that can't be repaired.
+    fn add_unrepairable(&mut self, problem: Problem) {
+        self.add_finding(Finding { problem, repaired: false });
+    }
+
+    fn add_finding(&mut self, finding: Finding) {
+        self.report.found += 1;
+        self.report.repaired += u64::from(finding.repaired);
+        if self.report.findings.len() < self.options.listed {
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// Compares the saved free map with the maps, whose extents are in the order of the disk.
+    fn check_saved(&mut self) -> FsResult {
+        let Some(bytes) = self.store.load_state(STATE)? else { return Ok(()) };
+        let reason = match mount::decode(&bytes, &self.surface.shape) {
+            None => Some("it makes no sense".to_string()),
+            Some(saved) => {
+                let files: BTreeSet<NodeId> = saved.extents.iter().map(|(_, owner)| owner.file).collect();
+                for file in files.into_iter().filter(|file| self.without_map.contains(file)).collect::<Vec<_>>() {
+                    self.add_problem(Problem::LostMap { file: file.0 });
+                }
+                let saved = by_owner(&saved.extents, &saved.shared);
+                let found = by_owner(&self.extents, &self.shared);
+                difference(joined(saved.into_iter()), joined(found.into_iter()))
+            }
+        };
+        if let Some(reason) = reason {
+            self.add_problem(Problem::StaleState { name: STATE.to_string(), reason });
+        }
+        Ok(())
+    }
+
+    /// Sorts the extents by their place on the disk, and resolves overlaps.
+    fn resolve_overlaps(&mut self) -> FsResult {
+        let mut extents = std::mem::take(&mut self.extents);
+        extents.sort_unstable();
+        let mut begin = 0;
+        while begin < extents.len() {
+            // The group of extents that overlap with another of the group. A long one may reach beyond several that follow it.
+            let mut end = begin + 1;
+            let mut reach = extents[begin].0.end();
+            while end < extents.len() && extents[end].0.at < reach {
+                reach = reach.max(extents[end].0.end());
+                end += 1;
+            }
+            match &extents[begin..end] {
+                [single] => self.extents.push(*single),
+                overlapping => {
+                    let resolved = self.resolve_overlap(overlapping)?;
+                    self.extents.extend(resolved);
+                }
+            }
+            begin = end;
+        }
+        Ok(())
+    }
+
+    /// Decides which of overlapping extents keep their granules; returns the remaining extents, in the order of the disk.
+    fn resolve_overlap(&mut self, overlapping: &[(Span, Owner)]) -> FsResult<Vec<(Span, Owner)>> {
+        let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
+        for (_, owner) in overlapping {
+            if let Entry::Vacant(entry) = changes.entry(owner.file) {
+                entry.insert(self.last_change(owner.file)?);
+            }
+        }
+        let mut order = overlapping.to_vec();
+        order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
+        // Granules that the extents before this one in the order keep.
+        let mut kept = Live::new();
+        for (span, owner) in order {
+            let mut at = span.at;
+            let overlaps: Vec<(Span, Owner)> = kept.within(span).collect();
+            for (common, keeper) in overlaps {
+                kept.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
+                let part = (common, owner.further(common.at - span.at));
+                if self.sharing.contains(&owner.file) && self.sharing.contains(&keeper.file) {
+                    self.shared.push(part);
+                } else {
+                    let place = self.make_hole(part);
+                    self.add_problem(Problem::Overlap { place, kept_by: keeper.file.0 });
+                }
+                at = common.end();
+            }
+            kept.insert(Span { at, count: span.end() - at }, owner.further(at - span.at));
+        }
+        Ok(kept.from(Granule(0)).collect())
+    }
+
+    /// Stores the fixes, and removes obsolete parts when all fixes are durable.
+    fn repair(&self, leaked: &[u64]) -> FsResult {
+        let store = self.store;
+        store.remove_state(STATE)?;
+        // New numbers are above all existing ones, so that no part is overwritten.
+        let mut next = store.spills()?.into_iter().chain(self.parts.iter().copied()).max().map_or(1, |last| last + 1);
+        let mut obsolete: Vec<u64> = leaked.to_vec();
+        for (&file, fix) in &self.fixes {
+            obsolete.extend(self.store_fix(file, fix, &mut next)?);
+        }
+        store.sync_all()?;
+        for number in self.unnamed_parts(obsolete)? {
+            store.remove_spill(number)?;
+        }
+        store.sync_all()
+    }
+
+    /// Stores a repaired map of a file; returns the parts that it no longer needs. A damaged map is kept in the store under another name.
+    fn store_fix(&self, file: NodeId, fix: &Fix, next_part: &mut u64) -> FsResult<Vec<u64>> {
+        let store = self.store;
+        let (record, is_own) = match store.load_map(file) {
+            Ok(Some(record)) => (record, true),
+            Ok(None) => return Ok(Vec::new()),
+            Err(FsError::Seal(error)) => match error.fault {
+                SealFault::Owner { map, .. } if fix.reseal => (map.record, true),
+                _ => (error.stored, false),
+            },
+            Err(error) => return Err(error),
+        };
+        let is_empty = fix.empty || !is_own;
+        let (mut head, mut map, mut stored) = if is_empty {
+            store.store_state(&format!("damaged-map.{file}"), &record)?;
+            store.forget_mark(file)?;
+            // Size and times of its own record are kept if they can be read; those of a forged record are not the file's.
+            let summary = map::summary(&record).ok().filter(|_| is_own);
+            (summary.map_or_else(Head::default, |summary| summary.head), FileMap::new(), Stored::new())
+        } else {
+            let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
+            (summary.head, map, stored)
+        };
+        for &(first, count) in &fix.holes {
+            map.remove(first..first + count);
+        }
+        if fix.head || is_empty {
+            head.promised = 0;
+        }
+        if i64::try_from(head.size).is_err() {
+            head.size = map.end().saturating_mul(self.surface.shape.granule_bytes).min(i64::MAX as u64);
+        }
+        let mut number = || {
+            *next_part += 1;
+            *next_part - 1
+        };
+        let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
+        plan.parts.iter().try_for_each(|(number, part)| store.store_spill(*number, part))?;
+        plan.parts.iter().try_for_each(|(number, _)| store.sync_spill(*number))?;
+        store.store_map(file, &plan.record)?;
+        store.sync(file)?;
+        Ok(stored.adopt(plan))
+    }
+
+    /// Returns those of `parts` that no map names now, or none of them if some map can't be read.
+    fn unnamed_parts(&self, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
+        if parts.is_empty() {
+            return Ok(parts);
+        }
+        let (mut named, mut has_unknown_parts) = (BTreeSet::new(), false);
+        self.store.inspect(&mut |_, found| {
+            let record = match found {
+                Ok(None) => return Ok(()),
+                Ok(Some(map)) => map.record,
+                Err(FsError::Seal(error)) => match error.fault {
+                    SealFault::Owner { map, .. } => map.record,
+                    _ => error.stored,
+                },
+                Err(error) => return Err(error),
+            };
+            match map::part_numbers(&record, |number| self.store.load_spill(number)) {
+                Ok(numbers) => named.extend(numbers),
+                Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => has_unknown_parts = true,
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        })?;
+        parts.sort_unstable();
+        parts.dedup();
+        parts.retain(|part| !has_unknown_parts && !named.contains(part));
+        Ok(parts)
+    }
 }
 
 /// Joins extents and shared extents in an order that makes two lists comparable: that of the disk, or if any are shared, that of files and
@@ -151,161 +356,4 @@ fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = 
         }
         Some(first)
     })
-}
-
-/// Sorts the extents by their place on the disk, and resolves overlaps.
-fn resolve_overlaps(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
-    let mut extents = std::mem::take(&mut scan.extents);
-    extents.sort_unstable();
-    let mut kept = Vec::with_capacity(extents.len());
-    let mut begin = 0;
-    while begin < extents.len() {
-        let mut end = begin + 1;
-        let mut reach = extents[begin].0.end();
-        while end < extents.len() && extents[end].0.at < reach {
-            reach = reach.max(extents[end].0.end());
-            end += 1;
-        }
-        match &extents[begin..end] {
-            [single] => kept.push(*single),
-            several => kept.extend(resolve_overlap(several, scan, store, findings)?),
-        }
-        begin = end;
-    }
-    scan.extents = kept;
-    Ok(())
-}
-
-/// Decides which of overlapping extents keep their granules; returns the remaining extents, in the order of the disk.
-fn resolve_overlap(
-    several: &[(Span, Owner)],
-    scan: &mut Scan,
-    store: &dyn MetadataStore,
-    findings: &mut Findings,
-) -> FsResult<Vec<(Span, Owner)>> {
-    let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
-    for (_, owner) in several {
-        if let Entry::Vacant(entry) = changes.entry(owner.file) {
-            entry.insert(last_change(store, owner.file)?);
-        }
-    }
-    let mut order = several.to_vec();
-    order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
-    let mut taken = Live::new();
-    for (span, owner) in order {
-        let mut at = span.at;
-        let overlaps: Vec<(Span, Owner)> = taken.within(span).collect();
-        for (common, keeper) in overlaps {
-            taken.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
-            let part = (common, owner.further(common.at - span.at));
-            if scan.sharing.contains(&owner.file) && scan.sharing.contains(&keeper.file) {
-                scan.shared.push(part);
-            } else {
-                let place = scan.hole(part);
-                findings.add(Problem::Overlap { place, kept_by: keeper.file.0 });
-            }
-            at = common.end();
-        }
-        taken.insert(Span { at, count: span.end() - at }, owner.further(at - span.at));
-    }
-    Ok(taken.from(Granule(0)).collect())
-}
-
-/// Stores the fixes, and removes obsolete parts when all fixes are durable.
-fn repair(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
-    store.remove_state(STATE)?;
-    // New numbers are above all existing ones, so that no part is overwritten.
-    let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
-    let mut obsolete: Vec<u64> = leaked.to_vec();
-    for (&file, fix) in &scan.fixes {
-        obsolete.extend(store_fix(store, granule_bytes, file, fix, &mut next)?);
-    }
-    store.sync_all()?;
-    for number in unnamed_parts(store, obsolete)? {
-        store.remove_spill(number)?;
-    }
-    store.sync_all()
-}
-
-/// Stores a repaired map of a file; returns the parts that it no longer needs. A damaged map is kept in the store under another name.
-fn store_fix(
-    store: &dyn MetadataStore,
-    granule_bytes: u64,
-    file: NodeId,
-    fix: &Fix,
-    next: &mut u64,
-) -> FsResult<Vec<u64>> {
-    let (record, is_own) = match store.load_map(file) {
-        Ok(Some(record)) => (record, true),
-        Ok(None) => return Ok(Vec::new()),
-        Err(FsError::Seal(error)) => match error.fault {
-            SealFault::Owner { map, .. } if fix.reseal => (map.record, true),
-            _ => (error.stored, false),
-        },
-        Err(error) => return Err(error),
-    };
-    let is_empty = fix.empty || !is_own;
-    let (mut head, mut map, mut stored) = match is_empty {
-        false => {
-            let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
-            (summary.head, map, stored)
-        }
-        true => {
-            store.store_state(&format!("damaged-map.{file}"), &record)?;
-            store.forget_mark(file)?;
-            (
-                map::summary(&record).ok().filter(|_| is_own).map_or_else(Head::default, |summary| summary.head),
-                FileMap::new(),
-                Stored::new(),
-            )
-        }
-    };
-    for &(first, count) in &fix.holes {
-        map.remove(first..first + count);
-    }
-    if fix.head || is_empty {
-        head.promised = 0;
-    }
-    if i64::try_from(head.size).is_err() {
-        head.size = map.end().saturating_mul(granule_bytes).min(i64::MAX as u64);
-    }
-    let mut number = || {
-        *next += 1;
-        *next - 1
-    };
-    let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
-    plan.parts.iter().try_for_each(|(number, part)| store.store_spill(*number, part))?;
-    plan.parts.iter().try_for_each(|(number, _)| store.sync_spill(*number))?;
-    store.store_map(file, &plan.record)?;
-    store.sync(file)?;
-    Ok(stored.adopt(plan))
-}
-
-/// Returns those of `parts` that no map names now, or none of them if some map can't be read.
-fn unnamed_parts(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
-    if parts.is_empty() {
-        return Ok(parts);
-    }
-    let (mut named, mut has_unknown_parts) = (BTreeSet::new(), false);
-    store.inspect(&mut |_, found| {
-        let record = match found {
-            Ok(None) => return Ok(()),
-            Ok(Some(map)) => map.record,
-            Err(FsError::Seal(error)) => match error.fault {
-                SealFault::Owner { map, .. } => map.record,
-                _ => error.stored,
-            },
-            Err(error) => return Err(error),
-        };
-        match map::part_numbers(&record, |number| store.load_spill(number)) {
-            Ok(numbers) => named.extend(numbers),
-            Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => has_unknown_parts = true,
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    })?;
-    parts.sort_unstable();
-    parts.dedup();
-    parts.retain(|part| !has_unknown_parts && !named.contains(part));
-    Ok(parts)
 }

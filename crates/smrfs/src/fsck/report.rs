@@ -35,161 +35,66 @@ impl fmt::Display for FilePlace {
 }
 
 /// A problem.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum Problem {
     /// A corrupt map. Its file loses its data; the record is kept as a state of the store.
-    BadMap {
-        /// The file.
-        file: u64,
-        /// Why.
-        reason: String,
-    },
+    #[error("file {file}: its map is damaged: {reason}")]
+    BadMap { file: u64, reason: String },
     /// A map that was not made by this volume for this file. The file loses its data; the record is kept as a state.
-    ForgedMap {
-        /// The file.
-        file: u64,
-        /// The evidence.
-        reason: String,
-    },
+    #[error("file {file}: its map is forged: {reason}")]
+    ForgedMap { file: u64, reason: String },
     /// A map that was made for a file of another user. It is left alone unless owners are accepted.
-    OtherOwner {
-        /// The file.
-        file: u64,
-        /// The owner it was made for, and the owner it has.
-        reason: String,
-    },
+    #[error("file {file}: {reason}: give it back (chown), or have the check accept owners, if a copy changed them")]
+    OtherOwner { file: u64, reason: String },
     /// A map of a version that this program does not know; it is left alone.
-    NewerMap {
-        /// The file.
-        file: u64,
-        /// The codec's message.
-        reason: String,
-    },
+    #[error("file {file}: its map is not understood: {reason}")]
+    NewerMap { file: u64, reason: String },
     /// A file that had data at the last unmount, and has no map now. It is empty.
-    LostMap {
-        /// The file.
-        file: u64,
-    },
+    #[error("file {file}: its map is gone, and it had data at the last unmount")]
+    LostMap { file: u64 },
     /// A part that a map names, but that is missing. The file loses its data.
-    MissingPart {
-        /// The file.
-        file: u64,
-        /// The part's number.
-        part: u64,
-    },
+    #[error("file {file}: part {part} of its map is missing")]
+    MissingPart { file: u64, part: u64 },
     /// A size that no file can have; it is cut to the end of the data.
-    BadSize {
-        /// The file.
-        file: u64,
-        /// Bytes by the map.
-        bytes: u64,
-    },
+    #[error("file {file}: {bytes} bytes is no size")]
+    BadSize { file: u64, bytes: u64 },
     /// A promise of more granules than the disk has; it is dropped.
-    BadPromise {
-        /// The file.
-        file: u64,
-        /// Granules promised.
-        granules: u64,
-    },
+    #[error("file {file}: {granules} granules are promised, more than the disk has")]
+    BadPromise { file: u64, granules: u64 },
     /// Behind the end of the disk; becomes a hole.
-    OutOfRange {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    #[error("{place}: behind the end of the disk")]
+    OutOfRange { place: FilePlace },
     /// In the gap between two bands; becomes a hole.
-    InGap {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    #[error("{place}: in a gap between bands")]
+    InGap { place: FilePlace },
     /// Behind the cursor of its band, where nothing was written according to the disk, which is trusted. Becomes a hole.
-    BehindCursor {
-        /// The place in the file.
-        place: FilePlace,
-        /// The band.
-        band: u64,
-        /// Granule at which the disk would write next.
-        cursor: u64,
-    },
+    #[error("{place}: not written since its band was reset: the disk has the cursor of band {band} at {cursor}")]
+    BehindCursor { place: FilePlace, band: u64, cursor: u64 },
     /// In a band that the disk can no longer read; becomes a hole.
-    Offline {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    #[error("{place}: in a band that the disk can't read any more")]
+    Offline { place: FilePlace },
     /// Also named by the map of a file that changed later, or elsewhere in the same file; becomes a hole.
-    Overlap {
-        /// The place in the file.
-        place: FilePlace,
-        /// The file that keeps it.
-        kept_by: u64,
-    },
+    #[error("{place}: also {}", other_map(.place, .kept_by))]
+    Overlap { place: FilePlace, kept_by: u64 },
     /// The disk can't read it; becomes a hole.
-    Unreadable {
-        /// The place in the file.
-        place: FilePlace,
-        /// The disk's message.
-        reason: String,
-    },
+    #[error("{place}: can't be read: {reason}")]
+    Unreadable { place: FilePlace, reason: String },
     /// Its checksum is wrong; it is left alone, and reading it is an error.
-    WrongData {
-        /// The place in the file.
-        place: FilePlace,
-    },
+    #[error("{place}: holds something else than was written there: restore the file from a copy")]
+    WrongData { place: FilePlace },
     /// An attribute that can't be read; it is removed.
-    BadAttribute {
-        /// The file.
-        file: u64,
-        /// The store's message.
-        reason: String,
-    },
+    #[error("file {file}: attributes: {reason}")]
+    BadAttribute { file: u64, reason: String },
     /// A saved free map that differs from the maps; it is removed.
-    StaleState {
-        /// Its name.
-        name: String,
-        /// The mismatch.
-        reason: String,
-    },
+    #[error("the saved state {name} is out of date: {reason}")]
+    StaleState { name: String, reason: String },
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Problem::BadMap { file, reason } => write!(f, "file {file}: its map is damaged: {reason}"),
-            Problem::ForgedMap { file, reason } => write!(f, "file {file}: its map is forged: {reason}"),
-            Problem::OtherOwner { file, reason } => {
-                write!(
-                    f,
-                    "file {file}: {reason}: give it back (chown), or have the check accept owners, if a copy changed them"
-                )
-            }
-            Problem::NewerMap { file, reason } => write!(f, "file {file}: its map is not understood: {reason}"),
-            Problem::LostMap { file } => write!(f, "file {file}: its map is gone, and it had data at the last unmount"),
-            Problem::MissingPart { file, part } => write!(f, "file {file}: part {part} of its map is missing"),
-            Problem::BadSize { file, bytes } => write!(f, "file {file}: {bytes} bytes is no size"),
-            Problem::BadPromise { file, granules } => {
-                write!(f, "file {file}: {granules} granules are promised, more than the disk has")
-            }
-            Problem::OutOfRange { place } => write!(f, "{place}: behind the end of the disk"),
-            Problem::InGap { place } => write!(f, "{place}: in a gap between bands"),
-            Problem::BehindCursor { place, band, cursor } => {
-                write!(
-                    f,
-                    "{place}: not written since its band was reset: the disk has the cursor of band {band} at {cursor}"
-                )
-            }
-            Problem::Offline { place } => write!(f, "{place}: in a band that the disk can't read any more"),
-            Problem::Overlap { place, kept_by } if *kept_by == place.file => {
-                write!(f, "{place}: also elsewhere in the same file")
-            }
-            Problem::Overlap { place, kept_by } => write!(f, "{place}: also in the map of file {kept_by}"),
-            Problem::Unreadable { place, reason } => write!(f, "{place}: can't be read: {reason}"),
-            Problem::WrongData { place } => {
-                write!(f, "{place}: holds something else than was written there: restore the file from a copy")
-            }
-            Problem::BadAttribute { file, reason } => write!(f, "file {file}: attributes: {reason}"),
-            Problem::StaleState { name, reason } => write!(f, "the saved state {name} is out of date: {reason}"),
-        }
-    }
+/// Which other map names granules of `place` too, for [`Problem::Overlap`].
+fn other_map(place: &FilePlace, kept_by: &u64) -> String {
+    if *kept_by == place.file { "elsewhere in the same file".into() } else { format!("in the map of file {kept_by}") }
 }
 
 /// A problem, and whether it was repaired.
@@ -203,10 +108,11 @@ pub struct Finding {
 }
 
 /// End of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing is wrong.
+    #[default]
     Clean,
     /// All problems are repaired.
     Repaired,
@@ -248,7 +154,7 @@ impl Fill {
 }
 
 /// Report of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The verdict.
     pub verdict: Verdict,
@@ -276,41 +182,4 @@ pub struct Report {
     pub counts: Counts,
     /// The bands, on strict-append.
     pub bands: Option<Fill>,
-}
-
-/// The problems so far.
-pub(super) struct Findings {
-    pub(super) list: Vec<Finding>,
-    pub(super) listed: usize,
-    pub(super) found: u64,
-    pub(super) repaired: u64,
-    pub(super) repair: bool,
-}
-
-impl Findings {
-    /// Notes a problem that a repair fixes.
-    pub(super) fn add(&mut self, problem: Problem) {
-        self.note(problem, self.repair);
-    }
-
-    /// Notes a problem that can't be repaired.
-    pub(super) fn add_left(&mut self, problem: Problem) {
-        self.note(problem, false);
-    }
-
-    fn note(&mut self, problem: Problem, repaired: bool) {
-        self.found += 1;
-        self.repaired += u64::from(repaired);
-        if self.list.len() < self.listed {
-            self.list.push(Finding { problem, repaired });
-        }
-    }
-
-    pub(super) fn verdict(&self) -> Verdict {
-        match self.found - self.repaired {
-            0 if self.found == 0 => Verdict::Clean,
-            0 => Verdict::Repaired,
-            _ => Verdict::ErrorsLeft,
-        }
-    }
 }

@@ -18,20 +18,16 @@ pub(super) enum Wrong {
     Offline,
 }
 
-/// The disk, and how much of each band the maps name.
+/// The disk's shape and its report of the bands.
 pub(super) struct Surface {
-    shape: Shape,
+    pub shape: Shape,
     bands: Vec<BandReport>,
-    live: Vec<u64>,
-    pub counts: Counts,
 }
 
 impl Surface {
     pub fn from_device(device: &dyn HostManaged) -> FsResult<Surface> {
         let shape = *device.shape();
-        let bands = device.report(0, shape.bands.count)?;
-        let live = vec![0; bands.len()];
-        Ok(Surface { shape, bands, live, counts: Counts::default() })
+        Ok(Surface { shape, bands: device.report(0, shape.bands.count)? })
     }
 
     /// Divides a span of a map into pieces that can hold data, and pieces that can't for one reason each.
@@ -74,53 +70,46 @@ impl Surface {
         }
     }
 
-    /// Adds the extents of the maps, in the order of the disk and without overlaps.
-    pub fn fill(&mut self, extents: &[(Span, Owner)]) {
-        self.counts = match self.shape.model {
-            Model::StrictAppend => self.fill_bands(extents),
-            Model::Caveat => self.fill_neighbours(extents),
-        };
-    }
-
-    /// Counts the granules of a strict-append disk by state, and the live ones of each band.
-    fn fill_bands(&mut self, extents: &[(Span, Owner)]) -> Counts {
-        self.live = self.shape.bands.granules_by_band(extents.iter().map(|(span, _)| *span));
+    /// Counts the granules of the disk by state, and on strict-append the bands by their contents. `extents` are those of the maps, in the
+    /// order of the disk and without overlaps.
+    pub fn count(&self, extents: &[(Span, Owner)]) -> (Counts, Option<Fill>) {
+        if self.shape.model == Model::Caveat {
+            return (self.count_gaps(extents), None);
+        }
+        let layout = &self.shape.bands;
+        let live_by_band = layout.granules_by_band(extents.iter().map(|(span, _)| *span));
         let mut counts = Counts::default();
-        for (band, live) in self.bands.iter().zip(&self.live) {
+        for (band, live) in self.bands.iter().zip(&live_by_band) {
             counts.readable += live;
             if !band.state.is_lost() {
-                let written = (band.cursor - band.start).min(self.shape.bands.granules);
+                let written = (band.cursor - band.start).min(layout.granules);
                 counts.garbage += written.saturating_sub(*live);
-                counts.writable += self.shape.bands.granules - written;
+                counts.writable += layout.granules - written;
             }
         }
         counts.not_writable = self.shape.granules - counts.readable - counts.writable;
-        counts
+        (counts, Some(Fill::new(layout, &self.bands, &live_by_band)))
     }
 
     /// Counts the granules of a Caveat-Scriptor disk by state, gap by gap between live extents.
-    fn fill_neighbours(&self, extents: &[(Span, Owner)]) -> Counts {
+    fn count_gaps(&self, extents: &[(Span, Owner)]) -> Counts {
         let (did, dpid) = (self.shape.did, self.shape.dpid);
         let mut counts = Counts::default();
-        // `done`: granules before it are counted. `upstream`: the end of the nearest live data upstream and its DPID, at first none.
-        let (mut done, mut upstream) = (0, 0);
-        // At the end of the disk, no data is downstream.
+        // Granules before `counted` are counted. Of a gap, the first `upstream` granules are within DPID of the data before it, and the last
+        // `downstream` within DID of the data behind it. No data lies before the first gap, and none behind the last.
+        let (mut counted, mut upstream) = (0, 0);
         let end = (Span::new(self.shape.granules, 0), 0);
         for (span, downstream) in extents.iter().map(|&(span, _)| (span, did)).chain([end]) {
-            let gap = span.at.0 - done;
+            let gap = span.at.0 - counted;
             let before = gap.min(downstream);
             let garbage = (gap - before).min(upstream);
             counts.garbage += garbage;
             counts.not_writable += before + garbage;
             counts.writable += gap - before - garbage;
             counts.readable += span.count;
-            (done, upstream) = (span.end().0, dpid);
+            (counted, upstream) = (span.end().0, dpid);
         }
         counts
-    }
-
-    pub fn bands_by_fill(&self) -> Option<Fill> {
-        (self.shape.model == Model::StrictAppend).then(|| Fill::new(&self.shape.bands, &self.bands, &self.live))
     }
 }
 
@@ -134,7 +123,7 @@ mod tests {
     use crate::units::NodeId;
 
     fn surface(shape: Shape, bands: Vec<BandReport>) -> Surface {
-        Surface { shape, live: vec![0; bands.len()], bands, counts: Counts::default() }
+        Surface { shape, bands }
     }
 
     fn shape(model: Model, granules: u64, bands: Bands) -> Shape {
@@ -184,7 +173,7 @@ mod tests {
                     },
                 }
             };
-            let mut found = surface(shape, reports.clone());
+            let found = surface(shape, reports.clone());
             for span in [Span::new(0, shape.granules + 9), Span::new(dice.random_range(0..50), 40), Span::new(3, 0)] {
                 assert_eq!(found.check_placement(span), runs(span, check_placement), "{reports:?}");
             }
@@ -195,7 +184,6 @@ mod tests {
             let all = Span::new(0, shape.granules);
             let spans: Vec<Span> =
                 runs(all, live).into_iter().filter(|(_, live)| *live).map(|(span, _)| span).collect();
-            found.fill(&extents(&spans));
             let (mut counts, mut fill) = (Counts::default(), Fill::default());
             for (number, report) in (0..).zip(&reports) {
                 let span = bands.span(number);
@@ -216,7 +204,7 @@ mod tests {
                 }
             }
             counts.not_writable = shape.granules - counts.readable - counts.writable;
-            assert_eq!((found.counts, found.bands_by_fill()), (counts, Some(fill)), "{reports:?}");
+            assert_eq!(found.count(&extents(&spans)), (counts, Some(fill)), "{reports:?}");
         }
     }
 
@@ -244,9 +232,8 @@ mod tests {
                     _ => counts.writable += 1,
                 }
             }
-            let mut found = surface(shape, Vec::new());
-            found.fill(&extents(&spans));
-            assert_eq!((found.counts, found.bands_by_fill()), (counts, None), "{spans:?}");
+            let found = surface(shape, Vec::new());
+            assert_eq!(found.count(&extents(&spans)), (counts, None), "{spans:?}");
             let beyond = [(Span::new(80, 10), None), (Span::new(90, 5), Some(Wrong::OutOfRange))];
             assert_eq!(found.check_placement(Span::new(80, 15)), beyond);
         }

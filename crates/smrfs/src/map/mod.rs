@@ -220,15 +220,15 @@ impl Sums {
     fn set(&mut self, mut first: u64, mut sums: &[u32]) {
         while !sums.is_empty() {
             let (chunk, at) = (first / SUMS, (first % SUMS) as usize);
-            let (these, rest) = sums.split_at(sums.len().min(SUMS as usize - at));
-            if these.iter().any(|&sum| sum != 0) || self.chunks.contains_key(&chunk) {
-                let known = self.chunks.entry(chunk).or_insert_with(|| Box::new([0; SUMS as usize]));
-                known[at..at + these.len()].copy_from_slice(these);
-                if known.iter().all(|&sum| sum == 0) {
+            let (chunk_sums, rest) = sums.split_at(sums.len().min(SUMS as usize - at));
+            if chunk_sums.iter().any(|&sum| sum != 0) || self.chunks.contains_key(&chunk) {
+                let stored = self.chunks.entry(chunk).or_insert_with(|| Box::new([0; SUMS as usize]));
+                stored[at..at + chunk_sums.len()].copy_from_slice(chunk_sums);
+                if stored.iter().all(|&sum| sum == 0) {
                     self.chunks.remove(&chunk);
                 }
             }
-            (first, sums) = (first + these.len() as u64, rest);
+            (first, sums) = (first + chunk_sums.len() as u64, rest);
         }
     }
 

@@ -212,6 +212,7 @@ pub(super) const VERSION: u8 = PLAIN + SHARES + WITH_SUMS;
 
 /// Why bytes are not a map record, or not a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message names the fields")]
 pub enum MapError {
     /// The record ends too early.
     #[error("it ends too early")]
@@ -233,20 +234,10 @@ pub enum MapError {
     Range,
     /// A part in the place of another.
     #[error("part {found} is in the place of part {wanted}")]
-    WrongPart {
-        /// The part that the record names.
-        wanted: u64,
-        /// The part's own number.
-        found: u64,
-    },
+    WrongPart { wanted: u64, found: u64 },
     /// The extents don't have as many granules as the record says.
     #[error("its extents have {found} granules, and it says {said}")]
-    Granules {
-        /// The record's number.
-        said: u64,
-        /// The number in its extents.
-        found: u64,
-    },
+    Granules { said: u64, found: u64 },
 }
 
 impl From<MapError> for FsError {
@@ -379,12 +370,12 @@ pub(super) fn pieces(
     for _ in 0..count {
         let first = end + reader.place()?;
         let length = reader.integer()?;
-        let (count, hole) = (length >> 1, length & 1 == 1);
+        let (count, is_hole) = (length >> 1, length & 1 == 1);
         if count == 0 || count >= LIMIT || first + count >= LIMIT {
             return Err(MapError::Range);
         }
         let mut at = None;
-        if !hole {
+        if !is_hole {
             let place = disk_end.checked_add_signed(reader.signed()?).ok_or(MapError::Range)?;
             if place >= LIMIT || place + count >= LIMIT {
                 return Err(MapError::Range);

@@ -104,13 +104,14 @@ impl Stored {
         if let Some(record) = whole.record(&summary, map, bytes_max / 2) {
             return StoragePlan { parts: Vec::new(), record, generation, new_parts: Some(whole) };
         }
-        // If the record is too long even so, it is left without any change, and with one part that lists the others.
-        for (changes_left, list_bytes_max) in [(bytes_max / 24, bytes_max / 2), (0, 0)] {
-            let (mut new, mut parts) = (self.clone(), Vec::new());
-            new.spill(map, changes_left as u64, number, &mut parts);
-            new.list(list_bytes_max, number, &mut parts);
+        // First, the changes that are left take a third of the record or less, and the list of parts half of it. If the record is too long even
+        // so, no change is left in it, and one part lists the others.
+        for (changes_left, list_bytes_max) in [(bytes_max / 3 / PIECE_BYTES, bytes_max / 2), (0, 0)] {
+            let (mut new, mut added) = (self.clone(), AddedParts { number: &mut *number, parts: Vec::new() });
+            new.spill(map, changes_left as u64, &mut added);
+            new.list(list_bytes_max, &mut added);
             if let Some(record) = new.record(&summary, map, bytes_max.max(POINTER_BYTES)) {
-                return StoragePlan { parts, record, generation, new_parts: Some(new) };
+                return StoragePlan { parts: added.parts, record, generation, new_parts: Some(new) };
             }
         }
         unreachable!("a record that names one part has at most {POINTER_BYTES} bytes")
@@ -141,24 +142,19 @@ impl Stored {
             }
             fits
         };
-        let all = match self.parts.is_empty() {
-            true => map.extents_from(0).all(|piece| fits(piece, map)),
-            false => self.overlay.pieces().all(|piece| fits(piece, &self.overlay.data)),
+        let all_fit = if self.parts.is_empty() {
+            map.extents_from(0).all(|piece| fits(piece, map))
+        } else {
+            self.overlay.pieces().all(|piece| fits(piece, &self.overlay.data))
         };
-        let record = all.then(|| write_record(summary, &self.parts, self.index, &writer))?;
+        let record = all_fit.then(|| write_record(summary, &self.parts, self.index, &writer))?;
         (record.len() <= bytes_max).then_some(record)
     }
 
-    /// Rewrites the parts with the most changes, or writes the first ones. Puts the new parts into `out`.
-    fn spill(
-        &mut self,
-        map: &FileMap,
-        changes_left: u64,
-        number: &mut dyn FnMut() -> u64,
-        out: &mut Vec<(u64, Vec<u8>)>,
-    ) {
+    /// Rewrites the parts with the most changes, or writes the first ones.
+    fn spill(&mut self, map: &FileMap, changes_left: u64, added: &mut AddedParts<'_>) {
         if self.parts.is_empty() {
-            self.parts = write_parts_of(map, 0..LIMIT, number, out);
+            self.parts = write_parts_of(map, 0..LIMIT, added);
             return;
         }
         let chosen = self.parts_to_rewrite(changes_left);
@@ -173,7 +169,7 @@ impl Stored {
             // Neighbours are rewritten together, so that parts that have shrunk are joined.
             let end = (at..old.len()).find(|&part| !chosen[part]).unwrap_or(old.len());
             let covered = old[at].first..old.get(end).map_or(LIMIT, |part| part.first);
-            self.parts.extend(write_parts_of(map, covered.clone(), number, out));
+            self.parts.extend(write_parts_of(map, covered.clone(), added));
             self.overlay.remove(covered);
             at = end;
         }
@@ -185,54 +181,62 @@ impl Stored {
 
     /// Chooses the parts to rewrite, so that at most `changes_left`, and at most a quarter of the changes, are left.
     fn parts_to_rewrite(&self, changes_left: u64) -> Vec<bool> {
-        let mut touches = vec![0u64; self.parts.len()];
+        let mut changes_by_part = vec![0u64; self.parts.len()];
         for piece in self.overlay.pieces() {
             let first = self.parts.partition_point(|part| part.first <= piece.first) - 1;
-            for (part, count) in self.parts.iter().zip(&mut touches).skip(first) {
+            for (part, count) in self.parts.iter().zip(&mut changes_by_part).skip(first) {
                 if part.first >= piece.end() {
                     break;
                 }
+                // Counted in pieces, where the checksums of a few granules take as much room as a piece.
                 *count +=
                     1 + if self.overlay.data.sums.chunks.is_empty() { 0 } else { piece.count / GRANULES_OF_PIECE };
             }
         }
-        let mut order: Vec<usize> = (0..touches.len()).filter(|&part| touches[part] > 0).collect();
-        order.sort_by_key(|&part| std::cmp::Reverse(touches[part]));
-        let mut left: u64 = touches.iter().sum();
-        let enough = changes_left.min(left / 4);
-        let mut chosen = vec![false; touches.len()];
+        let mut order: Vec<usize> = (0..changes_by_part.len()).filter(|&part| changes_by_part[part] > 0).collect();
+        order.sort_by_key(|&part| std::cmp::Reverse(changes_by_part[part]));
+        let mut left: u64 = changes_by_part.iter().sum();
+        let left_max = changes_left.min(left / 4);
+        let mut chosen = vec![false; changes_by_part.len()];
         for part in order {
-            if left <= enough {
+            if left <= left_max {
                 break;
             }
             chosen[part] = true;
-            left -= touches[part];
+            left -= changes_by_part[part];
         }
         chosen
     }
 
     /// Moves the list of parts to a part of its own if it is longer than `bytes_max`.
-    fn list(&mut self, bytes_max: usize, number: &mut dyn FnMut() -> u64, out: &mut Vec<(u64, Vec<u8>)>) {
+    fn list(&mut self, bytes_max: usize, added: &mut AddedParts<'_>) {
         let mut list = Vec::new();
         let with_sums = self.parts.iter().any(|part| part.sums.is_some());
         write_parts(&mut list, &self.parts, with_sums);
-        self.index = None;
-        if list.len() > bytes_max && !self.parts.is_empty() {
-            let number = number();
-            out.push((number, write_part(INDEX, number, None, &list, with_sums)));
-            self.index = Some(number);
-        }
+        let is_too_long = list.len() > bytes_max && !self.parts.is_empty();
+        self.index = is_too_long.then(|| added.add(INDEX, None, &list, with_sums));
     }
 }
 
-/// Encodes the extents of `map` in `covered` as parts with about the same number of extents; puts them into `out`, and returns their references.
-fn write_parts_of(
-    map: &FileMap,
-    covered: Range<u64>,
-    number: &mut dyn FnMut() -> u64,
-    out: &mut Vec<(u64, Vec<u8>)>,
-) -> Vec<PartRef> {
-    let extents = || data_in(map, covered.clone());
+/// The parts that a plan adds.
+struct AddedParts<'a> {
+    /// Returns an unused number at each call.
+    number: &'a mut dyn FnMut() -> u64,
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl AddedParts<'_> {
+    /// Encodes a part, and returns its number.
+    fn add(&mut self, kind: u8, count: Option<u64>, body: &[u8], with_sums: bool) -> u64 {
+        let number = (self.number)();
+        self.parts.push((number, write_part(kind, number, count, body, with_sums)));
+        number
+    }
+}
+
+/// Encodes the extents of `map` in `covered` as parts with about the same number of extents, and returns their references.
+fn write_parts_of(map: &FileMap, covered: Range<u64>, added: &mut AddedParts<'_>) -> Vec<PartRef> {
+    let extents = || map.lookup(covered.clone()).filter(|piece| piece.at.is_some());
     let count = extents().count();
     let extents_per_part = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
     let has_sums = !map.sums.chunks.is_empty();
@@ -243,22 +247,21 @@ fn write_parts_of(
         let first = if parts.is_empty() { covered.start } else { first.first };
         let (mut writer, mut left) = (PieceWriter::default(), granules_max);
         while let Some(piece) = next.filter(|_| left > 0 && writer.count < extents_per_part as u64) {
-            let here = cut(piece, piece.first..piece.first.saturating_add(left));
-            writer.push(&here);
+            let cut_piece = cut(piece, piece.first..piece.first.saturating_add(left));
+            writer.push(&cut_piece);
             if has_sums {
-                writer.push_sums(&map.sums(here.first..here.end()));
+                writer.push_sums(&map.sums(cut_piece.first..cut_piece.end()));
             }
-            left -= here.count;
-            next = if here.count < piece.count { Some(cut(piece, here.end()..piece.end())) } else { extents.next() };
+            left -= cut_piece.count;
+            next = if cut_piece.count < piece.count {
+                Some(cut(piece, cut_piece.end()..piece.end()))
+            } else {
+                extents.next()
+            };
         }
-        let places = number();
-        out.push((places, write_part(EXTENTS, places, Some(writer.count), &writer.bytes, false)));
-        let sums = writer.has_sums.then(|| {
-            let sums = number();
-            out.push((sums, write_part(SUMS, sums, None, &writer.sums, false)));
-            sums
-        });
-        parts.push(PartRef { first, number: places, sums });
+        let number = added.add(EXTENTS, Some(writer.count), &writer.bytes, false);
+        let sums = writer.has_sums.then(|| added.add(SUMS, None, &writer.sums, false));
+        parts.push(PartRef { first, number, sums });
     }
     parts
 }
@@ -440,9 +443,4 @@ impl Overlay {
             Some(piece)
         })
     }
-}
-
-/// Data of `map` in `range`, cut to it.
-pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
-    map.lookup(range).filter(|piece| piece.at.is_some())
 }

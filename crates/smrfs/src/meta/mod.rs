@@ -1,9 +1,12 @@
 //! The unshingled partition: a store of names, attributes and maps.
 //!
 //! The tree, permissions, owners, times, links and attributes live here; the file system's core adds size, blocks and the times of files
-//! that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), and one in memory, which charges the
-//! partition's time in simulation, and in tests loses unsynced changes in a power cut.
+//! that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), the partition of a simulated drive, and in tests
+//! one in memory that loses unsynced changes in a power cut.
 
+pub mod partition;
+#[cfg(any(test, feature = "testing"))]
+#[path = "../../tests/testing/store/mod.rs"]
 pub mod memory;
 
 use crate::error::{Errno, FsResult, SealedMap};

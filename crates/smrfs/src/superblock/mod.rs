@@ -68,16 +68,13 @@ impl FromStr for Uuid {
     type Err = SuperblockError;
 
     fn from_str(text: &str) -> Result<Uuid, SuperblockError> {
-        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
-        let mut bytes = [0; 16];
-        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        let digits: String = text.chars().filter(|&digit| digit != '-').collect();
+        // The parser would also take a sign before the digits.
+        if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(SuperblockError::Malformed("a UUID"));
         }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| SuperblockError::Malformed("a UUID"))?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| SuperblockError::Malformed("a UUID"))?;
-        }
-        Ok(Uuid(bytes))
+        let number = u128::from_str_radix(&digits, 16).map_err(|_| SuperblockError::Malformed("a UUID"))?;
+        Ok(Uuid(number.to_be_bytes()))
     }
 }
 
@@ -103,9 +100,10 @@ pub enum SuperblockError {
 
 /// Remedy for a superblock of a version that is not known.
 fn version_remedy(version: &u32) -> &'static str {
-    match *version > VERSION {
-        true => "use a newer smrkit",
-        false => "copy the files with the smrkit that made it to a new volume (smrkit mkfs)",
+    if *version > VERSION {
+        "use a newer smrkit"
+    } else {
+        "copy the files with the smrkit that made it to a new volume (smrkit mkfs)"
     }
 }
 
@@ -190,10 +188,10 @@ impl Superblock {
             return Err(SuperblockError::Malformed("its shape"));
         }
         let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, key, path };
-        match superblock.path.len() <= superblock.path_bytes_max() && !superblock.path.contains(&0) {
-            true => Ok(superblock),
-            false => Err(SuperblockError::Malformed("its path")),
+        if superblock.path.len() > superblock.path_bytes_max() || superblock.path.contains(&0) {
+            return Err(SuperblockError::Malformed("its path"));
         }
+        Ok(superblock)
     }
 }
 
@@ -201,9 +199,9 @@ struct SuperblockReader<'a>(&'a [u8]);
 
 impl SuperblockReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], SuperblockError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
+        let (bytes, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
         self.0 = rest;
-        Ok(*taken)
+        Ok(*bytes)
     }
 
     fn count(&mut self) -> Result<u64, SuperblockError> {
@@ -285,6 +283,7 @@ impl Area {
                 Model::Caveat => read(&device, copy(device.shape(), place)),
                 Model::StrictAppend => last_in_band(&device, place),
             };
+            // The newer of two wins, one that can be read over an error, and of two errors the first that says more than that nothing is there.
             best = match (best, found) {
                 (Ok(best), Ok(found)) if found.sequence > best.0.sequence => Ok((found, place)),
                 (Ok(best), _) => Ok(best),
@@ -339,20 +338,16 @@ impl Area {
         next.sequence = self.newest.sequence + 1;
         let bytes = next.encode()?;
         // A failure from here on leaves the newest superblock intact, as the next goes to another place.
-        match self.device.shape().model {
+        let place = match self.device.shape().model {
             Model::Caveat => {
                 let place = 1 - self.place;
                 self.device.write(copy(self.device.shape(), place), Data::Bytes(&bytes), Cause::Map)?;
-                self.device.flush()?;
-                self.place = place;
+                place
             }
-            Model::StrictAppend => {
-                let band = self.append(&bytes)?;
-                self.device.flush()?;
-                self.place = band;
-            }
-        }
-        self.newest = next;
+            Model::StrictAppend => self.append(&bytes)?,
+        };
+        self.device.flush()?;
+        (self.place, self.newest) = (place, next);
         Ok(())
     }
 
@@ -431,10 +426,10 @@ impl Part {
 
     fn checked(&self, at: Granule, bytes: u64) -> DeviceResult<Granule> {
         let span = Span { at, count: bytes / self.shape.granule_bytes };
-        match span.at.0.checked_add(span.count).is_some_and(|end| end <= self.shape.granules) {
-            true => Ok(at + self.first),
-            false => Err(Violation::OutOfRange { span, granules: self.shape.granules }.into()),
+        if span.at.0.checked_add(span.count).is_none_or(|end| end > self.shape.granules) {
+            return Err(Violation::OutOfRange { span, granules: self.shape.granules }.into());
         }
+        Ok(at + self.first)
     }
 }
 
@@ -465,6 +460,7 @@ impl stacked::Stacked for Part {
 
     fn reset(&self, band: u64) -> DeviceResult {
         let bands = self.shape.bands.count;
+        // A disk without bands says so itself.
         if band >= bands && self.first_band > 0 {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }

@@ -32,15 +32,6 @@ impl Interleave {
             Interleave::WholeFile => ACT_BYTES,
         }
     }
-
-    /// Its name in text.
-    pub fn name(self) -> String {
-        match self {
-            Interleave::Blocks(1) => "1 block".into(),
-            Interleave::Blocks(blocks) => format!("{blocks} blocks"),
-            Interleave::WholeFile => "whole file".into(),
-        }
-    }
 }
 
 /// End of a run.
@@ -153,8 +144,8 @@ impl<'a> Driver<'a> {
     /// Runs one script alone until it ends, or until this many bytes have been written by this driver in all.
     pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64, record: &mut Record) -> FsResult<End> {
         while self.written_bytes < until_bytes {
-            let most = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
-            let Some(step) = script.next(most) else { break };
+            let bytes_max = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
+            let Some(step) = script.next(bytes_max) else { break };
             if let Some(end) = self.step(&step, record)? {
                 return Ok(end);
             }
@@ -224,8 +215,9 @@ impl<'a> Driver<'a> {
         other_record: &mut Record,
         owed_bytes: &mut f64,
     ) -> FsResult<Option<End>> {
-        let whole = self.interleave == Interleave::WholeFile;
-        while *owed_bytes > 0.0 || whole && other.is_within_event() {
+        let whole_files = self.interleave == Interleave::WholeFile;
+        // The bytes of a whole file beyond the share stay counted, so that the next turn is shorter.
+        while *owed_bytes > 0.0 || whole_files && other.is_within_event() {
             let Some(step) = other.next(self.interleave.turn_bytes()) else { break };
             if let Some(end) = self.step(&step, other_record)? {
                 return Ok(Some(end));

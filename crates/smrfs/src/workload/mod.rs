@@ -69,25 +69,14 @@ pub trait Events {
 
     /// Bytes of the files that exist after the last event.
     fn kept_bytes(&self) -> u64;
-
-    /// Progress from 0 to 1; `None` for a sequence without an end.
-    fn progress(&self) -> Option<f64> {
-        None
-    }
 }
 
 /// Events, cut into acts of a bounded size.
 pub struct Script<E> {
     /// The events.
     pub events: E,
-    current: Option<Underway>,
-}
-
-/// An event that has begun.
-#[derive(Clone, Copy, Debug)]
-struct Underway {
-    event: WorkloadEvent,
-    done_bytes: u64,
+    /// The event that has begun, and the bytes of it that are done.
+    current: Option<(WorkloadEvent, u64)>,
 }
 
 /// An act, and the event that it is a part of.
@@ -116,7 +105,7 @@ impl<E: Events> Script<E> {
 
     /// The next act, of at most `most_bytes` (at least 1); `None` at the end.
     pub fn next(&mut self, most_bytes: u64) -> Option<WorkloadStep> {
-        let Some(mut now) = self.current.take() else {
+        let Some((event, done_bytes)) = self.current.take() else {
             // No event is under way, so the next one begins.
             let event = self.events.next()?;
             let (act, ends) = match event.kind {
@@ -127,59 +116,36 @@ impl<E: Events> Script<E> {
                 EventKind::Stat => (Act::Stat(event.file), true),
             };
             if !ends {
-                self.current = Some(Underway { event, done_bytes: 0 });
+                self.current = Some((event, 0));
             }
             return Some(WorkloadStep { act, event, begins: true, ends });
         };
-        let event = now.event;
         let (file, writing) = (event.file, event.kind != EventKind::Read);
-        let left = event.bytes - now.done_bytes;
+        let left = event.bytes - done_bytes;
         if left == 0 {
             return Some(WorkloadStep { act: Act::Close { file, writing }, event, begins: false, ends: true });
         }
         let bytes = left.min(most_bytes.max(1));
-        let act = if writing { Act::Append { file, bytes } } else { Act::Read { file, offset: now.done_bytes, bytes } };
-        now.done_bytes += bytes;
-        self.current = Some(now);
+        let act = if writing { Act::Append { file, bytes } } else { Act::Read { file, offset: done_bytes, bytes } };
+        self.current = Some((event, done_bytes + bytes));
         Some(WorkloadStep { act, event, begins: false, ends: false })
     }
 }
 
 /// A call to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Act {
     /// Makes a file and opens it for writing.
     Create(FileKey),
     /// Opens a file.
-    Open {
-        /// The file.
-        file: FileKey,
-        /// For writing, or for reading.
-        writing: bool,
-    },
+    Open { file: FileKey, writing: bool },
     /// Writes this many bytes at the end of an open file.
-    Append {
-        /// The file.
-        file: FileKey,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    Append { file: FileKey, bytes: u64 },
     /// Reads bytes of an open file.
-    Read {
-        /// The file.
-        file: FileKey,
-        /// From where.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    Read { file: FileKey, offset: u64, bytes: u64 },
     /// Closes a file.
-    Close {
-        /// The file.
-        file: FileKey,
-        /// True if it was open for writing.
-        writing: bool,
-    },
+    Close { file: FileKey, writing: bool },
     /// Removes a file.
     Delete(FileKey),
     /// Looks a file up and reads its attributes.

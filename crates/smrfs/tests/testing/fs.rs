@@ -24,7 +24,7 @@ impl Allocator {
         let space = self.space.lock();
         space.check()?;
         self.shared.read().check(space.live())?;
-        let (live, mapped) = (space.live().granules(), self.rooms().mapped);
+        let (live, mapped) = (space.live().granules(), self.rooms.lock().mapped);
         if live != mapped {
             return Err(format!("{live} granules are live, and the maps have {mapped}"));
         }

@@ -18,13 +18,13 @@ const WITHOUT_GAIN_MAX: u32 = 3;
 /// State of the cleaner beyond the bands themselves.
 #[derive(Debug, Default)]
 pub(super) struct BandCleaner {
-    event: Option<CleaningEvent>,
+    pub(super) event: Option<CleaningEvent>,
     /// Granules that may still be moved for the host's writes.
     budget: u64,
-    /// True if nothing was found to clean, and nothing has changed since.
-    found_nothing: bool,
-    /// Writable room when the last foreground event began.
-    stuck_room: Option<u64>,
+    /// True if nothing was found to clean, and no band has changed since.
+    pub(super) found_nothing: bool,
+    /// Writable room when the last foreground event began; `None` if its gain need not be judged.
+    pub(super) stuck_room: Option<u64>,
     /// Foreground events that gained nothing, such as one in which a write failed.
     stuck_without_gain: u32,
     /// True if the maps have been made durable since the last host write.
@@ -33,23 +33,6 @@ pub(super) struct BandCleaner {
     stuck_has_retried: bool,
     /// Bands that the disk did not reset, with the value of `BandSpace::clock` at the failure.
     pub(super) refused: Vec<(u64, u64)>,
-}
-
-impl BandCleaner {
-    /// Notes that bands have changed, so that there may be something to clean now.
-    pub fn changed(&mut self) {
-        self.found_nothing = false;
-    }
-
-    /// Counts an event whose data can't be moved as one with gain, because the next event will not try that data again.
-    pub fn count_as_gain(&mut self) {
-        self.stuck_room = None;
-    }
-
-    /// The band that is being emptied.
-    pub fn source(&self) -> Option<u64> {
-        self.event.as_ref().and_then(CleaningEvent::source)
-    }
 }
 
 impl BandSpace {
@@ -71,10 +54,6 @@ impl BandSpace {
         self.table.sums.closed_early_reclaimable > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
     }
 
-    fn is_idle_low(&self) -> bool {
-        self.table.empty.len() as u64 * 100 < self.table.layout.count * IDLE_PERCENT
-    }
-
     fn dead_min_when_idle(&self) -> u64 {
         (self.table.layout.granules * self.options.idle_dead_percent / 100).max(1)
     }
@@ -86,17 +65,20 @@ impl BandSpace {
         self.cleaner.stuck_without_gain = 0;
         self.cleaner.stuck_has_settled = false;
         self.cleaner.stuck_has_retried = false;
-        self.retry_refused_later();
+        // Bands whose reset the disk refused are offered again once hosts have written as much as a band holds (assumption).
+        if let Some(latest) = self.clock.checked_sub(self.shape.bands.granules) {
+            self.retry_resets_refused_until(latest);
+        }
         if !self.is_urgent() {
             self.cleaner.budget = 0;
             return;
         }
         let Some(event) = &self.cleaner.event else { return };
         // The factor is 1 with `low_band_count` empty bands, and 2 when only the reserve is left.
-        let span = self.low_band_count() - RESERVE_BANDS;
-        let above_reserve = (self.table.empty.len() as u64).saturating_sub(RESERVE_BANDS).min(span);
-        let scaled = u128::from(placed * event.live) * u128::from(2 * span - above_reserve);
-        self.cleaner.budget += (scaled.div_ceil(u128::from(event.dead.max(1) * span))) as u64;
+        let low_above_reserve = self.low_band_count() - RESERVE_BANDS;
+        let empty_above_reserve = (self.table.empty.len() as u64).saturating_sub(RESERVE_BANDS).min(low_above_reserve);
+        let scaled = u128::from(placed * event.live) * u128::from(2 * low_above_reserve - empty_above_reserve);
+        self.cleaner.budget += (scaled.div_ceil(u128::from(event.dead.max(1) * low_above_reserve))) as u64;
     }
 
     /// Returns why a step of cleaning is due, if it is. `idle`: the file system has nothing else to do.
@@ -106,19 +88,18 @@ impl BandSpace {
         if can_reset || (self.is_urgent() && can_gain && self.is_within_budget()) {
             return Some(Trigger::Low);
         }
-        let helps_when_idle = self.cleaner.event.is_some() || (self.is_idle_low() && self.would_gain_when_idle());
-        (idle && helps_when_idle).then_some(Trigger::Idle)
-    }
-
-    /// True if some full band is dead enough to be cleaned in idle time.
-    fn would_gain_when_idle(&self) -> bool {
-        let dead_min = self.dead_min_when_idle();
-        let size = self.table.layout.granules;
+        if !idle || self.cleaner.event.is_some() {
+            return idle.then_some(Trigger::Idle);
+        }
+        let is_low = self.table.empty.len() as u64 * 100 < self.table.layout.count * IDLE_PERCENT;
+        let (dead_min, size) = (self.dead_min_when_idle(), self.table.layout.granules);
         let gains = |band: &Band| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= dead_min;
         // The sum is tested first, because it usually saves the search of all bands.
-        !self.cleaner.found_nothing
+        let would_gain = is_low
+            && !self.cleaner.found_nothing
             && self.table.sums.reclaimable >= dead_min
-            && self.table.all().any(|(_, band)| gains(band))
+            && self.table.all().any(|(_, band)| gains(band));
+        would_gain.then_some(Trigger::Idle)
     }
 
     /// True if the pace allows one more step while the host writes.
@@ -132,10 +113,13 @@ impl BandSpace {
         {
             return Some(self.reset(band));
         }
-        match why {
-            Trigger::Stuck => self.step_stuck(),
-            Trigger::Idle | Trigger::Low => self.step_in_background(why),
+        if why == Trigger::Stuck {
+            return self.step_stuck();
         }
+        // In idle time or between writes, an event begins if none is under way and cleaning is due.
+        let has_event = self.cleaner.event.is_some() || self.due(why == Trigger::Idle).is_some() && self.begin(why);
+        let may_continue = why != Trigger::Low || self.is_within_budget();
+        if has_event && may_continue { self.next_step() } else { None }
     }
 
     /// Returns the step that resets a band. Until the core has done it, nobody writes to the band.
@@ -156,19 +140,11 @@ impl BandSpace {
         self.streams.forget(number);
     }
 
-    /// Returns a step of cleaning in idle time or between writes. Begins an event if none is under way and cleaning is due.
-    fn step_in_background(&mut self, why: Trigger) -> Option<CleaningStep> {
-        let has_event = self.cleaner.event.is_some() || self.due(why == Trigger::Idle).is_some() && self.begin(why);
-        let may_continue = why != Trigger::Low || self.is_within_budget();
-        if has_event && may_continue { self.next_step() } else { None }
-    }
-
     /// Returns the next step of the event. After the last one, ends the event and returns `None`.
     fn next_step(&mut self) -> Option<CleaningStep> {
         let room = self.room();
         let event = self.cleaner.event.as_mut()?;
         if let Some((piece, owner)) = event.next_piece(&self.table, &self.live, self.options.block_granules, room) {
-            event.pass_piece(piece);
             self.cleaner.budget = self.cleaner.budget.saturating_sub(piece.count);
             return Some(CleaningStep::Move(piece, owner));
         }
@@ -193,7 +169,7 @@ impl BandSpace {
         }
         // The host would wait for the whole event. `CleaningQuota::Event` wants just that, as in the paper.
         if let Some(event) = self.cleaner.event.as_mut().filter(|_| self.options.pace == CleaningQuota::Steady) {
-            event.end_after_current_band();
+            event.bands.truncate(event.moving + 1);
         }
         loop {
             if let Some(step) = self.next_step() {
@@ -213,7 +189,7 @@ impl BandSpace {
             return Some(CleaningStep::Settle);
         }
         if !std::mem::replace(&mut self.cleaner.stuck_has_retried, true)
-            && self.retry_refused()
+            && self.retry_resets_refused_until(self.clock)
             && let Some(&band) = self.table.dead.first()
         {
             return Some(self.reset(band));
@@ -221,6 +197,18 @@ impl BandSpace {
         // Nothing helped, so this write fails. The next one may try the refused resets again.
         self.cleaner.stuck_has_retried = false;
         None
+    }
+
+    /// Lets bands be reset again whose reset the disk refused when the clock was at `latest` or before; returns `false` if there are none.
+    fn retry_resets_refused_until(&mut self, latest: u64) -> bool {
+        let (retried, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, refused_at)| refused_at <= latest);
+        self.cleaner.refused = later;
+        for &(band, _) in &retried {
+            self.table.change(band, |band| band.reset_asked = false);
+            self.cleaner.found_nothing = false;
+        }
+        !retried.is_empty()
     }
 
     /// Granules that the cleaner can write to its open band and to all empty ones but one.
@@ -259,31 +247,32 @@ impl BandSpace {
 
 /// Which bands an event may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
+struct Choice {
     /// The most bands.
-    pub bands: usize,
+    bands: usize,
     /// The fewest dead granules of a band. A band without any is never taken.
-    pub dead_min: u64,
+    dead_min: u64,
     /// True if bands are chosen by their live share only, however young they are.
-    pub ignores_age: bool,
+    ignores_age: bool,
     /// True if an open band without live data may be taken from the stream that writes to it.
-    pub may_take_open: bool,
+    may_take_open: bool,
     /// True if a partly written band without a writer may be closed, because moved data has another band to go to.
-    pub may_take_unwritten: bool,
+    may_take_unwritten: bool,
     /// True if bands that were closed early go first, because they use up the limit of open bands.
-    pub closed_early_first: bool,
+    closed_early_first: bool,
     /// Room for moved data, in granules.
-    pub room: u64,
+    room: u64,
     /// Room for the data of the first band, which is chosen even if `room` is too little: the last empty band and hosts' open bands count too.
-    pub first_band_room: u64,
+    first_band_room: u64,
     /// Granules that hosts have written until now.
-    pub clock: u64,
+    clock: u64,
 }
 
 impl Choice {
     /// Returns the bands of the event, best first.
-    pub fn choose(&self, table: &BandTable, streams: &Streams) -> Vec<u64> {
+    fn choose(&self, table: &BandTable, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
+        // The best so far, in descending order; of equal ones the lower number comes first.
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
         for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
             let score = self.score(band, size);
@@ -336,7 +325,7 @@ pub(super) struct CleaningEvent {
     moving: usize,
     /// Where to look for the next live piece in the band that is being emptied.
     at: Granule,
-    settled: bool,
+    has_settled: bool,
     /// Index of the next band to be reset.
     resetting: usize,
     /// Live and dead granules of its bands when it began.
@@ -345,10 +334,10 @@ pub(super) struct CleaningEvent {
 }
 
 impl CleaningEvent {
-    pub fn new(bands: Vec<u64>, table: &BandTable) -> CleaningEvent {
-        let sum = |of: fn(&Band) -> u64| bands.iter().map(|&band| of(table.get(band))).sum();
+    fn new(bands: Vec<u64>, table: &BandTable) -> CleaningEvent {
+        let sum = |granules: fn(&Band) -> u64| bands.iter().map(|&band| granules(table.get(band))).sum();
         let (live, dead) = (sum(|band| band.live), sum(Band::dead));
-        CleaningEvent { bands, moving: 0, at: Granule(0), settled: false, resetting: 0, live, dead }
+        CleaningEvent { bands, moving: 0, at: Granule(0), has_settled: false, resetting: 0, live, dead }
     }
 
     /// The band that is being emptied.
@@ -356,11 +345,15 @@ impl CleaningEvent {
         self.bands.get(self.moving).copied()
     }
 
-    /// Returns the next live piece to move, of at most `block` granules, without passing it. `None` after the last one, or if the next band
-    /// needs more than `room`.
-    pub fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
+    /// Returns the next live piece to move, of at most `block` granules; `None` after the last one, or if the next band needs more than `room`.
+    /// Even if the move of a piece fails, this event does not come back to it.
+    fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
         loop {
-            self.end_if_short_of_room(table, room);
+            // The first band was chosen with enough room, and a band of which pieces have been moved already is worth finishing.
+            let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
+            if next.is_some_and(|band| table.get(band).live > room) {
+                self.bands.truncate(self.moving);
+            }
             let band = self.source()?;
             if table.get(band).unmovable > 0 {
                 self.pass_band();
@@ -370,7 +363,9 @@ impl CleaningEvent {
             self.at = self.at.max(span.at);
             let left = Span { at: self.at, count: span.end() - self.at };
             if let Some((piece, owner)) = live.within(left).next() {
-                return Some((Span { count: piece.count.min(block), ..piece }, owner));
+                let piece = Span { count: piece.count.min(block), ..piece };
+                self.at = piece.end();
+                return Some((piece, owner));
             }
             self.pass_band();
         }
@@ -381,29 +376,11 @@ impl CleaningEvent {
         self.at = Granule(0);
     }
 
-    /// Passes a piece that is being moved. Even if the move fails, this event does not come back to the piece.
-    pub fn pass_piece(&mut self, piece: Span) {
-        self.at = piece.end();
-    }
-
-    /// Drops the bands after the current one, because a host waits.
-    pub fn end_after_current_band(&mut self) {
-        self.bands.truncate(self.moving + 1);
-    }
-
-    /// Drops the remaining bands if the next one needs more than `room`. Keeps the first band, and one of which pieces have been moved.
-    fn end_if_short_of_room(&mut self, table: &BandTable, room: u64) {
-        let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
-        if next.is_some_and(|band| table.get(band).live > room) {
-            self.bands.truncate(self.moving);
-        }
-    }
-
     /// Returns the next step after the last piece has been moved: settling, then a reset of each band; `None` at the end of the event.
-    pub fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
+    fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
-        if !self.settled && self.bands.iter().any(retired) {
-            self.settled = true;
+        if !self.has_settled && self.bands.iter().any(retired) {
+            self.has_settled = true;
             return Some(CleaningStep::Settle);
         }
         while let Some(&band) = self.bands.get(self.resetting) {

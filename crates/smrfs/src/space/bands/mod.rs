@@ -16,7 +16,7 @@ use super::{AllocationRequest, CleaningStep, Counts, Live, Space, Trigger, whole
 use crate::device::{BandReport, BandState, Bands, Model, Shape};
 use crate::map::Ranges;
 use crate::units::{NodeId, Owner, Span};
-use clean::BandCleaner;
+use clean::{BandCleaner, CleaningEvent};
 use table::{BandTable, Streams};
 
 /// The allocator and cleaner of strict-append.
@@ -52,16 +52,16 @@ impl BandSpace {
         })
     }
 
-    /// Changes every band in which `span` lies. `how` gets the band, and how many granules of the span are in it.
-    fn change_bands(&mut self, span: Span, how: impl Fn(&mut table::Band, u64)) {
+    /// Changes every band in which `span` lies. `change` gets the band, and how many granules of the span are in it.
+    fn change_bands(&mut self, span: Span, change: impl Fn(&mut table::Band, u64)) {
         let pieces = self.table.pieces(span);
         for (band, piece) in pieces.unwrap_or_else(|| panic!("{span} is not in the bands {:?}", self.shape.bands)) {
-            self.table.change(band, |band| how(band, piece.count));
+            self.table.change(band, |band| change(band, piece.count));
             if self.table.writable(band) == 0 {
                 self.streams.forget(band);
             }
         }
-        self.cleaner.changed();
+        self.cleaner.found_nothing = false;
     }
 
     /// The end of a band's last live extent, in granules from the band's start.
@@ -85,6 +85,7 @@ impl Space for BandSpace {
             return false;
         }
         for (band, piece) in pieces {
+            // Until `start` learns the cursor from the disk, it lies behind the data.
             let end = piece.end() - self.shape.bands.span(band).at;
             self.table.change(band, |band| {
                 band.cursor = band.cursor.max(end);
@@ -117,7 +118,8 @@ impl Space for BandSpace {
     fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         let span = self.streams.place(&self.table, want)?;
         // Moved data is as old as the band that it comes from.
-        let written = match self.cleaner.source().filter(|_| want.moving) {
+        let source = self.cleaner.event.as_ref().filter(|_| want.moving).and_then(CleaningEvent::source);
+        let written = match source {
             Some(source) => self.table.get(source).youngest,
             None => self.clock,
         };
@@ -161,7 +163,14 @@ impl Space for BandSpace {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
         assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
-        self.unmark_unmovable(span);
+        // The cleaner need not move it any more.
+        if !self.unmovable.is_empty() {
+            for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+                let unmovable_granules = self.unmovable.count_within(piece.range());
+                self.unmovable.uncover(piece.range());
+                self.table.change(number, |band| band.unmovable -= unmovable_granules);
+            }
+        }
         self.change_bands(span, |band, count| {
             band.live -= count;
             band.retired += count;
@@ -191,7 +200,7 @@ impl Space for BandSpace {
         assert_eq!(state.readable(), 0, "band {band} was reset: {state:?}");
         self.table.change(band, |band| *band = table::Band { lost: band.lost, ..table::Band::default() });
         self.streams.forget(band);
-        self.cleaner.changed();
+        self.cleaner.found_nothing = false;
     }
 
     fn reset_failed(&mut self, band: u64) {
@@ -199,7 +208,24 @@ impl Space for BandSpace {
     }
 
     fn unmovable(&mut self, span: Span) {
-        self.mark_unmovable(span);
+        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+            let live: Vec<Span> = self.live.within(piece).map(|(span, _)| span).collect();
+            for span in &live {
+                let newly_unmovable = span.count - self.unmovable.count_within(span.range());
+                self.unmovable.cover(span.range(), ());
+                self.table.change(number, |band| band.unmovable += newly_unmovable);
+            }
+            // A band that was closed to be cleaned can't be emptied now, so it is opened again, and its rest can be written.
+            if !live.is_empty() && self.table.get(number).unused > 0 {
+                self.table.change(number, |band| {
+                    band.cursor -= band.unused;
+                    band.unused = 0;
+                    band.closed_early = false;
+                });
+            }
+        }
+        // An event that met such data has not failed to gain, because the next one will not try that data again.
+        self.cleaner.stuck_room = None;
     }
 
     fn usable(&self) -> u64 {
@@ -324,8 +350,8 @@ impl BandsOptions {
 
     /// Bands that an event examines on a disk of `shape`. On a small disk at most a 32nd of all (assumption).
     pub fn event_bands(&self, shape: &Shape) -> usize {
-        let most = (shape.bands.count / 32).max(1);
-        (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
+        let bands_max = (shape.bands.count / 32).max(1);
+        (self.event_granules / shape.bands.granules.max(1)).clamp(1, bands_max) as usize
     }
 
     /// How many files have an open band of their own on a disk of `shape`. Few, because partly written bands are not cleaned.

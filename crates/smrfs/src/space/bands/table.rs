@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BandSpace, Blocks, RESERVE_BANDS};
+use super::{Blocks, RESERVE_BANDS};
 use crate::device::Bands;
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Span};
@@ -114,19 +114,19 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Applies `how` to each sum and its counterpart in `part`.
-    fn change(&mut self, part: &Sums, how: impl Fn(&mut u64, u64)) {
-        how(&mut self.live, part.live);
-        how(&mut self.retired, part.retired);
-        how(&mut self.pending, part.pending);
-        how(&mut self.writable, part.writable);
-        how(&mut self.writable_in_open, part.writable_in_open);
-        how(&mut self.garbage, part.garbage);
-        how(&mut self.unused, part.unused);
-        how(&mut self.reclaimable, part.reclaimable);
-        how(&mut self.closed_early, part.closed_early);
-        how(&mut self.closed_early_reclaimable, part.closed_early_reclaimable);
-        how(&mut self.lost, part.lost);
+    /// Applies `change` to each sum and its counterpart in `part`.
+    fn change(&mut self, part: &Sums, change: impl Fn(&mut u64, u64)) {
+        change(&mut self.live, part.live);
+        change(&mut self.retired, part.retired);
+        change(&mut self.pending, part.pending);
+        change(&mut self.writable, part.writable);
+        change(&mut self.writable_in_open, part.writable_in_open);
+        change(&mut self.garbage, part.garbage);
+        change(&mut self.unused, part.unused);
+        change(&mut self.reclaimable, part.reclaimable);
+        change(&mut self.closed_early, part.closed_early);
+        change(&mut self.closed_early_reclaimable, part.closed_early_reclaimable);
+        change(&mut self.lost, part.lost);
     }
 }
 
@@ -185,10 +185,10 @@ impl BandTable {
     }
 
     /// Changes a band, and the sums and sets with it.
-    pub fn change(&mut self, number: u64, how: impl FnOnce(&mut Band)) {
+    pub fn change(&mut self, number: u64, change: impl FnOnce(&mut Band)) {
         let mut band = self.bands[number as usize];
         self.uncount(number, &band);
-        how(&mut band);
+        change(&mut band);
         self.bands[number as usize] = band;
         self.count(number, &band);
     }
@@ -231,71 +231,6 @@ impl BandTable {
     }
 }
 
-impl BandSpace {
-    /// Marks the live data of `span` as unmovable, and reopens the bands that were closed to be cleaned.
-    pub(super) fn mark_unmovable(&mut self, span: Span) {
-        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            for span in self.live.within(piece).map(|(span, _)| span).collect::<Vec<_>>() {
-                let range = span.range();
-                let newly_unmovable = span.count - self.unmovable.count_within(range.clone());
-                self.unmovable.cover(range, ());
-                self.table.change(number, |band| band.unmovable += newly_unmovable);
-                self.reopen(number);
-            }
-        }
-        self.cleaner.count_as_gain();
-    }
-
-    /// Opens a band again that was closed to be cleaned.
-    fn reopen(&mut self, number: u64) {
-        if self.table.get(number).unused == 0 {
-            return;
-        }
-        self.table.change(number, |band| {
-            band.cursor -= band.unused;
-            band.unused = 0;
-            band.closed_early = false;
-        });
-    }
-
-    /// Removes the marks of data that is retired, because the cleaner need not move it any more.
-    pub(super) fn unmark_unmovable(&mut self, span: Span) {
-        if self.unmovable.is_empty() {
-            return;
-        }
-        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            let range = piece.range();
-            let unmovable_granules = self.unmovable.count_within(range.clone());
-            self.unmovable.uncover(range);
-            self.table.change(number, |band| band.unmovable -= unmovable_granules);
-        }
-    }
-
-    /// Lets bands whose reset failed be reset again; returns `false` if there are none.
-    pub(super) fn retry_refused(&mut self) -> bool {
-        self.retry_refused_until(self.clock)
-    }
-
-    /// Lets bands be reset again after a refused reset, once hosts have written as much as a band holds (assumption).
-    pub(super) fn retry_refused_later(&mut self) {
-        if let Some(latest) = self.clock.checked_sub(self.shape.bands.granules) {
-            self.retry_refused_until(latest);
-        }
-    }
-
-    /// Lets bands be reset again whose reset was refused at `latest` or before.
-    fn retry_refused_until(&mut self, latest: u64) -> bool {
-        let (again, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, refused_at)| refused_at <= latest);
-        self.cleaner.refused = later;
-        for &(band, _) in &again {
-            self.table.change(band, |band| band.reset_asked = false);
-            self.cleaner.changed();
-        }
-        !again.is_empty()
-    }
-}
-
 /// An open band that is written by one file at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
@@ -303,12 +238,6 @@ pub(super) struct Stream {
     writer: Option<NodeId>,
     /// The number of its last placement, from `Streams::placements`.
     last_used: u64,
-}
-
-/// A band for a host's data, and the most granules that may go there.
-struct HostPlace {
-    band: u64,
-    max_granules: u64,
 }
 
 /// The open bands and their writers.
@@ -380,11 +309,12 @@ impl Streams {
 
     /// Chooses where the next granules of `want` go: at a cursor, at most up to the band's end.
     pub fn place(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<Span> {
-        let HostPlace { band, max_granules } = match want.moving {
-            true => HostPlace { band: self.band_for_cleaner(table, want.count)?, max_granules: want.count },
-            false => self.band_for_host(table, want)?,
+        let (band, granules_max) = if want.moving {
+            (self.band_for_cleaner(table, want.count)?, want.count)
+        } else {
+            self.band_for_host(table, want)?
         };
-        Some(Span { at: table.cursor(band), count: table.writable(band).min(max_granules) })
+        Some(Span { at: table.cursor(band), count: table.writable(band).min(granules_max) })
     }
 
     /// Chooses a band for `count` granules of moved data: the one used last, or an open one that fits, or a new one, or any open one.
@@ -403,9 +333,9 @@ impl Streams {
         Some(band)
     }
 
-    /// Chooses a band for `want` of a host.
-    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<HostPlace> {
-        let all_in = |band| HostPlace { band, max_granules: want.count };
+    /// Chooses a band for `want` of a host; returns it with the most granules that may go there.
+    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
+        let all_in = |band| (band, want.count);
         let number = self.stream_for(table, want);
         self.placements += 1;
         let stream = &mut self.writers[number];
@@ -424,7 +354,7 @@ impl Streams {
         }
         let others = self.any(table, |streams, band| streams.moved != Some(band)).or(self.moved);
         match others.filter(|_| spare > 0) {
-            Some(band) => Some(HostPlace { band, max_granules: want.count.min(spare) }),
+            Some(band) => Some((band, want.count.min(spare))),
             // `new_band` has refused to open the band that it keeps for the cleaner. A host that would have to wait gets it.
             None if spare >= table.layout.granules && self.may_open(table) => {
                 self.writers[number].band = self.open(table);
@@ -461,13 +391,13 @@ impl Streams {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
         };
-        let best = |stream: &Stream| match stream.writer {
+        let rank = |stream: &Stream| match stream.writer {
             Some(file) if file == want.owner.file => (3, stream.last_used),
             None if continues(stream) => (2, stream.last_used),
             None => (1, stream.last_used),
             Some(_) => (0, u64::MAX - stream.last_used),
         };
-        (0..self.writers.len()).max_by_key(|&number| best(&self.writers[number])).unwrap_or(0)
+        (0..self.writers.len()).max_by_key(|&number| rank(&self.writers[number])).unwrap_or(0)
     }
 
     /// True if a stream may write its next `count` granules to its band.

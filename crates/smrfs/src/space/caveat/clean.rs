@@ -52,7 +52,7 @@ pub(super) struct CleaningProgress {
     /// Granules moved since the last settling, which will free their old places.
     moved_unsettled: u64,
     /// True if a settling was asked for since the last write of a host.
-    settled: bool,
+    has_settled: bool,
     /// True if idle cleaning has found no window since the last write of a host.
     idle_gains_nothing: bool,
 }
@@ -88,10 +88,10 @@ impl CleaningProgress {
         self.moved_unsettled = self.moved_unsettled.min(retired);
     }
 
-    /// Adds `more` to the budget after a host's write. At most `kept` of the old budget is carried over.
-    fn raise_budget(&mut self, kept: u64, more: u64) {
-        self.budget = self.budget.min(kept) + more;
-        (self.moved_while_stuck, self.settled, self.idle_gains_nothing) = (0, false, false);
+    /// Adds `more` to the budget after a host's write. At most `kept_max` of the old budget is carried over.
+    fn raise_budget(&mut self, kept_max: u64, more: u64) {
+        self.budget = self.budget.min(kept_max) + more;
+        (self.moved_while_stuck, self.has_settled, self.idle_gains_nothing) = (0, false, false);
     }
 }
 
@@ -118,7 +118,7 @@ impl Caveat {
         match why {
             Trigger::Low if self.progress.budget == 0 || self.shortage() == 0 => None,
             Trigger::Low if self.retired.count() >= self.slack() => self.settle(),
-            Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.empty_window(why)),
+            Trigger::Stuck if !self.progress.has_settled => self.settle().or_else(|| self.empty_window(why)),
             Trigger::Stuck if self.progress.moved_while_stuck > ROUNDS_MAX * self.ledger.granules => None,
             _ => self.empty_window(why),
         }
@@ -147,7 +147,7 @@ impl Caveat {
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
-        (self.progress.settled, self.progress.moved_unsettled) = (true, 0);
+        (self.progress.has_settled, self.progress.moved_unsettled) = (true, 0);
         (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 
@@ -178,23 +178,11 @@ impl Caveat {
     fn move_next_piece(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
         let (piece, owner) = self.live.within(whole).next()?;
+        // Only to learn how much of the piece can be moved: the core asks for the place again when it carries out the move.
         let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
         let room = self.place_moved(&want)?;
         self.progress.moved(room.count);
         Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
-    }
-
-    /// Marks the live data of `span` as unmovable, so that no window with it is chosen.
-    pub(super) fn mark_unmovable(&mut self, span: Span) {
-        for (live, _) in self.live.within(span) {
-            self.unmovable.cover(live.range(), ());
-        }
-        self.progress.drop_window_at(span.at.0, span.end().0);
-        self.progress.released(self.retired.count());
-    }
-
-    fn can_be_moved(&self, span: Span) -> bool {
-        self.unmovable.is_empty() || self.unmovable.count_within(span.range()) == 0
     }
 
     /// Chooses the window to empty next. In idle time, leaves out windows that need too many moves for their gain.
@@ -209,15 +197,15 @@ impl Caveat {
         }
     }
 
-    /// Returns the best of some sampled windows with at most `most` granules to move each, and how many extents were visited.
-    pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
+    /// Returns the best of some sampled windows with at most `to_move_max` granules to move each, and how many extents were visited.
+    pub(super) fn sample(&mut self, to_move_max: u64) -> (Option<Window>, u64) {
         let (mut best, mut visited) = (None, 0);
         for sample in 0..SAMPLES {
             if sample >= SAMPLES_MIN && visited >= VISITED_MAX {
                 break;
             }
             let at = self.random.random_range(0..self.ledger.granules);
-            best = Window::better(best, self.window_from(at, most, &mut visited));
+            best = Window::better(best, self.window_from(at, to_move_max, &mut visited));
         }
         (best, visited)
     }
@@ -236,9 +224,9 @@ impl Caveat {
         best
     }
 
-    /// Returns the best window that begins at the first run at or after `at`, and has at most `most` granules to move. `visited` counts the
+    /// Returns the best window that begins at the first run at or after `at`, and has at most `to_move_max` granules to move. `visited` counts the
     /// extents that were looked at.
-    fn window_from(&self, at: u64, most: u64, visited: &mut u64) -> Option<Window> {
+    fn window_from(&self, at: u64, to_move_max: u64, visited: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
         let mut upstream_end = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
@@ -256,7 +244,7 @@ impl Caveat {
             *visited += 1;
             to_move += span.count;
             // Data is moved out of the window, so free space inside does not count.
-            if to_move > most || to_move + room_before > room || !self.can_be_moved(span) {
+            if to_move > to_move_max || to_move + room_before > room || self.unmovable.count_within(span.range()) > 0 {
                 break;
             }
             let next = extents.peek().map(|next| next.at.0);

@@ -122,6 +122,7 @@ impl CaveatLedger {
         self.order += 1;
         let order = Order(self.order);
         self.change(span.range(), |ledger| {
+            // Only where older data upstream is readable does it matter that the span may have been written.
             ledger.scars.cover(span.range(), order);
             ledger.forget(span.range());
         });

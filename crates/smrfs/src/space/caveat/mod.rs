@@ -171,7 +171,11 @@ impl Space for Caveat {
     fn reset_failed(&mut self, _band: u64) {}
 
     fn unmovable(&mut self, span: Span) {
-        self.mark_unmovable(span);
+        for (live, _) in self.live.within(span) {
+            self.unmovable.cover(live.range(), ());
+        }
+        self.progress.drop_window_at(span.at.0, span.end().0);
+        self.progress.released(self.retired.count());
     }
 
     fn usable(&self) -> u64 {
@@ -294,7 +298,7 @@ impl Caveat {
             // Cleaning makes runs of a unit; on small disks a unit is less than a block.
             (self.options.split && count > self.ledger.runs.unit).then(|| self.search_longest(want, count)).flatten()
         })?;
-        // A block that is split fills its run, so there is nothing to reserve behind it.
+        // The rest of a run that is too short for the block is not reserved: either the block fills it, or the defragmenter needs it.
         if to < from + count {
             return Some(Span::new(from, to - from));
         }
@@ -304,16 +308,16 @@ impl Caveat {
 
     /// Finds room for data being moved, outside its window; less than wanted if no run holds it all.
     fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
-        let count = want.count.min(self.options.block_granules);
+        let (runs, count) = (&self.ledger.runs, want.count.min(self.options.block_granules));
         // The beginning of a run is preferred, because elsewhere the data makes new gaps, and emptying the window might gain nothing.
         let begin =
             |run: (u64, u64), least, avoided| self.part(run, least, want, avoided).filter(|part| part.0 == run.0);
-        let beside = want.after.and_then(|after| self.beside(after.0, count, want, ROUNDS[0]));
-        let smallest = |avoided| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, avoided));
-        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, MOVE_AVOIDS));
-        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, MOVE_AVOIDS));
-        let found = beside.or_else(|| smallest(ROUNDS[0])).or_else(|| smallest(MOVE_AVOIDS)).or_else(longest);
-        let (from, to) = found.or_else(elsewhere)?;
+        let behind_file = || self.beside(want.after?.0, count, want, ROUNDS[0]);
+        let shortest = |avoided| runs.at_least(count).find_map(|run| begin(run, count, avoided));
+        let longest = || runs.longest().find_map(|run| begin(run, 1, MOVE_AVOIDS));
+        let within_longest = || runs.longest().find_map(|run| self.part(run, 1, want, MOVE_AVOIDS));
+        let whole = behind_file().or_else(|| shortest(ROUNDS[0])).or_else(|| shortest(MOVE_AVOIDS));
+        let (from, to) = whole.or_else(longest).or_else(within_longest)?;
         Some(Span::new(from, count.min(to - from)))
     }
 
@@ -372,9 +376,9 @@ impl Caveat {
     /// The runs from the cursor on, then those from the beginning of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
-        let here = runs.around(self.cursor).map(|run| (self.cursor, run.to));
+        let at_cursor = runs.around(self.cursor).map(|run| (self.cursor, run.to));
         let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
-        here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
+        at_cursor.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
 
     /// Returns the first part of a run that has at least `count` granules and none that must be avoided.
@@ -408,6 +412,7 @@ impl Caveat {
         }
         let runs = &self.ledger.runs;
         let Some(run) = runs.around(at) else { return false };
+        // Of the run, what is within DID before the data, or within DPID behind it, is lost as well.
         let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
             + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
@@ -518,10 +523,11 @@ impl Reservations {
 
     /// The first reservation of another file that overlaps `from..to`.
     pub fn others(&self, file: NodeId, from: u64, to: u64) -> Option<(u64, u64)> {
+        // A reservation that begins before `from` may reach into the range. None overlap, so only the last of those can.
         let first =
             self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
         let mut range = self.by_start.range(first..to.max(first));
-        range.find(|(_, (_, whose))| *whose != file).map(|(&begin, &(end, _))| (begin, end))
+        range.find(|(_, (_, holder))| *holder != file).map(|(&begin, &(end, _))| (begin, end))
     }
 }
 
@@ -543,6 +549,7 @@ impl Reserve {
         let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
         let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
         let mut reserve = Reserve { granules, loss, margin, usable: 0 };
+        // By bisection, because if some data leaves enough room, less data does too.
         let mut too_many = granules;
         while reserve.usable + 1 < too_many {
             let middle = reserve.usable.midpoint(too_many);

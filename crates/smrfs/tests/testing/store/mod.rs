@@ -1,136 +1,491 @@
-//! Power cuts of a store in memory: what was not synced may be lost.
+//! A metadata store in memory.
+//!
+//! Names behave as on Linux. Permissions are not checked: on a mount the kernel does that. Nothing is ever lost, unless a test has put a
+//! power supply behind the store (`power`). Each operation checks its arguments, changes the tree, and informs the recorder.
 
-mod journal;
+mod charged;
+mod power;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rand::SeedableRng;
-use rand_pcg::Pcg64Mcg;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::tree::{ROOT, SavedNode, Tree};
-use super::{Clock, Effect, Limits, MemoryStore, Recorder, StoreState, Synced};
+pub use super::partition::Costs;
+use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::error::{Errno, FsError, FsResult};
-use crate::meta::Kind;
-use crate::testing::memory::{Access, Power};
 use crate::units::NodeId;
-pub use journal::StoreLoss;
-use journal::{Journal, StoreImage, Update};
+pub use power::StoreLoss;
+use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
-/// The power supply of a store, and everything that was done on it.
-struct Powered {
-    power: Arc<Power>,
-    journal: Journal,
-    /// The operation that is being done.
-    number: u64,
-    /// True once a sync has failed: later ones say that all is well, and save nothing.
-    has_forgotten: bool,
+/// The time of a store: a counter, or the model's clock.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// Limits of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest map that always fits.
+    pub map_bytes: usize,
+    /// All users' attributes of a node. A map may be longer than `map_bytes` by the space that they leave.
+    pub attribute_bytes: usize,
+    /// Nodes.
+    pub nodes: u64,
 }
 
-impl Powered {
-    fn operate(&mut self, access: Access) -> FsResult {
-        if !self.power.operation() {
-            return Err(FsError::PowerCut);
-        }
-        if self.power.breaks(access) {
-            self.has_forgotten |= access == Access::Flush;
-            return Err(Errno::EIO.into());
-        }
-        self.number = self.power.operations();
-        Ok(())
-    }
+impl Limits {
+    /// As ext4 with blocks of 4 KiB: one block for all attributes of a node.
+    pub const EXT4: Limits = Limits { map_bytes: 2000, attribute_bytes: 1900, nodes: 1 << 32 };
+    /// As file systems that take 64 KiB for each attribute.
+    pub const LARGE: Limits = Limits { map_bytes: 60_000, attribute_bytes: 1 << 20, nodes: 1 << 40 };
 }
 
-impl Recorder for Powered {
+/// A part of the store after a change; `None` if it was removed.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// The saved part of a node.
+    Node(NodeId, Arc<SavedNode>),
+    /// A name in a directory.
+    Name(NodeId, Name, Option<NodeId>),
+    /// A part of a map.
+    Part(u64, Option<Arc<[u8]>>),
+    /// A named state, which is durable at once.
+    State(String, Option<Arc<[u8]>>),
+}
+
+/// The target of a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// The saved part of a node, without its names.
+    Node(NodeId),
+    /// The names in a directory, and everything that they depend on.
+    Directory(NodeId),
+    /// A part of a map.
+    Part(u64),
+    /// Everything.
+    All,
+}
+
+/// Observes a store: is called before every operation, and may refuse it. One charges a drive's time, another cuts the power and knows what
+/// survives.
+pub trait Recorder: Any + Send {
+    /// Called before a read of the store.
     fn look(&self) -> FsResult {
-        if self.power.is_on() { Ok(()) } else { Err(FsError::PowerCut) }
-    }
-
-    fn begin(&mut self, _bytes: usize) -> FsResult {
-        self.operate(Access::Change)
-    }
-
-    fn save(&mut self, id: NodeId, node: &SavedNode) {
-        self.change(vec![Effect::Node(id, Arc::new(node.clone()))], Vec::new(), None);
-    }
-
-    fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
-        self.journal.push(self.number, Update::new(effects, renamed, emptied));
-    }
-
-    fn sync(&mut self, what: Synced) -> FsResult {
-        self.operate(Access::Flush)?;
-        if !self.has_forgotten {
-            self.journal.sync(self.number, what);
-        }
         Ok(())
     }
+    /// Called before a change of the store with this many bytes of content.
+    fn begin(&mut self, bytes: usize) -> FsResult;
+    /// Called when the saved part of a node has changed.
+    fn save(&mut self, _id: NodeId, _node: &SavedNode) {}
+    /// Called for effects that happen atomically. They change the names of the nodes `renamed`; if `emptied` is given, they require that
+    /// it is an empty directory.
+    fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
+    /// Called for a sync.
+    fn sync(&mut self, what: Synced) -> FsResult;
+}
+
+/// A metadata store in memory.
+pub struct MemoryStore {
+    state: Mutex<StoreState>,
+    limits: Limits,
+    clock: Clock,
+}
+
+struct StoreState {
+    tree: Tree,
+    parts: BTreeMap<u64, Arc<[u8]>>,
+    states: BTreeMap<String, Arc<[u8]>>,
+    recorder: Option<Box<dyn Recorder>>,
 }
 
 impl MemoryStore {
-    /// An empty one on a power supply that may fail.
-    pub fn on_power(limits: Limits, clock: Clock, power: Arc<Power>) -> MemoryStore {
-        MemoryStore::new(limits, clock).powered(power)
+    /// An empty store that never loses anything.
+    pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
+        let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
+        let tree = Tree::new(SavedNode::new(&new, clock()));
+        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), recorder: None };
+        MemoryStore { state: Mutex::new(state), limits, clock }
     }
 
-    /// The store as it is after the power has failed at operation number `cut` of its [`Power`]: that one may have been
-    /// done. It can be asked for any cut so far, many times. `seed` decides what is lost, `power` is the new one.
-    pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
+        self.state.lock()
+    }
+
+    /// Locks the state to read it, if the recorder allows it.
+    fn lock_to_read(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let state = self.lock();
-        let recorder = state.recorder.as_ref().map(|recorder| &**recorder as &dyn Any);
-        let image = match recorder.and_then(|recorder| recorder.downcast_ref::<Powered>()) {
-            Some(Powered { journal, .. }) => {
-                journal.cut(cut, loss, &mut Pcg64Mcg::seed_from_u64(seed ^ cut.rotate_left(32)))
-            }
-            None => state.image(),
-        };
-        let tree = grown(&image, state.tree.next);
-        let state = StoreState { tree, parts: image.parts, states: image.states, recorder: None };
-        let store = MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone() };
-        store.powered(power)
+        state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
+        Ok(state)
     }
 
-    /// From now on on this power supply; what there is so far is durable.
-    fn powered(self, power: Arc<Power>) -> MemoryStore {
+    /// Locks the state to change it, if the recorder allows it.
+    fn lock_to_change(&self) -> FsResult<MutexGuard<'_, StoreState>> {
+        self.lock_to_store(0)
+    }
+
+    /// Locks the state for a change with `bytes` of content, if the recorder allows it.
+    fn lock_to_store(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
-        let journal = Journal::new(power.operations(), state.image());
-        state.recorder = Some(Box::new(Powered { power, journal, number: 0, has_forgotten: false }));
-        drop(state);
-        self
+        state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;
+        Ok(state)
+    }
+
+    fn sync_recorder(&self, what: Synced) -> FsResult {
+        self.lock().recorder.as_mut().map_or(Ok(()), |recorder| recorder.sync(what))
+    }
+
+    /// Creates a node. In a set-group-ID directory it gets the directory's group.
+    fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        let StoreState { tree, .. } = &mut *state;
+        tree.check_new_name(parent, name)?;
+        if tree.nodes.len() as u64 >= self.limits.nodes {
+            return Err(Errno::ENOSPC.into());
+        }
+        let directory = &tree.node(parent)?.saved;
+        let mut saved = SavedNode::new(new, now);
+        if directory.mode & 0o2000 != 0 {
+            saved.gid = directory.gid;
+            saved.mode |= if new.kind == Kind::Directory { 0o2000 } else { 0 };
+        }
+        saved.target = target.map(Arc::from);
+        let (id, name) = (tree.add(saved), Arc::from(name));
+        tree.attach(parent, &name, id)?;
+        tree.modified(parent, now);
+        let attr = tree.look_up(id)?;
+        state.save(id);
+        state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
+        state.save(parent);
+        Ok(attr)
+    }
+
+    /// Removes a name.
+    fn remove_name(&self, parent: NodeId, name: &[u8], directory: bool) -> FsResult {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        let StoreState { tree, .. } = &mut *state;
+        let id = tree.find(parent, name)?;
+        match (tree.names(id).is_ok(), directory) {
+            (true, false) => return Err(Errno::EISDIR.into()),
+            (false, true) => return Err(Errno::ENOTDIR.into()),
+            (true, true) if !tree.is_empty(id)? => return Err(Errno::ENOTEMPTY.into()),
+            _ => {}
+        }
+        tree.detach(parent, name)?;
+        tree.modified(parent, now);
+        tree.note_removed_name(id, now);
+        state.rename(vec![Effect::Name(parent, name.into(), None)], vec![id], directory.then_some(id));
+        state.save(id);
+        state.save(parent);
+        Ok(())
     }
 }
 
 impl StoreState {
-    fn image(&self) -> StoreImage {
-        let mut image = StoreImage { parts: self.parts.clone(), states: self.states.clone(), ..StoreImage::default() };
-        for (&id, node) in &self.tree.nodes {
-            image.nodes.insert(id, Arc::new(node.saved.clone()));
-            let names = node.names.iter().flat_map(|names| &names.by_name);
-            image.names.extend(names.map(|(name, &(to, _))| ((id, name.clone()), to)));
+    fn save(&mut self, id: NodeId) {
+        if let (Some(recorder), Some(node)) = (&mut self.recorder, self.tree.nodes.get(&id.0)) {
+            recorder.save(id, &node.saved);
         }
-        image
+    }
+
+    fn rename(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.change(effects, renamed, emptied);
+        }
+    }
+
+    fn record(&mut self, effect: Effect) {
+        self.rename(vec![effect], Vec::new(), None);
     }
 }
 
-/// The tree of an image: what can be reached from the root.
-fn grown(image: &StoreImage, next: u64) -> Tree {
-    let root = image.nodes.get(&ROOT.0).map(|saved| SavedNode::clone(saved));
-    let mut tree = Tree::new(root.expect("the root is never lost"));
-    tree.next = next;
-    let mut left = vec![ROOT];
-    while let Some(parent) = left.pop() {
-        let names = image.names.range((parent.0, Arc::from([]))..(parent.0 + 1, Arc::from([])));
-        for ((_, name), &id) in names {
-            let Some(saved) = image.nodes.get(&id.0) else { continue };
-            if !tree.nodes.contains_key(&id.0) {
-                tree.add_as(id, SavedNode::clone(saved));
-                left.extend((saved.kind == Kind::Directory).then_some(id));
-            }
-            tree.attach(parent, name, id).expect("a directory, and links as before");
+/// Longest value of a user's attribute, as on Linux.
+const VALUE_BYTES: usize = 65_536;
+
+impl Names for MemoryStore {
+    fn root(&self) -> NodeId {
+        ROOT
+    }
+
+    fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
+        let mut state = self.lock_to_read()?;
+        let id = state.tree.find(parent, name)?;
+        state.tree.look_up(id)
+    }
+
+    fn forget(&self, id: NodeId, count: u64) {
+        self.lock().tree.forget(id, count);
+    }
+
+    fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
+        match new.kind {
+            Kind::Link => Err(Errno::EINVAL.into()),
+            _ => self.make_saved(parent, name, new, None),
         }
     }
-    tree
+
+    fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
+        self.make_saved(parent, name, &NewNode { kind: Kind::Link, mode: 0o777, uid, gid, rdev: 0 }, Some(target))
+    }
+
+    fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
+        let state = self.lock_to_read()?;
+        state.tree.node(id)?.saved.target.as_ref().map(|target| target.to_vec()).ok_or(Errno::EINVAL.into())
+    }
+
+    fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        let StoreState { tree, .. } = &mut *state;
+        tree.check_new_name(parent, name)?;
+        let node = tree.node(id)?;
+        // Only directories have names in them.
+        if node.names.is_some() {
+            return Err(Errno::EPERM.into());
+        }
+        // A node that has lost its last name lives only as long as it is open.
+        if node.links == 0 {
+            return Err(Errno::ENOENT.into());
+        }
+        let name = Arc::from(name);
+        tree.attach(parent, &name, id)?;
+        tree.modified(parent, now);
+        tree.changed(id, now);
+        let attr = tree.look_up(id)?;
+        state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
+        state.save(id);
+        state.save(parent);
+        Ok(attr)
+    }
+
+    fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.remove_name(parent, name, false)
+    }
+
+    fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.remove_name(parent, name, true)
+    }
+
+    fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        let StoreState { tree, .. } = &mut *state;
+        let Some((id, other)) = tree.check_rename(from, to, mode)? else { return Ok(()) };
+        let ((from_parent, from_name), (to_parent, to_name)) = (from, to);
+        let exchanged = other.filter(|_| mode == RenameMode::Exchange);
+        tree.detach(from_parent, from_name)?;
+        if other.is_some() {
+            tree.detach(to_parent, to_name)?;
+        }
+        let (from_name, to_name): (Name, Name) = (from_name.into(), to_name.into());
+        tree.attach(to_parent, &to_name, id)?;
+        if let Some(exchanged) = exchanged {
+            tree.attach(from_parent, &from_name, exchanged)?;
+        }
+        tree.modified(from_parent, now);
+        tree.modified(to_parent, now);
+        tree.changed(id, now);
+        let emptied = other.filter(|&victim| exchanged.is_none() && tree.names(victim).is_ok());
+        if let Some(other) = other {
+            tree.note_removed_name(other, now);
+        }
+        let effects = vec![Effect::Name(from_parent, from_name, exchanged), Effect::Name(to_parent, to_name, Some(id))];
+        state.rename(effects, [Some(id), other].into_iter().flatten().collect(), emptied);
+        for node in [Some(id), other, Some(from_parent), Some(to_parent)].into_iter().flatten() {
+            state.save(node);
+        }
+        Ok(())
+    }
+
+    fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
+        self.lock_to_read()?.tree.list(id, from)
+    }
+}
+
+impl Attributes for MemoryStore {
+    fn attributes(&self, id: NodeId) -> FsResult<Attr> {
+        self.lock_to_read()?.tree.attr(id)
+    }
+
+    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        state.tree.set(id, set, now)?;
+        state.save(id);
+        state.tree.attr(id)
+    }
+
+    fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
+        attribute_name(name)?;
+        self.lock_to_read()?.tree.node(id)?.saved.attributes.get(name).cloned().ok_or(Errno::ENODATA.into())
+    }
+
+    fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
+        Ok(self.lock_to_read()?.tree.node(id)?.saved.attributes.keys().cloned().collect())
+    }
+
+    fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
+        attribute_name(name)?;
+        if value.len() > VALUE_BYTES {
+            return Err(Errno::E2BIG.into());
+        }
+        let (now, mut state) = ((self.clock)(), self.lock_to_store(value.len())?);
+        let saved = &mut state.tree.node_mut(id)?.saved;
+        if name.starts_with(b"user.") && !matches!(saved.kind, Kind::File | Kind::Directory) {
+            return Err(Errno::EPERM.into());
+        }
+        match saved.attributes.get(name) {
+            Some(_) if create => return Err(Errno::EEXIST.into()),
+            None if replace => return Err(Errno::ENODATA.into()),
+            _ => {}
+        }
+        let mut attributes = Arc::clone(&saved.attributes);
+        Arc::make_mut(&mut attributes).insert(name.to_vec(), value.to_vec());
+        let before = std::mem::replace(&mut saved.attributes, attributes);
+        if saved.attribute_bytes() + self.map_beyond(saved) > self.limits.attribute_bytes {
+            saved.attributes = before;
+            return Err(Errno::ENOSPC.into());
+        }
+        saved.ctime = now;
+        state.save(id);
+        Ok(())
+    }
+
+    fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
+        attribute_name(name)?;
+        let (now, mut state) = ((self.clock)(), self.lock_to_change()?);
+        let saved = &mut state.tree.node_mut(id)?.saved;
+        if Arc::make_mut(&mut saved.attributes).remove(name).is_none() {
+            return Err(Errno::ENODATA.into());
+        }
+        saved.ctime = now;
+        state.save(id);
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        (self.clock)()
+    }
+}
+
+impl Maps for MemoryStore {
+    fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
+        Ok(self.lock_to_read()?.tree.node(id)?.saved.map.as_ref().map(|map| map.to_vec()))
+    }
+
+    fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
+        let (now, mut state) = ((self.clock)(), self.lock_to_store(map.len())?);
+        let saved = &mut state.tree.node_mut(id)?.saved;
+        if saved.kind != Kind::File {
+            return Err(Errno::EINVAL.into());
+        }
+        let room = self.limits.map_bytes + self.limits.attribute_bytes.saturating_sub(saved.attribute_bytes());
+        if map.len() > room {
+            return Err(Errno::ENOSPC.into());
+        }
+        // The ctime changes, too, as on a conventional file system that stores the map in an attribute.
+        (saved.map, saved.ctime) = (Some(map.into()), now);
+        state.save(id);
+        Ok(())
+    }
+
+    fn map_bytes_max(&self) -> usize {
+        self.limits.map_bytes
+    }
+
+    fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        let mut state = self.lock_to_store(part.len())?;
+        if state.parts.contains_key(&number) {
+            return Err(Errno::EEXIST.into());
+        }
+        let part: Arc<[u8]> = part.into();
+        state.parts.insert(number, part.clone());
+        state.record(Effect::Part(number, Some(part)));
+        Ok(())
+    }
+
+    fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
+        self.lock_to_read()?.parts.get(&number).map(|part| part.to_vec()).ok_or(Errno::ENOENT.into())
+    }
+
+    fn remove_spill(&self, number: u64) -> FsResult {
+        let mut state = self.lock_to_change()?;
+        state.parts.remove(&number).ok_or(Errno::ENOENT)?;
+        state.record(Effect::Part(number, None));
+        Ok(())
+    }
+
+    fn spills(&self) -> FsResult<Vec<u64>> {
+        Ok(self.lock_to_read()?.parts.keys().copied().collect())
+    }
+
+    fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
+        Ok(self.lock_to_read()?.states.get(name).map(|bytes| bytes.to_vec()))
+    }
+
+    fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
+        let mut state = self.lock_to_store(bytes.len())?;
+        state.states.insert(name.into(), bytes.into());
+        state.record(Effect::State(name.into(), Some(bytes.into())));
+        Ok(())
+    }
+
+    fn remove_state(&self, name: &str) -> FsResult {
+        let mut state = self.lock_to_change()?;
+        state.states.remove(name);
+        state.record(Effect::State(name.into(), None));
+        Ok(())
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+        let files: Vec<u64> = {
+            let state = self.lock_to_read()?;
+            let named = |node: &tree::Node| node.saved.kind == Kind::File && node.links > 0;
+            state.tree.nodes.iter().filter(|(_, node)| named(node)).map(|(&id, _)| id).collect()
+        };
+        // The store is not locked during `visit`, which may read parts.
+        files.into_iter().map(NodeId).try_for_each(|id| match self.load_map(id) {
+            Err(FsError::Errno(Errno::ENOENT)) => Ok(()),
+            map => visit(id, map?),
+        })
+    }
+}
+
+impl Durability for MemoryStore {
+    fn sync_spill(&self, number: u64) -> FsResult {
+        self.sync_recorder(Synced::Part(number))
+    }
+
+    fn sync(&self, id: NodeId) -> FsResult {
+        self.sync_recorder(Synced::Node(id))
+    }
+
+    fn sync_dir(&self, id: NodeId) -> FsResult {
+        self.lock_to_read()?.tree.names(id)?;
+        self.sync_recorder(Synced::Directory(id))
+    }
+
+    fn sync_all(&self) -> FsResult {
+        self.sync_recorder(Synced::All)
+    }
+
+    fn room(&self) -> FsResult<StoreRoom> {
+        let used = self.lock_to_read()?.tree.nodes.len() as u64;
+        let free_nodes = self.limits.nodes.saturating_sub(used);
+        Ok(StoreRoom { nodes: self.limits.nodes, free_nodes, free_bytes: u64::MAX >> 1, name_bytes: NAME_BYTES as u32 })
+    }
+}
+
+impl MemoryStore {
+    /// Bytes of the map that take space from the users' attributes.
+    fn map_beyond(&self, saved: &SavedNode) -> usize {
+        saved.map.as_ref().map_or(0, |map| map.len().saturating_sub(self.limits.map_bytes))
+    }
+}
+
+fn attribute_name(name: &[u8]) -> FsResult {
+    match name {
+        _ if name.is_empty() || name.len() > NAME_BYTES => Err(Errno::ERANGE.into()),
+        _ if [&b"user."[..], b"trusted.", b"security."].iter().any(|space| name.starts_with(space)) => Ok(()),
+        _ => Err(Errno::EOPNOTSUPP.into()),
+    }
 }

@@ -1,28 +1,13 @@
-//! The unshingled partition in simulation: a store in memory that charges the drive's time for writes to the platters.
-//!
-//! Left out: reads (assumed to hit the host's cache, as in the paper's runs) and the store's own placement. A sync is one commit of a
-//! journal: a seek to the partition, half a rotation, the changed blocks, and the same again for the commit record without the seek. All
-//! figures are assumptions about an ordinary drive.
+//! The store as the unshingled partition of a simulated drive: charges the time that [`Costs`] gives for each commit of its journal.
 
 use std::sync::Arc;
 
 use smrkit::units::Nanos;
 
-use super::{Effect, MemoryStore, Recorder, Synced};
+use super::{Costs, Effect, MemoryStore, Recorder, Synced};
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::units::NodeId;
-
-/// Costs of the unshingled partition.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
-    /// A seek between the partitions.
-    pub seek_ns: u64,
-    /// Half a rotation.
-    pub half_rotation_ns: u64,
-    /// Writing one block of 4 KiB.
-    pub block_ns: u64,
-}
 
 struct Charged {
     device: Arc<dyn HostManaged>,
@@ -36,9 +21,7 @@ impl Charged {
     fn commit(&mut self) {
         let blocks = std::mem::take(&mut self.changed_blocks);
         if blocks > 0 {
-            let Costs { seek_ns, half_rotation_ns, block_ns } = self.costs;
-            let cost = seek_ns + 2 * half_rotation_ns + (blocks + 1) * block_ns;
-            self.device.wait_until(Nanos(self.device.now().0 + cost));
+            self.device.wait_until(Nanos(self.device.now().0 + self.costs.commit_ns(blocks)));
         }
     }
 }

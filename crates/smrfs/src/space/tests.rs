@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use super::bands::BandSpace;
 use super::bands::{BandsOptions, Blocks, CleaningQuota, Reset};
 use super::caveat::{Caveat, CaveatOptions, Placement};
-use super::{AllocationRequest, CleaningStep, Space, Trigger};
+use super::{AllocationRequest, CleaningStep, Live, Space, Trigger};
 use crate::device::{BandReport, Bands, Model, Shape};
 use crate::units::{Granule, NodeId, Owner, Span};
 
@@ -271,4 +271,47 @@ fn caveat_scriptor_decides_as_ever() {
         [577, 0, 5197, 544, 0, 10960355628057483136],
     ];
     assert_eq!(found, expected);
+}
+
+fn owner(file: u64, granule: u64) -> Owner {
+    Owner { file: NodeId(file), granule }
+}
+
+#[test]
+fn neighbours_of_one_file_are_joined_and_split_again() {
+    let mut live = Live::new();
+    assert!(live.insert(Span::new(10, 5), owner(1, 0)));
+    assert!(live.insert(Span::new(20, 5), owner(1, 10)));
+    assert!(live.insert(Span::new(15, 5), owner(1, 5)));
+    assert_eq!(live.extents(), 1);
+    assert!(!live.insert(Span::new(24, 3), owner(2, 0)), "24 is taken");
+    assert!(live.insert(Span::new(25, 3), owner(2, 15)), "another file goes on");
+    assert_eq!(live.extents(), 2);
+    assert_eq!(live.remove(Span::new(12, 14)), 14);
+    let left: Vec<_> = live.from(Granule(0)).collect();
+    assert_eq!(left, [(Span::new(10, 2), owner(1, 0)), (Span::new(26, 2), owner(2, 16))]);
+    assert_eq!(live.granules(), 4);
+    assert_eq!(live.before(Granule(26)), Some((Span::new(10, 2), owner(1, 0))));
+    assert_eq!(live.within(Span::new(11, 16)).count(), 2);
+    assert_eq!(live.within(Span::new(12, 14)).count(), 0);
+}
+
+#[test]
+fn a_span_is_held_by_one_place_of_one_file() {
+    let mut live = Live::new();
+    assert!(live.insert(Span::new(10, 5), owner(1, 7)));
+    assert!(live.insert(Span::new(15, 5), owner(2, 0)));
+    assert!(live.holds(Span::new(10, 5), owner(1, 7)) && live.holds(Span::new(12, 2), owner(1, 9)));
+    assert!(live.holds(Span::new(30, 0), owner(3, 0)), "nothing is held by anyone");
+    for (span, whose) in [
+        (Span::new(12, 2), owner(1, 7)),
+        (Span::new(12, 2), owner(2, 9)),
+        (Span::new(9, 2), owner(1, 6)),
+        (Span::new(13, 4), owner(1, 10)),
+        (Span::new(18, 4), owner(2, 3)),
+        (Span::new(40, 1), owner(1, 0)),
+        (Span::new(10, 5), owner(1, u64::MAX)),
+    ] {
+        assert!(!live.holds(span, whose), "{span} {whose:?}");
+    }
 }
