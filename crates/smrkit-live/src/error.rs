@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use smrfs::error::{DeviceError, Errno, FsError};
 use smrfs::superblock::{SuperblockError, Uuid};
 use smrkit::message::plain;
 
@@ -215,6 +216,16 @@ impl LiveError {
     /// As `io`, from an error number.
     pub fn os(path: &Path, errno: rustix::io::Errno) -> LiveError {
         LiveError::io(path, errno.into())
+    }
+
+    /// An error of the metadata store in `path`.
+    pub fn file_system(path: &Path, error: FsError) -> LiveError {
+        match error {
+            FsError::Errno(Errno::ENOSPC) => LiveError::Full(path.into()),
+            FsError::Errno(errno) => LiveError::io(path, io::Error::from_raw_os_error(errno.0)),
+            FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
+            error => LiveError::Corrupt(error.to_string()),
+        }
     }
 
     /// A superblock that makes no sense.

@@ -6,26 +6,35 @@
 //! 2. The metadata directory is copied. Meanwhile changes stay in memory, so that an fsync or a new name waits.
 //! 3. The data is copied. Meanwhile nothing is written where data of that moment is.
 
-mod disk;
+#[cfg(test)]
+mod tests;
 
+use std::fmt::Display;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use smrfs::device::HostManaged;
+use smrfs::data::ReadBuffer;
+use smrfs::device::strict::{CopyError, copy as copy_bands, fits};
+use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape, stacked};
+use smrfs::error::{DeviceError, DeviceResult, FsResult};
 use smrfs::fs::{FileSystem, FsOptions};
-use smrfs::meta::Durability;
-use smrfs::superblock::Area;
-use smrfs::units::NodeId;
+use smrfs::map;
+use smrfs::meta::{Durability, Maps, Names};
+use smrfs::superblock::{Area, AreaError, Superblock, data_part};
+use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
+use smrkit::tally::Cause;
 
 pub use crate::contents::GoesOn;
-use crate::directory::{self, DirectoryStore};
+use crate::directory::{self, DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
+use crate::image::{Blank, bytes_for};
 use crate::mount::control::{ControlClient, ControlCommand, value_path};
 use crate::mount::{self, MountError};
-use crate::volume::{Open, Volume, damaged_maps, of_area, space};
+use crate::volume::{Open, Volume, blank_zones, damaged_maps, of_area, space};
 use crate::{contents, zoned};
 
 /// Paths of a volume that exists, or is to be created.
@@ -124,7 +133,6 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
     let point = mount::canonical(point)?;
     // Includes what programs have changed in mapped pages, and leaves little to be written while they wait.
     mount::sync(&point)?;
-    let client = ControlClient::connect(&point)?;
     let made = Folder::make(folder)?;
     let device =
         |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).map_err(|error| LiveError::io(path, error));
@@ -132,7 +140,6 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
         let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
         return Err(LiveError::impossible(what).into());
     }
-    drop(client);
     let to = VolumePaths::in_backup(&made.path);
     let damage = match of_moment(&point, &to, true, goes_on) {
         // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
@@ -156,21 +163,22 @@ fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &Goes
             let _ = client.ask(ControlCommand::Kept);
         }
     };
-    let source = match zoned::is_zoned(&from.image)? {
+    let area = match zoned::is_zoned(&from.image)? {
         true => Some(Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?),
         false => None,
     };
-    let copied = match &source {
-        Some(area) => Some(disk::copy(area, &from, to, false, &mut names_copied, goes_on)?),
-        None => copy(&from, to, &mut names_copied, goes_on).map(|()| None)?,
+    let copied = match &area {
+        Some(area) => Some(copy_to_disk(area, &from, to, false, &mut names_copied, goes_on)?),
+        None => copy_files(&from, to, &mut names_copied, goes_on).map(|()| None)?,
     };
     // If programs continued, the mount may have given up data that was being copied. If they waited, it only has to be still there.
     let end = if goes_on_early { ControlCommand::Kept } else { ControlCommand::Report };
     client.ask(end).inspect_err(|_| remove(to))?;
+    // The mount need not keep anything any more.
     drop(client);
     Ok(match copied {
         Some(copied) => copied.finish(goes_on)?,
-        None => finish(to, goes_on)?,
+        None => finish_files(to, goes_on)?,
     })
 }
 
@@ -215,10 +223,10 @@ fn duplicate(
     goes_on: &GoesOn,
 ) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return disk::copy(&volume.area, from, to, force, &mut || {}, goes_on)?.finish(goes_on);
+        return copy_to_disk(&volume.area, from, to, force, &mut || {}, goes_on)?.finish(goes_on);
     }
-    copy(from, to, &mut || {}, goes_on)?;
-    finish(to, goes_on).inspect_err(|_| remove(to))
+    copy_files(from, to, &mut || {}, goes_on)?;
+    finish_files(to, goes_on).inspect_err(|_| remove(to))
 }
 
 /// The folder of a backup that is being made. Dropping it before `keep` removes it.
@@ -249,7 +257,7 @@ impl Drop for Folder {
 
 /// Copies a metadata directory, which must not change until this calls `names_copied`, and its image file, in which data that the directory's
 /// maps name must not change. A copy that fails leaves nothing.
-fn copy(
+fn copy_files(
     from: &VolumePaths,
     to: &VolumePaths,
     names_copied: &mut dyn FnMut(),
@@ -269,7 +277,7 @@ fn copy(
 }
 
 /// Makes a copy durable, and a clean volume that knows its own directory. Returns the damage that was copied.
-fn finish(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+fn finish_files(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
     // A copy of a volume in use looks as if directory and image were of two moments. Here they are not, because the mount kept all data that the
     // maps name.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
@@ -277,4 +285,203 @@ fn finish(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
     let damage = verify_and_unmount(volume.device(), volume.store(), &at.meta, goes_on)?;
     volume.close()?;
     Ok(damage)
+}
+
+// From a zoned device, or to one, a volume is copied band by band through the emulated disks. The superblock is written last, when everything else
+// is durable, so that an unfinished copy is not taken for a volume.
+
+/// A finished copy on a disk that is not yet durable, and has no superblock yet.
+struct CopiedDisk {
+    disk: Arc<dyn HostManaged>,
+    store: Arc<DirectoryStore>,
+    to: VolumePaths,
+    superblock: Superblock,
+}
+
+/// Copies the disk of `source` and its metadata directory. A zoned device that holds data is refused without `force`. A copy that fails leaves
+/// nothing.
+fn copy_to_disk(
+    source: &Area,
+    from: &VolumePaths,
+    to: &VolumePaths,
+    force: bool,
+    names_copied: &mut dyn FnMut(),
+    goes_on: &GoesOn,
+) -> Result<CopiedDisk, LiveError> {
+    refuse_taken(&to.meta)?;
+    let shape = *source.device.shape();
+    let disk = match zoned::is_zoned(&to.image)? {
+        true => {
+            let blank = blank_zones(&to.image, force)?;
+            check_bands(from, &shape, &to.image, &blank.layout.shape)?;
+            blank.fill()?
+        }
+        false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
+    };
+    fill_disk(disk, source, from, to, names_copied, goes_on)
+}
+
+/// Copies to `disk`, and removes the copy if that fails.
+fn fill_disk(
+    disk: Arc<dyn HostManaged>,
+    source: &Area,
+    from: &VolumePaths,
+    to: &VolumePaths,
+    names_copied: &mut dyn FnMut(),
+    goes_on: &GoesOn,
+) -> Result<CopiedDisk, LiveError> {
+    let failed = |error| LiveError::file_system(&to.meta, error);
+    let of_disk = |error: DeviceError| of_area(&to.image, error.into());
+    let mut copy = || {
+        Area::empty(&*disk).and_then(|()| disk.flush()).map_err(of_disk)?;
+        directory::copy(&from.meta, &to.meta, goes_on)?;
+        names_copied();
+        let first = &source.newest;
+        let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
+        let mounts = 1 + first.mounts;
+        // The mark can be final already, because the copy is no volume until its superblock is written.
+        home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
+        let path = home.path.as_os_str().as_bytes().to_vec();
+        let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
+        let original =
+            Original { disk: Arc::new(data_part(&source.device)), store: &store, owners: OnceLock::new(), goes_on };
+        copy_bands(&original, &data_part(&disk)).map_err(|error| match error {
+            CopyError::Read(error) => of_area(&from.image, error.into()),
+            CopyError::Write(error) => of_disk(error),
+        })?;
+        Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
+    };
+    let (store, superblock) = copy().inspect_err(|_| undo(&*disk, to))?;
+    Ok(CopiedDisk { disk, store, to: to.clone(), superblock })
+}
+
+fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
+    let _ = Area::empty(disk);
+    remove(to);
+}
+
+impl CopiedDisk {
+    /// Makes the copy durable and a clean volume. Returns the damage that was copied. Leaves nothing if that fails.
+    fn finish(self, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+        let CopiedDisk { disk, store, to, superblock } = self;
+        let failed = |error: AreaError| of_area(&to.image, error);
+        let finish = || {
+            disk.flush().map_err(|error| failed(error.into()))?;
+            let damage = verify_and_unmount(Arc::new(data_part(&disk)), store, &to.meta, goes_on)?;
+            Area::begin(Arc::clone(&disk), superblock).map_err(failed)?;
+            Ok(damage)
+        };
+        finish().inspect_err(|_| undo(&*disk, &to))
+    }
+}
+
+/// Errors: the zones of the device at `path` are not the bands of `from`, so that the data can't keep its places.
+fn check_bands(from: &VolumePaths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), LiveError> {
+    if fits(shape, zones) {
+        return Ok(());
+    }
+    let (image, path) = (from.image.display(), path.display());
+    let remedy = "make a volume there (smrkit mkfs), mount both and copy the files (rsync -aAX)";
+    Err(LiveError::impossible(match shape.model {
+        Model::Caveat => format!("{image} is a caveat disk, and {path} takes no writes just anywhere: {remedy}"),
+        Model::StrictAppend => {
+            let bands_in_words = |shape: &Shape| {
+                let bytes = |granules: u64| Bytes(granules * shape.granule_bytes);
+                let (band, gap) = (bytes(shape.bands.granules), bytes(shape.bands.gap_granules));
+                format!("{} of {band}, {gap} apart", shape.bands.count)
+            };
+            format!(
+                "the zones of {path} ({}) are not the bands of {image} ({}): {remedy}",
+                bands_in_words(zones),
+                bands_in_words(shape)
+            )
+        }
+    }))
+}
+
+/// The disk that is copied. Granules that can't be read are copied as zeros if they belong to no file; if they do, the copy fails, and the error
+/// names the file.
+struct Original<'a> {
+    disk: Arc<dyn HostManaged>,
+    /// The metadata's copy.
+    store: &'a DirectoryStore,
+    /// Extents and their files, in order; read at the first need.
+    owners: OnceLock<FsResult<Vec<(Span, NodeId)>>>,
+    goes_on: &'a GoesOn<'a>,
+}
+
+impl Original<'_> {
+    /// Reads one granule of a span that could not be read at once.
+    fn read_granule(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        let bytes = room.bytes();
+        let read = self.disk.read(at, room.part(0, bytes), cause);
+        let Err(DeviceError::Io(error)) = read else { return read };
+        room.clear();
+        self.check_unowned(Span { at, count: 1 }, &error)
+    }
+
+    /// Errors: `span`, which can't be read because of `why`, belongs to a file, whose name is in the error.
+    fn check_unowned(&self, span: Span, why: &dyn Display) -> DeviceResult {
+        let failed = |what: String| Err(DeviceError::Io(std::io::Error::other(what)));
+        let owners = match self.owners.get_or_init(|| owners(self.store)) {
+            Ok(owners) => owners,
+            Err(error) => return failed(format!("{why}; and its maps: {error}: run smrkit fsck")),
+        };
+        let after = owners.partition_point(|(owned, _)| owned.at < span.end());
+        let Some((_, file)) = owners[..after].last().filter(|(owned, _)| owned.overlap(span).is_some()) else {
+            return Ok(());
+        };
+        let path = self.store.path_to(*file).unwrap_or_default();
+        let at = Bytes(span.at.0 * self.disk.shape().granule_bytes);
+        failed(format!(
+            "what lies at {at} of its data can't be read ({why}) and belongs to {}: remove or replace that file and \
+             try again; smrkit scrub MOUNTPOINT names all such files",
+            String::from_utf8_lossy(&path).trim_start_matches('/')
+        ))
+    }
+}
+
+/// Lists the extents of all files in the order of the disk. An extent that files share is listed for the first of them only.
+fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
+    let mut owners = Vec::new();
+    store.scan(&mut |id, record| -> FsResult {
+        let Some(record) = record else { return Ok(()) };
+        let decoded = map::decode_places(&record, |number| map::load_part(store, number))?;
+        owners.extend(decoded.map.extents_from(0).filter_map(|piece| Some((piece.span()?, id))));
+        Ok(())
+    })?;
+    owners.sort_unstable();
+    owners.dedup_by(|(next, _), (kept, _)| {
+        // Cuts off the part that belongs to the extent before.
+        let start = next.at.max(kept.end());
+        *next = Span { at: start, count: next.end().max(start) - start };
+        next.is_empty()
+    });
+    Ok(owners)
+}
+
+impl stacked::Stacked for Original<'_> {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
+    }
+
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        let bytes = room.bytes();
+        let whole = self.below().read(at, room.part(0, bytes), cause);
+        let Err(DeviceError::Io(_)) = whole else { return whole };
+        let granule = self.below().shape().granule_bytes;
+        (0..bytes / granule).try_for_each(|i| self.read_granule(at + i, room.part(i * granule, granule), cause))
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        let reports = self.below().report(first, count)?;
+        for (band, _) in (first..).zip(&reports).filter(|(_, report)| report.state == BandState::Offline) {
+            self.check_unowned(self.below().shape().bands.span(band), &"its zone is offline")?;
+        }
+        Ok(reports)
+    }
 }

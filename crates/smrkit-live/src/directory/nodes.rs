@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smrfs::meta::Kind;
 
 /// A known node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Node {
     /// The node's kind.
     pub kind: Kind,
@@ -35,21 +35,6 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(kind: Kind) -> Node {
-        Node {
-            kind,
-            place: None,
-            lookups: 0,
-            children: 0,
-            generation: None,
-            fd: None,
-            recent: false,
-            pinned: false,
-            is_orphan: false,
-            mark: None,
-        }
-    }
-
     fn is_needed(&self) -> bool {
         self.lookups > 0 || self.children > 0 || self.fd.is_some()
     }
@@ -78,22 +63,21 @@ pub struct Nodes {
     pub open: usize,
     /// Descriptors that must stay open.
     pinned: usize,
-    most_open: usize,
+    descriptors_max: usize,
     /// Index of a name for every node of the tree, once that was needed.
     pub index: Option<Index>,
 }
 
 impl Nodes {
-    /// None known yet; at most `most_open` descriptors are cached.
-    pub fn new(most_open: usize) -> Nodes {
-        Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, most_open, index: None }
+    /// None known yet; at most `descriptors_max` descriptors are cached.
+    pub fn new(descriptors_max: usize) -> Nodes {
+        Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, descriptors_max, index: None }
     }
 
     /// Adds a node that stays known, with its descriptor.
     pub fn add_permanent(&mut self, id: u64, fd: Arc<OwnedFd>) {
-        let mut node = Node::new(Kind::Directory);
-        // So many that no kernel gives all of them back: `forget` never drops it.
-        (node.lookups, node.fd, node.pinned) = (u64::MAX / 2, Some(fd), true);
+        // So many lookups that no kernel gives all of them back: `forget` never drops it.
+        let node = Node { kind: Kind::Directory, lookups: u64::MAX / 2, fd: Some(fd), pinned: true, ..Node::default() };
         self.known.insert(id, node);
     }
 
@@ -125,13 +109,20 @@ impl Nodes {
 
     /// Counts a lookup of a node by `name` in `parent`. Returns true if the node was an orphan, whose name among the orphans can then be removed.
     pub fn add_lookup(&mut self, id: u64, kind: Kind, parent: u64, name: &[u8]) -> bool {
-        let node = self.known.entry(id).or_insert_with(|| Node::new(kind));
+        let node = self.known.entry(id).or_insert_with(|| Node { kind, ..Node::default() });
         node.lookups += 1;
         let was_orphan = std::mem::take(&mut node.is_orphan);
         if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
             self.set_place(id, Some(NodeName::new(parent, name)));
         }
-        self.unpin(id);
+        // It has a name to open it by again, so the cache may close its descriptor.
+        if let Some(node) = self.known.get_mut(&id)
+            && std::mem::take(&mut node.pinned)
+        {
+            self.pinned -= 1;
+            self.open += 1;
+            self.order.push_back(id);
+        }
         if let Some(index) = &mut self.index
             && !index.contains(id)
         {
@@ -170,8 +161,7 @@ impl Nodes {
             }
             // A child is opened through its directories, so their names must be known as long as the child is.
             let place = self.place(at);
-            let mut node = Node::new(Kind::Directory);
-            (node.children, node.place) = (1, place.clone());
+            let node = Node { kind: Kind::Directory, children: 1, place: place.clone(), ..Node::default() };
             self.known.insert(at, node);
             let Some(place) = place else { return };
             at = place.parent;
@@ -208,7 +198,7 @@ impl Nodes {
     pub fn keep_descriptor(&mut self, id: u64, kind: Kind, fd: &Arc<OwnedFd>) {
         if !self.known.contains_key(&id) {
             let place = self.place(id);
-            self.known.insert(id, Node::new(kind));
+            self.known.insert(id, Node { kind, ..Node::default() });
             self.set_place(id, place);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
@@ -218,14 +208,10 @@ impl Nodes {
             self.open += 1;
             self.order.push_back(id);
         }
-        while self.open > self.most_open {
-            if !self.close_one() {
-                break;
-            }
-        }
+        while self.open > self.descriptors_max && self.close_one() {}
         // Forgotten nodes stay in `order`, and a node that was opened again is in it twice. Such entries are removed when they outnumber the
         // descriptors, so that the cost is a few steps for each descriptor that was opened.
-        if self.order.len() > 4 * self.most_open + 64 {
+        if self.order.len() > 4 * self.descriptors_max + 64 {
             let (known, order) = (&self.known, &mut self.order);
             let mut seen = std::collections::HashSet::new();
             order.retain(|id| known.get(id).is_some_and(|node| node.fd.is_some() && !node.pinned) && seen.insert(*id));
@@ -261,13 +247,12 @@ impl Nodes {
         if node.lookups == 0 || node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
             return UnlinkStep::Nothing;
         }
-        match (&node.fd, self.pinned < self.most_open) {
-            (Some(_), true) => UnlinkStep::KeepDescriptor,
-            (None, true) => UnlinkStep::OpenDescriptor,
-            // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
-            (Some(_), false) if node.kind == Kind::Directory => UnlinkStep::KeepDescriptor,
-            (None, false) if node.kind == Kind::Directory => UnlinkStep::OpenDescriptor,
-            (_, false) => UnlinkStep::LinkAsOrphan,
+        // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
+        let may_pin = self.pinned < self.descriptors_max || node.kind == Kind::Directory;
+        match (may_pin, &node.fd) {
+            (false, _) => UnlinkStep::LinkAsOrphan,
+            (true, Some(_)) => UnlinkStep::KeepDescriptor,
+            (true, None) => UnlinkStep::OpenDescriptor,
         }
     }
 
@@ -305,21 +290,9 @@ impl Nodes {
             self.set_place(id, Some(NodeName::new(to, new_name)));
         }
     }
-
-    fn unpin(&mut self, id: u64) {
-        if let Some(node) = self.known.get_mut(&id)
-            && node.pinned
-            && node.fd.is_some()
-        {
-            node.pinned = false;
-            self.pinned -= 1;
-            self.open += 1;
-            self.order.push_back(id);
-        }
-    }
 }
 
-/// One name of each node.
+/// One name of each node of the tree. The names lie in one buffer, because a tree may have millions.
 #[derive(Debug, Default)]
 pub struct Index {
     places: HashMap<u64, IndexEntry>,
@@ -336,11 +309,6 @@ struct IndexEntry {
 }
 
 impl Index {
-    /// Empty.
-    pub fn new() -> Index {
-        Index::default()
-    }
-
     /// Name of a node.
     pub fn place(&self, id: u64) -> Option<NodeName> {
         let entry = self.places.get(&id)?;
@@ -557,7 +525,7 @@ mod tests {
     #[test]
     fn names_are_those_of_the_index_until_a_node_is_known() {
         let mut nodes = Nodes::new(2);
-        let mut index = Index::new();
+        let mut index = Index::default();
         index.insert(2, 1, b"a");
         index.insert(3, 2, b"b");
         nodes.index = Some(index);
@@ -581,7 +549,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_used_any_more_leave_room_and_the_others_stay() {
-        let mut index = Index::new();
+        let mut index = Index::default();
         let name = |round: u64, id: u64| vec![b'a' + ((round + id) % 26) as u8; (1 + (7 * round + id) % 255) as usize];
         for round in 0..100 {
             for id in 0..40 {

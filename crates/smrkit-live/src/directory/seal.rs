@@ -20,7 +20,7 @@ const SUM_BYTES: usize = 4;
 /// Bytes that sealing adds to a map.
 pub const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES + SUM_BYTES;
 
-/// Hashed first, so that the seal of a map is never valid for a part.
+/// The domain of a seal is hashed first, so that the seal of a map is never valid for a part.
 const MAP: u8 = b'M';
 const PART: u8 = b'P';
 
@@ -60,7 +60,7 @@ impl Sealer {
         out.extend(owners.or.to_le_bytes());
         out.extend(mark.to_le_bytes());
         out.extend_from_slice(record);
-        self.close(MAP, &[], out)
+        self.add_tag(MAP, &[], out)
     }
 
     /// Opens the map that file `file` of user `owner` has.
@@ -72,8 +72,8 @@ impl Sealer {
         let body = self.checked(MAP, &[], stored)?;
         let (head, record) = body.split_first_chunk::<HEAD_BYTES>().ok_or(SealFault::Damaged)?;
         let [_version, now0, now1, now2, now3, or0, or1, or2, or3, mark @ ..] = *head;
-        let number = u32::from_le_bytes;
-        let owners = Owners { now: number([now0, now1, now2, now3]), or: number([or0, or1, or2, or3]) };
+        let (now, or) = (u32::from_le_bytes([now0, now1, now2, now3]), u32::from_le_bytes([or0, or1, or2, or3]));
+        let owners = Owners { now, or };
         let map = SealedMap { record: record.to_vec(), mark: u64::from_le_bytes(mark) };
         match owner == owners.now || owner == owners.or {
             true => Ok(map),
@@ -86,7 +86,7 @@ impl Sealer {
         let mut out = Vec::with_capacity(part.len() + 1 + TAG_BYTES + SUM_BYTES);
         out.push(VERSION);
         out.extend_from_slice(part);
-        self.close(PART, &number.to_le_bytes(), out)
+        self.add_tag(PART, &number.to_le_bytes(), out)
     }
 
     /// Opens part `number` of a map.
@@ -98,13 +98,13 @@ impl Sealer {
         }
     }
 
-    fn close(&self, what: u8, place: &[u8], mut out: Vec<u8>) -> Vec<u8> {
-        out.extend(self.tag(what, place, &out));
+    fn add_tag(&self, domain: u8, place: &[u8], mut out: Vec<u8>) -> Vec<u8> {
+        out.extend(self.tag(domain, place, &out));
         sealed(out)
     }
 
     /// Returns the contents before the tag, if the tag is valid. With a wrong checksum, which needs no key, they are damaged, else forged.
-    fn checked<'a>(&self, what: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
+    fn checked<'a>(&self, domain: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
         let whole = unsealed(stored).ok_or(SealFault::Damaged)?;
         match whole.first() {
             Some(&VERSION) => {}
@@ -112,12 +112,12 @@ impl Sealer {
             _ => return Err(SealFault::Forged),
         }
         let (body, tag) = whole.split_last_chunk::<TAG_BYTES>().ok_or(SealFault::Forged)?;
-        if is_same(&self.tag(what, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
+        if is_same(&self.tag(domain, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
     }
 
-    fn tag(&self, what: u8, place: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
+    fn tag(&self, domain: u8, place: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let mut hasher = SipHasher24::new_with_key(&self.key.0);
-        hasher.write(&[what]);
+        hasher.write(&[domain]);
         hasher.write(place);
         hasher.write(body);
         hasher.finish128().as_bytes()

@@ -2,30 +2,29 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use std::{io, thread};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FileType, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::XattrFlags;
 use rustix::param::page_size;
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::error::{FsError, FsResult};
+use smrfs::error::{self, FsError, FsResult};
 use smrfs::fs::{FileSystem, Seek};
-use smrfs::meta::{ACCESS_LIST, Attr, DEFAULT_ACCESS_LIST, Kind, NewNode, SetAttr};
+use smrfs::meta::{ACCESS_LIST, Attr, DEFAULT_ACCESS_LIST, Entry, Kind, NewNode, SetAttr};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
-use super::convert::{self, KEPT, Numbers};
-use super::gate::Gate;
-use super::listing;
+use super::Gate;
+use super::convert::{self, CACHE_TIME, Numbers};
 
 /// `whence` of lseek(2) for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
@@ -55,16 +54,8 @@ impl Adapter {
         self.notifier.clone()
     }
 
-    /// Makes the kernel forget the cached attributes of a node, because it does not know that the mode has changed. Cached data stays, so this
-    /// never waits for another request.
-    fn forget_attributes(&self, node: INodeNo) {
-        if let Some(notifier) = self.notifier.get() {
-            // A kernel that does not know the node has nothing to forget.
-            let _ = notifier.inval_inode(node, -1, 0);
-        }
-    }
-
     fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> Result<T, Errno> {
+        self.gate.requests.fetch_add(1, Ordering::Relaxed);
         self.gate.ask(what, work).map_err(|error| convert::errno(&error))
     }
 
@@ -76,16 +67,55 @@ impl Adapter {
         work: impl FnOnce(&FileSystem) -> FsResult<T>,
         answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
-        let grown = self.ask(what, |core| growing(core, self.numbers.node(ino), || work(core)));
+        let id = self.numbers.node(ino);
+        let grown = self.ask(what, |core| {
+            // A program may have written behind the end of a mapped file. In the page at the old end that would become data, so the bytes up
+            // to the new end are cleared there.
+            let may_be_mapped = core.is_open_for_writing(id)?;
+            let size = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
+            let before = size()?;
+            let done = work(core)?;
+            let page_end = before.next_multiple_of(page_size() as u64);
+            Ok((done, before..size()?.min(page_end)))
+        });
         match grown {
-            Ok((done, tail)) => clear_pages(self.notifier.get(), ino, tail, move || answer(Ok(done))),
-            Err(error) => answer(Err(error)),
+            Ok((done, range)) if !range.is_empty() => {
+                let zeros = vec![0; (range.end - range.start) as usize];
+                // A kernel that does not know the node has no page of it.
+                let clear = move |notifier: &Notifier| drop(notifier.store(ino, range.start, &zeros));
+                self.change_pages(clear, move || answer(Ok(done)));
+            }
+            grown => answer(grown.map(|(done, _)| done)),
         }
+    }
+
+    /// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the
+    /// session's threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
+    fn change_pages(&self, change: impl FnOnce(&Notifier) + Send + 'static, answer: impl FnOnce() + Send + 'static) {
+        let Some(notifier) = self.notifier.get().cloned() else { return answer() };
+        drop(thread::Builder::new().name("pages".into()).spawn(move || {
+            change(&notifier);
+            answer();
+        }));
+    }
+
+    /// Clears set-id bits, as a change of contents by an ordinary user does.
+    fn clear_set_id(&self, core: &FileSystem, req: &Request, ino: INodeNo) -> FsResult {
+        let id = self.numbers.node(ino);
+        let attr = core.attributes(id)?;
+        let mode = convert::without_set_id(&attr, || is_in_group(req, attr.gid));
+        if mode.is_some() {
+            core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
+            // The kernel does not know that the mode has changed, and must forget its cached attributes. Cached data stays, so this never waits
+            // for another request. A kernel that does not know the node has nothing to forget.
+            let _ = self.notifier.get().map(|notifier| notifier.inval_inode(ino, -1, 0));
+        }
+        Ok(())
     }
 
     fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
         let done = self.ask(what, work);
-        answer!(reply, done, attr => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)));
+        answer!(reply, done, attr => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)));
     }
 
     fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
@@ -120,9 +150,9 @@ impl fuser::Filesystem for Adapter {
             name => core.lookup(parent, name),
         });
         match found {
-            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
+            Ok(attr) => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)),
             Err(error) if error.code() == Errno::ENOENT.code() => {
-                reply.entry(&KEPT, &self.numbers.nothing(), Generation(0));
+                reply.entry(&CACHE_TIME, &self.numbers.nothing(), Generation(0));
             }
             Err(error) => reply.error(error),
         }
@@ -245,7 +275,7 @@ impl fuser::Filesystem for Adapter {
         });
         answer!(reply, made, attr => {
             let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
-            reply.created(&KEPT, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+            reply.created(&CACHE_TIME, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
         });
     }
 
@@ -286,8 +316,8 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.ask("write", |core| {
-            if clear && clear_set_id(core, req, id)? {
-                self.forget_attributes(ino);
+            if clear {
+                self.clear_set_id(core, req, ino)?;
             }
             core.write(id, offset, Data::Bytes(data))?;
             if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
@@ -324,14 +354,13 @@ impl fuser::Filesystem for Adapter {
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let id = self.numbers.node(ino);
-        let done = self.ask("readdir", |core| listing::names(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| list_names(core, self.numbers, id, offset, &mut reply));
         answer!(reply, done, () => reply.ok());
     }
 
     fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let id = self.numbers.node(ino);
-        let done =
-            self.ask("readdir", |core| listing::names_and_attributes(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| list_names_and_attributes(core, self.numbers, id, offset, &mut reply));
         answer!(reply, done, () => reply.ok());
     }
 
@@ -394,10 +423,7 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let allocate = |core: &FileSystem| {
             core.allocate(id, how, offset, length)?;
-            if req.uid() != 0 && clear_set_id(core, req, id)? {
-                self.forget_attributes(ino);
-            }
-            Ok(())
+            if req.uid() != 0 { self.clear_set_id(core, req, ino) } else { Ok(()) }
         };
         self.grow("fallocate", ino, allocate, |allocated| convert::empty(reply, allocated));
     }
@@ -418,9 +444,10 @@ impl fuser::Filesystem for Adapter {
         let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
         let copy = |core: &FileSystem| {
             let done = copy_range(core, (from, offset_in), (to, offset_out), len)?;
-            if req.uid() != 0 && clear_set_id(core, req, to)? {
-                self.forget_attributes(ino_out);
+            if req.uid() != 0 {
+                self.clear_set_id(core, req, ino_out)?;
             }
+            // A handle of 1 is that of a file whose writes are durable before they are acknowledged.
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
         };
         self.grow(
@@ -438,16 +465,21 @@ impl fuser::Filesystem for Adapter {
             _ => return reply.error(Errno::EINVAL),
         };
         let (gate, node) = (self.gate.clone(), self.numbers.node(ino));
-        let is_written = self.gate.quietly("lseek", |core| core.is_open_for_writing(node)).unwrap_or(false);
+        let is_written = self.gate.ask("lseek", |core| core.is_open_for_writing(node)).unwrap_or(false);
+        gate.requests.fetch_add(1, Ordering::Relaxed);
         let answer = move || {
             let found = gate.ask("lseek", |core| {
-                let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
+                let offset = u64::try_from(offset).map_err(|_| FsError::Errno(error::Errno::ENXIO))?;
                 core.seek(node, offset, what)
             });
             answer!(reply, found.map_err(|error| convert::errno(&error)), at => reply.offset(at as i64));
         };
-        // Changes in mapped pages are data only after they are written back.
-        write_back_pages(self.notifier.get().filter(|_| is_written), ino, answer);
+        if is_written {
+            // Changes in mapped pages are data only after they are written back.
+            self.change_pages(move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
+        } else {
+            answer();
+        }
     }
 }
 
@@ -533,45 +565,6 @@ pub fn negotiate(config: &mut KernelConfig) {
     let _ = config.set_max_write(WRITE_BYTES_MAX);
 }
 
-/// Does `work`, which may make a file longer. Returns the bytes from the old end to the new one, up to the end of the old end's page, if the file may
-/// be mapped.
-fn growing<T>(core: &FileSystem, id: NodeId, work: impl FnOnce() -> FsResult<T>) -> FsResult<(T, Range<u64>)> {
-    let may_be_mapped = core.is_open_for_writing(id)?;
-    let end = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
-    let before = end()?;
-    let done = work()?;
-    let page_end = before.next_multiple_of(page_size() as u64);
-    Ok((done, before..end()?.min(page_end)))
-}
-
-/// Clears the bytes of `range` in the kernel's page, and then calls `answer`.
-fn clear_pages(notifier: Option<&Notifier>, ino: INodeNo, range: Range<u64>, answer: impl FnOnce() + Send + 'static) {
-    let Some(notifier) = notifier.filter(|_| !range.is_empty()) else { return answer() };
-    let zeros = vec![0; (range.end - range.start) as usize];
-    // A kernel that does not know the node has no page of it.
-    change(notifier, move |notifier| drop(notifier.store(ino, range.start, &zeros)), answer);
-}
-
-/// Has the kernel write back mapped pages of a file that programs have changed, and then calls `answer`.
-fn write_back_pages(notifier: Option<&Notifier>, ino: INodeNo, answer: impl FnOnce() + Send + 'static) {
-    let Some(notifier) = notifier else { return answer() };
-    change(notifier, move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
-}
-
-/// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the session's
-/// threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
-fn change(
-    notifier: &Notifier,
-    change: impl FnOnce(&Notifier) + Send + 'static,
-    answer: impl FnOnce() + Send + 'static,
-) {
-    let notifier = notifier.clone();
-    drop(thread::Builder::new().name("pages".into()).spawn(move || {
-        change(&notifier);
-        answer();
-    }));
-}
-
 /// Creates a node. The umask applies only if the directory has no default access list.
 fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u32) -> FsResult<Attr> {
     let masked = new.mode & !umask;
@@ -581,17 +574,16 @@ fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u
     core.make(parent, name.as_bytes(), &NewNode { mode, ..*new })
 }
 
-/// True if the user of a request is in the group, or is root. The kernel sends only one group of the user; the others are in /proc, where libfuse
-/// reads them too.
+/// True if the user of a request is in the group, or is root.
 fn is_in_group(req: &Request, gid: u32) -> bool {
-    req.uid() == 0 || req.gid() == gid || further_groups(req.pid()).contains(&gid)
-}
-
-/// The supplementary groups of a process; empty if it is gone, or in another namespace.
-fn further_groups(process: u32) -> Vec<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    if req.uid() == 0 || req.gid() == gid {
+        return true;
+    }
+    // The kernel sends only one group of the user; the others are in /proc, where libfuse reads them too. The process may be gone, or in another
+    // namespace: then it is taken to have none.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", req.pid())).unwrap_or_default();
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+    groups.split_whitespace().any(|group| group.parse() == Ok(gid))
 }
 
 /// Clears the set-group-id bit when a user who is not in the group sets an access list.
@@ -601,20 +593,6 @@ fn clear_set_group(core: &FileSystem, req: &Request, id: NodeId) -> FsResult {
         return Ok(());
     }
     core.set_attributes(id, &SetAttr { mode: Some(mode & !0o2000), ..SetAttr::default() }).map(drop)
-}
-
-/// The mode after a change by this user; `None` if it stays.
-fn cleared(req: &Request, attr: &Attr) -> Option<u32> {
-    convert::without_set_id(attr, || is_in_group(req, attr.gid))
-}
-
-/// Clears set-id bits, as a change of contents by an ordinary user does. Returns true if there were any.
-fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> {
-    let mode = cleared(req, &core.attributes(id)?);
-    if mode.is_some() {
-        core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
-    }
-    Ok(mode.is_some())
 }
 
 /// Adds to `set` the loss of set-id bits that it entails: a new owner always clears them, a new size only if an ordinary user sets it.
@@ -631,5 +609,103 @@ fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAtt
     if is_empty && ![0, attr.uid].contains(&req.uid()) {
         return Ok(set);
     }
-    Ok(SetAttr { mode: cleared(req, &attr), ..set })
+    Ok(SetAttr { mode: convert::without_set_id(&attr, || is_in_group(req, attr.gid)), ..set })
+}
+
+/// `.` and `..`, which the core does not list, and the positions after them. The core's positions are shifted by these two.
+const DOTS: [(&[u8], u64); 2] = [(b".", 1), (b"..", 2)];
+
+/// Lists names only. `..` has the directory's own number, which does no harm because the kernel knows the parent.
+fn list_names(core: &FileSystem, numbers: Numbers, id: NodeId, from: u64, reply: &mut ReplyDirectory) -> FsResult {
+    for (name, place) in DOTS {
+        if from < place && reply.add(numbers.inode(id), place, FileType::Directory, OsStr::from_bytes(name)) {
+            return Ok(());
+        }
+    }
+    for_each_entry(core, id, from, |entry| {
+        let kind = convert::file_type(entry.kind);
+        Ok(reply.add(numbers.inode(entry.id), kernel_place(entry.next), kind, OsStr::from_bytes(&entry.name)))
+    })
+}
+
+/// Lists names with attributes. Each entry that the kernel gets counts as a lookup. The kernel ignores the attributes of `.` and `..`.
+fn list_names_and_attributes(
+    core: &FileSystem,
+    numbers: Numbers,
+    id: NodeId,
+    from: u64,
+    reply: &mut ReplyDirectoryPlus,
+) -> FsResult {
+    if from < 2 {
+        let own = numbers.attributes(&core.attributes(id)?);
+        for (name, place) in DOTS {
+            if from < place
+                && reply.add(numbers.inode(id), place, OsStr::from_bytes(name), &CACHE_TIME, &own, Generation(0))
+            {
+                return Ok(());
+            }
+        }
+    }
+    for_each_entry(core, id, from, |entry| {
+        let attr = match core.lookup(id, &entry.name) {
+            Ok(attr) => attr,
+            // Gone since it was listed.
+            Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (ino, place) = (numbers.inode(attr.id), kernel_place(entry.next));
+        let (generation, name) = (convert::generation(&attr), OsStr::from_bytes(&entry.name));
+        let full = reply.add(ino, place, name, &CACHE_TIME, &numbers.attributes(&attr), generation);
+        if full {
+            core.forget(attr.id, 1);
+        }
+        Ok(full)
+    })
+}
+
+/// Passes the entries from the kernel's position `from` on to `add`, until that returns true because the page is full. An error after an entry is
+/// left to the next request, because the lookups of the entries so far would be lost with this one.
+fn for_each_entry(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
+    let mut place = core_place(from);
+    let mut added = false;
+    loop {
+        let entries = match core.list(id, place) {
+            Err(_) if added => return Ok(()),
+            entries => entries?,
+        };
+        let Some(last) = entries.last() else { return Ok(()) };
+        place = last.next;
+        for entry in &entries {
+            match add(entry) {
+                Ok(true) => return Ok(()),
+                Err(_) if added => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(false) => added = true,
+            }
+        }
+    }
+}
+
+/// The end of a directory on ext4, and the largest position that lseek(2) takes. It is not shifted.
+const END: u64 = i64::MAX as u64;
+
+fn kernel_place(place: u64) -> u64 {
+    place.saturating_add(DOTS.len() as u64).min(END)
+}
+
+fn core_place(place: u64) -> u64 {
+    if place >= END { END } else { place.saturating_sub(DOTS.len() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_come_back_and_fit_a_seek() {
+        for place in [0, 1, 2, 3, 1 << 32, END - 3, END] {
+            assert_eq!(core_place(kernel_place(place)), place);
+            assert!(kernel_place(place) <= END);
+        }
+    }
 }

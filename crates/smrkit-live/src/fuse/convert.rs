@@ -15,7 +15,7 @@ use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
 /// Time for which the kernel may cache names and attributes: as good as for ever, because only its own requests change them.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+pub(super) const CACHE_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The bits of a mode that hold the kind.
 const KIND_BITS: u32 = 0o170000;
@@ -69,7 +69,7 @@ impl Numbers {
 
     /// Replies with the attributes of a node.
     pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
-        answer!(reply, found, attr => reply.attr(&KEPT, &self.attributes(&attr)));
+        answer!(reply, found, attr => reply.attr(&CACHE_TIME, &self.attributes(&attr)));
     }
 
     /// Attributes that mean "there is no such name", which the kernel then caches.

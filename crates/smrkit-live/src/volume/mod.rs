@@ -8,10 +8,6 @@ mod make;
 mod resize;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod forged_tests;
-#[cfg(test)]
-mod mounted_tests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -96,7 +92,8 @@ impl Volume {
         let superblock = &area.newest;
         let meta = how.meta.clone().unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(&superblock.path)));
         let home = Home::open(&meta, superblock.metadata, superblock.uuid, superblock.key)?;
-        let mut exposed = exposed(image, &home)?;
+        let exposed = [exposure(image)?, exposure(&home.path)?].into_iter().flatten();
+        let mut exposed: Vec<LiveError> = exposed.collect();
         if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
@@ -189,11 +186,6 @@ impl Volume {
     pub fn misfit(&self) -> Option<&LiveError> {
         self.misfit.as_ref()
     }
-}
-
-fn exposed(image: &Path, home: &Home) -> Result<Vec<LiveError>, LiveError> {
-    let stat = rustix::fs::stat(image).map_err(|error| LiveError::os(image, error))?;
-    Ok(exposure(image, &stat).into_iter().chain(home.exposure()?).collect())
 }
 
 /// A fresh allocator for a strict-append disk.

@@ -1,5 +1,8 @@
 //! Volumes: changes that survive, and refusals, after which nothing has changed.
 
+mod forged;
+mod mounted;
+
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Copies to and from an emulated zoned device: failures, interrupts (of images, too), power cuts, and granules that can't be read.
 
-#[path = "../../../../smrfs/tests/common/zones.rs"]
+#[path = "../../../smrfs/tests/common/zones.rs"]
 mod zones;
 
 use std::collections::BTreeMap;
@@ -21,7 +21,6 @@ use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
 use zones::{Emulated, EmulatedZones};
 
-use super::super::{RestoreOptions, of_volume, restore};
 use super::*;
 use crate::mount::MountError;
 use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs, space};
@@ -91,7 +90,7 @@ fn put(
     to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(), LiveError> {
-    copy_to_disk(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.finish(goes_on).map(drop)
+    fill_disk(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.finish(goes_on).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -125,7 +124,7 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         put(&zoned_disk(&device, true), &open(&old).area, &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
-        copy(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
+        copy_to_disk(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();
@@ -350,8 +349,9 @@ fn a_disk_that_does_not_fit_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let (old, _) = made(folder.path());
     let shape = *open(&old).area.device.shape();
-    let said =
-        |from: &Shape, to: &Shape| check(&old, from, Path::new("/dev/zoned"), to).map_err(|error| error.to_string());
+    let said = |from: &Shape, to: &Shape| {
+        check_bands(&old, from, Path::new("/dev/zoned"), to).map_err(|error| error.to_string())
+    };
     let more = Shape { bands: smrfs::device::Bands { count: COUNT + 1, ..shape.bands }, ..shape };
     assert_eq!(said(&shape, &more), Ok(()));
     let fewer = said(&more, &shape).unwrap_err();

@@ -7,9 +7,9 @@ use smrfs::meta::{Attr, Attributes, Durability, Kind, Maps, Names, RenameMode, S
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
-use super::seal::SEAL_BYTES;
-use super::tests::{home, new, store};
-use super::{DirectoryStore, checked};
+use super::super::seal::SEAL_BYTES;
+use super::super::{DirectoryStore, checked};
+use super::{home, new, store};
 
 fn own() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
