@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
 use smrfs::error::FsError;
 
@@ -57,13 +57,13 @@ impl Full for io::Error {
 
 impl Full for rustix::io::Errno {
     fn is_full(&self) -> bool {
-        matches!(*self, rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)
+        io::Error::from(*self).is_full()
     }
 }
 
 impl Full for FsError {
     fn is_full(&self) -> bool {
-        rustix::io::Errno::from_raw_os_error(self.errno().0).is_full()
+        io::Error::from_raw_os_error(self.errno().0).is_full()
     }
 }
 
@@ -73,14 +73,10 @@ impl Reserve {
         Reserve { directory, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, ReserveState> {
-        self.state.lock()
-    }
-
     /// Keeps room for `bytes`, or says that there is none.
     pub fn keep(&self, bytes: u64) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.wanted = bytes;
         if state.bytes >= bytes {
             return Ok(());
@@ -94,10 +90,13 @@ impl Reserve {
         if free_bytes(directory)? < bytes - state.bytes {
             return Err(rustix::io::Errno::NOSPC.into());
         }
-        let roomy = bytes.next_multiple_of(STEP_BYTES);
-        match state.grow(roomy).or_else(|error| if error.is_full() { state.grow(bytes) } else { Err(error) }) {
+        let mut grown = state.grow(bytes.next_multiple_of(STEP_BYTES));
+        if grown.as_ref().is_err_and(Full::is_full) {
+            grown = state.grow(bytes);
+        }
+        match grown {
             Err(error) if error.is_full() => Err(error),
-            // Kept; or there is no file of ours, or none that takes up room.
+            // Kept; or this file system has no files without a name, or none that take up room: then nothing can be kept.
             _ => Ok(()),
         }
     }
@@ -105,7 +104,7 @@ impl Reserve {
     /// The bytes free for this process besides those kept, and those kept; none where nothing is to be kept.
     pub fn room_bytes(&self) -> io::Result<Option<u64>> {
         let Some(directory) = &self.directory else { return Ok(None) };
-        let kept = self.state().bytes;
+        let kept = self.state.lock().bytes;
         Ok(Some(free_bytes(directory)? + kept))
     }
 
@@ -121,18 +120,17 @@ impl Reserve {
 
     /// Gives room back; `false` if there is nothing that may be given.
     fn give(&self, bytes: u64, whose: Use) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let may_go = match whose {
             Use::Accepted => state.bytes,
             Use::Other => state.bytes.saturating_sub(state.wanted),
         };
-        let Some(file) = state.file.as_ref().filter(|_| may_go > 0) else { return false };
         let left = state.bytes - bytes.min(may_go);
-        let is_given = file.set_len(left).is_ok();
-        if is_given {
-            state.bytes = left;
+        if may_go == 0 || state.file.as_ref().is_none_or(|file| file.set_len(left).is_err()) {
+            return false;
         }
-        is_given
+        state.bytes = left;
+        true
     }
 }
 
@@ -141,7 +139,7 @@ impl ReserveState {
         let Some(file) = &self.file else { return Err(io::ErrorKind::Unsupported.into()) };
         let from = self.bytes;
         fallocate(file, FallocateFlags::empty(), from, bytes - from).inspect_err(|_| {
-            // What was taken before it failed.
+            // Gives back what was taken before it failed.
             let _ = file.set_len(from);
         })?;
         self.bytes = bytes;
@@ -182,7 +180,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let reserve = Reserve::new(directory(folder.path()));
         reserve.keep(3 * GIVEN_BYTES).unwrap();
-        let kept = reserve.state().bytes;
+        let kept = reserve.state.lock().bytes;
         assert_eq!(kept, STEP_BYTES);
         let tries = Cell::new(0);
         let full = || -> io::Result<()> {
@@ -190,10 +188,10 @@ mod tests {
             Err(io::ErrorKind::StorageFull.into())
         };
         assert!(reserve.with(GIVEN_BYTES, Use::Other, full).is_err());
-        assert_eq!(reserve.state().bytes, 3 * GIVEN_BYTES);
+        assert_eq!(reserve.state.lock().bytes, 3 * GIVEN_BYTES);
         assert_eq!(tries.replace(0), (kept / GIVEN_BYTES) as u32 - 3 + 1);
         assert!(reserve.with(GIVEN_BYTES, Use::Accepted, full).is_err());
-        assert_eq!((reserve.state().bytes, tries.get()), (0, 4));
+        assert_eq!((reserve.state.lock().bytes, tries.get()), (0, 4));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -203,7 +201,7 @@ mod tests {
         let reserve = Reserve::new(directory(folder.path()));
         let room = reserve.room_bytes().unwrap().unwrap();
         assert!(reserve.keep(room.saturating_mul(2)).unwrap_err().is_full());
-        assert_eq!(reserve.state().bytes, 0);
+        assert_eq!(reserve.state.lock().bytes, 0);
         assert!(Reserve::new(None).keep(u64::MAX).is_ok());
     }
 
@@ -213,23 +211,23 @@ mod tests {
         let reserve = Reserve::new(directory(folder.path()));
         let kept = |bytes| {
             reserve.keep(bytes).unwrap();
-            reserve.state().bytes
+            reserve.state.lock().bytes
         };
         assert_eq!([0, 1, STEP_BYTES, 5].map(kept), [0, STEP_BYTES, STEP_BYTES, STEP_BYTES]);
         assert_eq!(kept(STEP_BYTES + 1), 2 * STEP_BYTES);
-        let file = reserve.state().file.as_ref().unwrap().metadata().unwrap();
+        let file = reserve.state.lock().file.as_ref().unwrap().metadata().unwrap();
         assert_eq!(file.len(), 2 * STEP_BYTES);
         assert_eq!(Reserve::new(None).room_bytes().unwrap(), None);
         // What was last asked for is not for others.
         let full = || Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull));
         assert!(reserve.with(4 * STEP_BYTES, Use::Other, full).is_err());
-        assert_eq!(reserve.state().bytes, STEP_BYTES + 1);
+        assert_eq!(reserve.state.lock().bytes, STEP_BYTES + 1);
         assert!(reserve.with(GIVEN_BYTES + 3, Use::Accepted, full).is_err());
-        assert_eq!(reserve.state().bytes, 0);
+        assert_eq!(reserve.state.lock().bytes, 0);
         assert_eq!(reserve.with(1, Use::Other, || Ok::<_, io::Error>(7)).unwrap(), 7);
         let other = || Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
         kept(1);
         assert!(reserve.with(1, Use::Accepted, other).is_err());
-        assert_eq!(reserve.state().bytes, STEP_BYTES, "another error takes nothing");
+        assert_eq!(reserve.state.lock().bytes, STEP_BYTES, "another error takes nothing");
     }
 }

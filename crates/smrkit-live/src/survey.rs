@@ -62,8 +62,7 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let device = volume.device();
     let store = volume.store();
     let adopted = adopt_maps(&*store, &mut *space, &mut |_, _| ()).map_err(|error| explained(volume, error))?;
-    let bands = device.shape().bands.count;
-    let reports = device.report(0, bands).map_err(|error| explained(volume, error.into()))?;
+    let reports = device.report(0, device.shape().bands.count).map_err(|error| explained(volume, error.into()))?;
     space.start(&reports);
     let spans: Vec<Span> = space.live().from(Granule(0)).map(|(span, _)| span).collect();
     let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
@@ -76,7 +75,9 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
         free_nodes,
         ..Usage::default()
     };
-    Ok(disk_survey(&*device, &reports, usage, adopted.files, adopted.damaged.len(), &spans, cells))
+    let (bands, surface) = drawn(device.shape(), &reports, &spans, cells);
+    let (shape, damaged_maps, extents) = (*device.shape(), adopted.damaged.len() as u64, spans.len() as u64);
+    Ok(Survey { shape, usage, bands, files: adopted.files, damaged_maps, extents, surface })
 }
 
 /// Looks at a mounted file system on `device`; the surface in about `cells` parts.
@@ -85,26 +86,12 @@ pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize
     let (usage, live) = (core.usage()?, core.live());
     let files: HashSet<u64> = live.iter().chain(&core.further_owners()).map(|(_, owner)| owner.file.0).collect();
     let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
-    Ok(disk_survey(device, &reports, usage, files.len() as u64, core.damaged_maps().len(), &spans, cells))
+    let (bands, surface) = drawn(device.shape(), &reports, &spans, cells);
+    let (shape, damaged_maps, extents) = (*device.shape(), core.damaged_maps().len() as u64, spans.len() as u64);
+    Ok(Survey { shape, usage, bands, files: files.len() as u64, damaged_maps, extents, surface })
 }
 
-/// Builds the survey of a disk from the volume's usage, its number of files, and the spans of its live data.
-fn disk_survey(
-    device: &dyn HostManaged,
-    reports: &[BandReport],
-    usage: Usage,
-    files: u64,
-    damaged_maps: usize,
-    spans: &[Span],
-    cells: usize,
-) -> Survey {
-    let shape = *device.shape();
-    let (bands, surface) = drawn(&shape, reports, spans, cells);
-    let (extents, damaged_maps) = (spans.len() as u64, damaged_maps as u64);
-    Survey { shape, usage, bands, files, damaged_maps, extents, surface }
-}
-
-/// Returns the bands by fill, on strict-append, and the surface.
+/// Returns the bands by fill, on strict-append, and the surface in about `cells` parts. `spans` are those of live data, in order.
 fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
     let (bands, marks) = match shape.model {
         Model::StrictAppend => {

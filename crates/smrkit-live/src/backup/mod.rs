@@ -28,13 +28,13 @@ use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;
 
-pub use crate::contents::GoesOn;
+pub use crate::contents::MayContinue;
 use crate::directory::{self, DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
 use crate::image::{Blank, bytes_for};
 use crate::mount::control::{ControlClient, ControlCommand, value_path};
 use crate::mount::{self, MountError};
-use crate::volume::{Open, Volume, blank_zones, damaged_maps, of_area, space};
+use crate::volume::{Open, Volume, area_error, blank_zones, damaged_maps, file_name, space};
 use crate::{contents, zoned};
 
 /// Paths of a volume that exists, or is to be created.
@@ -102,34 +102,31 @@ fn verify_and_unmount(
     device: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
     meta: &Path,
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<Damage, LiveError> {
     let failed = |error| LiveError::file_system(meta, error);
     store.sync_all().map_err(failed)?;
     let space = space(device.shape())?;
     let core = FileSystem::mount(device, store, space, FsOptions::default()).map_err(failed)?;
-    let damage = Damage { maps: damaged_maps(&core), data: wrong_data(&core, meta, goes_on)? };
+    let damage = Damage { maps: damaged_maps(&core), data: wrong_data(&core, meta, may_continue)? };
     core.unmount().map_err(failed)?;
     Ok(damage)
 }
 
 /// Lists files with data that is not what was written.
-fn wrong_data(core: &FileSystem, meta: &Path, goes_on: &GoesOn) -> Result<Vec<String>, LiveError> {
+fn wrong_data(core: &FileSystem, meta: &Path, may_continue: &MayContinue) -> Result<Vec<String>, LiveError> {
     let (_, mut wrong) = mount::scrub_pieces([core.live(), core.further_owners()].concat(), |piece, owner| {
-        contents::check(goes_on).map_err(|error| LiveError::io(meta, error))?;
+        contents::check_interrupt(may_continue).map_err(|error| LiveError::io(meta, error))?;
         core.scrub(piece, owner).map_err(|error| LiveError::file_system(meta, error))
     })?;
     let maps: Vec<NodeId> = core.damaged_maps().iter().map(|map| map.file).collect();
     wrong.retain(|file, _| !maps.contains(file));
-    let lines = wrong.into_iter().map(|(file, bytes)| {
-        let path = core.path_to(file).map(|path| String::from_utf8_lossy(&path).into_owned());
-        format!("{}: {} of it are not what was written", path.unwrap_or(format!("file {file}")), Bytes(bytes))
-    });
-    Ok(lines.collect())
+    let line = |(file, bytes)| format!("{}: {} of it are not what was written", file_name(core, file), Bytes(bytes));
+    Ok(wrong.into_iter().map(line).collect())
 }
 
 /// Copies the volume that is mounted at `point` into `folder`, which is created.
-pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
+pub fn of_mount(point: &Path, folder: &Path, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let point = mount::canonical(point)?;
     // Includes what programs have changed in mapped pages, and leaves little to be written while they wait.
     mount::sync(&point)?;
@@ -141,54 +138,59 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
         return Err(LiveError::impossible(what).into());
     }
     let to = VolumePaths::in_backup(&made.path);
-    let damage = match of_moment(&point, &to, true, goes_on) {
+    let damage = match of_moment(&point, &to, true, may_continue) {
         // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
-        Err(MountError::Daemon(_)) => of_moment(&point, &to, false, goes_on)?,
+        Err(MountError::Daemon(_)) => of_moment(&point, &to, false, may_continue)?,
         copied => copied?,
     };
     made.keep();
     Ok(Copy { at: to, damage })
 }
 
-/// Copies what is on a mount at one moment. With `goes_on_early` programs continue once the directory is copied; if they need the room of data
+/// Copies what is on a mount at one moment. With `resumes_early` programs continue once the directory is copied; if they need the room of data
 /// that is still to be copied, the mount reports an error. Without, commits wait until the data is copied as well.
-fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &GoesOn) -> Result<Damage, MountError> {
+fn of_moment(
+    point: &Path,
+    to: &VolumePaths,
+    resumes_early: bool,
+    may_continue: &MayContinue,
+) -> Result<Damage, MountError> {
     let mut client = ControlClient::connect(point)?;
     let kept = client.ask(ControlCommand::Keep)?;
     let place = |key: &str| value_path(&kept[key]).unwrap_or_default();
     let from = VolumePaths { image: place("image"), meta: place("meta") };
     let mut names_copied = || {
-        if goes_on_early {
+        if resumes_early {
             // Any command ends the wait for the directory. The reply is ignored, because the same question is asked at the end.
             let _ = client.ask(ControlCommand::Kept);
         }
     };
     let area = match zoned::is_zoned(&from.image)? {
-        true => Some(Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?),
+        true => Some(Area::load(zoned::look(&from.image)?).map_err(|error| area_error(&from.image, error))?),
         false => None,
     };
     let copied = match &area {
-        Some(area) => Some(copy_to_disk(area, &from, to, false, &mut names_copied, goes_on)?),
-        None => copy_files(&from, to, &mut names_copied, goes_on).map(|()| None)?,
+        Some(area) => Some(copy_to_disk(area, &from, to, false, &mut names_copied, may_continue)?),
+        None => copy_files(&from, to, &mut names_copied, may_continue).map(|()| None)?,
     };
     // If programs continued, the mount may have given up data that was being copied. If they waited, it only has to be still there.
-    let end = if goes_on_early { ControlCommand::Kept } else { ControlCommand::Report };
+    let end = if resumes_early { ControlCommand::Kept } else { ControlCommand::Report };
     client.ask(end).inspect_err(|_| remove(to))?;
     // The mount need not keep anything any more.
     drop(client);
     Ok(match copied {
-        Some(copied) => copied.finish(goes_on)?,
-        None => finish_files(to, goes_on)?,
+        Some(copied) => copied.finish(may_continue)?,
+        None => finish_files(to, may_continue)?,
     })
 }
 
 /// Copies a volume that is not mounted into `folder`, which is created.
-pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
+pub fn of_volume(image: &Path, how: &Open, folder: &Path, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
     let made = Folder::make(folder)?;
     let to = VolumePaths::in_backup(&made.path);
-    let damage = duplicate(&volume, &from, &to, false, goes_on)?;
+    let damage = duplicate(&volume, &from, &to, false, may_continue)?;
     made.keep();
     Ok(Copy { at: to, damage })
 }
@@ -205,12 +207,12 @@ pub struct RestoreOptions {
 }
 
 /// Restores the backup in `folder` as a volume.
-pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Result<Copy, MountError> {
+pub fn restore(folder: &Path, wanted: &RestoreOptions, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let from = VolumePaths::in_backup(folder);
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
     let volume = Volume::open(&from.image, &how)?;
-    let damage = duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?;
+    let damage = duplicate(&volume, &from, &wanted.to, wanted.force, may_continue)?;
     Ok(Copy { at: wanted.to.clone(), damage })
 }
 
@@ -220,13 +222,13 @@ fn duplicate(
     from: &VolumePaths,
     to: &VolumePaths,
     force: bool,
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return copy_to_disk(&volume.area, from, to, force, &mut || {}, goes_on)?.finish(goes_on);
+        return copy_to_disk(&volume.area, from, to, force, &mut || {}, may_continue)?.finish(may_continue);
     }
-    copy_files(from, to, &mut || {}, goes_on)?;
-    finish_files(to, goes_on).inspect_err(|_| remove(to))
+    copy_files(from, to, &mut || {}, may_continue)?;
+    finish_files(to, may_continue).inspect_err(|_| remove(to))
 }
 
 /// The folder of a backup that is being made. Dropping it before `keep` removes it.
@@ -261,7 +263,7 @@ fn copy_files(
     from: &VolumePaths,
     to: &VolumePaths,
     names_copied: &mut dyn FnMut(),
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<(), LiveError> {
     refuse_taken(&to.meta)?;
     let mut options = File::options();
@@ -269,20 +271,20 @@ fn copy_files(
     let made = made.map_err(|error| taken(&to.image, error))?;
     let failed = |error| LiveError::io(&to.image, error);
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
-    let copied = directory::copy(&from.meta, &to.meta, goes_on).and_then(|()| {
+    let copied = directory::copy(&from.meta, &to.meta, may_continue).and_then(|()| {
         names_copied();
-        contents::copy(&image?, &made, goes_on).map_err(failed)
+        contents::copy(&image?, &made, may_continue).map_err(failed)
     });
     copied.inspect_err(|_| remove(to))
 }
 
 /// Makes a copy durable, and a clean volume that knows its own directory. Returns the damage that was copied.
-fn finish_files(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+fn finish_files(at: &VolumePaths, may_continue: &MayContinue) -> Result<Damage, LiveError> {
     // A copy of a volume in use looks as if directory and image were of two moments. Here they are not, because the mount kept all data that the
     // maps name.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
     let mut volume = Volume::open(&at.image, &how)?;
-    let damage = verify_and_unmount(volume.device(), volume.store(), &at.meta, goes_on)?;
+    let damage = verify_and_unmount(volume.device(), volume.store(), &at.meta, may_continue)?;
     volume.close()?;
     Ok(damage)
 }
@@ -306,7 +308,7 @@ fn copy_to_disk(
     to: &VolumePaths,
     force: bool,
     names_copied: &mut dyn FnMut(),
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<CopiedDisk, LiveError> {
     refuse_taken(&to.meta)?;
     let shape = *source.device.shape();
@@ -318,7 +320,7 @@ fn copy_to_disk(
         }
         false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
     };
-    fill_disk(disk, source, from, to, names_copied, goes_on)
+    fill_disk(disk, source, from, to, names_copied, may_continue)
 }
 
 /// Copies to `disk`, and removes the copy if that fails.
@@ -328,13 +330,13 @@ fn fill_disk(
     from: &VolumePaths,
     to: &VolumePaths,
     names_copied: &mut dyn FnMut(),
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<CopiedDisk, LiveError> {
     let failed = |error| LiveError::file_system(&to.meta, error);
-    let of_disk = |error: DeviceError| of_area(&to.image, error.into());
+    let of_disk = |error: DeviceError| area_error(&to.image, error.into());
     let mut copy = || {
         Area::empty(&*disk).and_then(|()| disk.flush()).map_err(of_disk)?;
-        directory::copy(&from.meta, &to.meta, goes_on)?;
+        directory::copy(&from.meta, &to.meta, may_continue)?;
         names_copied();
         let first = &source.newest;
         let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
@@ -343,10 +345,14 @@ fn fill_disk(
         home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
         let path = home.path.as_os_str().as_bytes().to_vec();
         let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
-        let original =
-            Original { disk: Arc::new(data_part(&source.device)), store: &store, owners: OnceLock::new(), goes_on };
+        let original = Original {
+            disk: Arc::new(data_part(&source.device)),
+            store: &store,
+            owners: OnceLock::new(),
+            may_continue,
+        };
         copy_bands(&original, &data_part(&disk)).map_err(|error| match error {
-            CopyError::Read(error) => of_area(&from.image, error.into()),
+            CopyError::Read(error) => area_error(&from.image, error.into()),
             CopyError::Write(error) => of_disk(error),
         })?;
         Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
@@ -362,12 +368,12 @@ fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
 
 impl CopiedDisk {
     /// Makes the copy durable and a clean volume. Returns the damage that was copied. Leaves nothing if that fails.
-    fn finish(self, goes_on: &GoesOn) -> Result<Damage, LiveError> {
+    fn finish(self, may_continue: &MayContinue) -> Result<Damage, LiveError> {
         let CopiedDisk { disk, store, to, superblock } = self;
-        let failed = |error: AreaError| of_area(&to.image, error);
+        let failed = |error: AreaError| area_error(&to.image, error);
         let finish = || {
             disk.flush().map_err(|error| failed(error.into()))?;
-            let damage = verify_and_unmount(Arc::new(data_part(&disk)), store, &to.meta, goes_on)?;
+            let damage = verify_and_unmount(Arc::new(data_part(&disk)), store, &to.meta, may_continue)?;
             Area::begin(Arc::clone(&disk), superblock).map_err(failed)?;
             Ok(damage)
         };
@@ -407,13 +413,13 @@ struct Original<'a> {
     store: &'a DirectoryStore,
     /// Extents and their files, in order; read at the first need.
     owners: OnceLock<FsResult<Vec<(Span, NodeId)>>>,
-    goes_on: &'a GoesOn<'a>,
+    may_continue: &'a MayContinue<'a>,
 }
 
 impl Original<'_> {
     /// Reads one granule of a span that could not be read at once.
     fn read_granule(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        contents::check_interrupt(self.may_continue).map_err(DeviceError::Io)?;
         let bytes = room.bytes();
         let read = self.disk.read(at, room.part(0, bytes), cause);
         let Err(DeviceError::Io(error)) = read else { return read };
@@ -469,7 +475,7 @@ impl stacked::Stacked for Original<'_> {
     }
 
     fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        contents::check_interrupt(self.may_continue).map_err(DeviceError::Io)?;
         let bytes = room.bytes();
         let whole = self.below().read(at, room.part(0, bytes), cause);
         let Err(DeviceError::Io(_)) = whole else { return whole };

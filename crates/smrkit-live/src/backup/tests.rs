@@ -88,9 +88,9 @@ fn put(
     source: &Area,
     from: &VolumePaths,
     to: &VolumePaths,
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<(), LiveError> {
-    fill_disk(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.finish(goes_on).map(drop)
+    fill_disk(Arc::clone(disk), source, from, to, &mut || {}, may_continue)?.finish(may_continue).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -297,9 +297,9 @@ fn an_interrupted_backup_or_restore_of_an_image_leaves_nothing() {
     let (saved, new) = (folder.path().join("saved"), paths(folder.path(), "new"));
     let how = Open { meta: Some(old.meta.clone()), ..Open::default() };
     let wanted = RestoreOptions { to: new.clone(), force: false, trust_open_metadata: false };
-    type Step<'a> = &'a dyn Fn(&GoesOn) -> Result<(), MountError>;
-    let backup: Step = &|goes_on| of_volume(&old.image, &how, &saved, goes_on).map(drop);
-    let back: Step = &|goes_on| restore(&saved, &wanted, goes_on).map(drop);
+    type Step<'a> = &'a dyn Fn(&MayContinue) -> Result<(), MountError>;
+    let backup: Step = &|may_continue| of_volume(&old.image, &how, &saved, may_continue).map(drop);
+    let back: Step = &|may_continue| restore(&saved, &wanted, may_continue).map(drop);
     for (step, left) in [(backup, [&saved, &saved]), (back, [&new.image, &new.meta])] {
         for questions in 0.. {
             let asked = AtomicU64::new(0);
@@ -331,8 +331,8 @@ fn a_copy_that_fails_or_is_interrupted_leaves_an_empty_disk() {
     // It is asked before each entry of the directory and each piece of the disk.
     for questions in 0..20 {
         let asked = AtomicU64::new(0);
-        let goes_on = || asked.fetch_add(1, Relaxed) < questions;
-        let copied = put(&disk, &volume.area, &old, &to, &goes_on);
+        let may_continue = || asked.fetch_add(1, Relaxed) < questions;
+        let copied = put(&disk, &volume.area, &old, &to, &may_continue);
         assert!(matches!(copied, Err(LiveError::Interrupted)), "{questions}: {copied:?}");
         is_empty();
     }

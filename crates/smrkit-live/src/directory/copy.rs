@@ -18,7 +18,7 @@ use super::home::{FOLDERS, open_directory};
 use super::host::{self, open_at};
 use super::walk::{self, WalkEntry, WalkPlace};
 use super::{failed, failed_io, values};
-use crate::contents::{self, GoesOn};
+use crate::contents::{self, MayContinue};
 use crate::error::LiveError;
 
 /// A directory and its copy.
@@ -45,17 +45,17 @@ impl WalkPlace for CopyPair {
 }
 
 /// Makes `to` a copy of the metadata directory `from`; `to` must not exist.
-pub fn copy(from: &Path, to: &Path, goes_on: &GoesOn) -> Result<(), LiveError> {
+pub fn copy(from: &Path, to: &Path, may_continue: &MayContinue) -> Result<(), LiveError> {
     let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
     rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
     let home = CopyPair { from: open(from)?, to: open(to)? };
     let mut failed_entry = None;
-    copy_home(&home, &mut failed_entry, goes_on)
+    copy_home(&home, &mut failed_entry, may_continue)
         .map_err(|error| LiveError::file_system(failed_entry.as_deref().unwrap_or(to), error))
 }
 
 /// Copies the contents of a metadata directory. If an entry can't be copied, its path is put into `failed_entry`.
-fn copy_home(home: &CopyPair, failed_entry: &mut Option<PathBuf>, goes_on: &GoesOn) -> FsResult {
+fn copy_home(home: &CopyPair, failed_entry: &mut Option<PathBuf>, may_continue: &MayContinue) -> FsResult {
     for folder in FOLDERS {
         rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
     }
@@ -67,7 +67,8 @@ fn copy_home(home: &CopyPair, failed_entry: &mut Option<PathBuf>, goes_on: &Goes
             Err(Os::NOENT) if folder == "maps" => continue,
             top => top.map_err(failed)?,
         };
-        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, failed_entry, goes_on))?;
+        let top =
+            walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, failed_entry, may_continue))?;
         finish(&top.from, &top.to)?;
     }
     walk::remove_files(&first_names, |_| false)?;
@@ -80,11 +81,11 @@ fn copy_entries(
     pair: &CopyPair,
     first_names: &OwnedFd,
     failed_entry: &mut Option<PathBuf>,
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for entry in walk::entries_of(&pair.from)? {
-        contents::check(goes_on).map_err(failed_io)?;
+        contents::check_interrupt(may_continue).map_err(failed_io)?;
         if entry.file_type == FileType::Directory {
             rustix::fs::mkdirat(&pair.to, &*entry.name, Mode::RWXU).map_err(failed)?;
             below.push(entry);

@@ -25,7 +25,7 @@ pub struct Node {
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,
     /// True if the descriptor has been used since the last sweep.
-    recent: bool,
+    was_used: bool,
     /// True if the descriptor must stay: there is no name to open it by.
     pinned: bool,
     /// True if its place is in the directory of orphans, which users don't see.
@@ -64,8 +64,8 @@ pub struct Nodes {
     /// Descriptors that must stay open.
     pinned: usize,
     descriptors_max: usize,
-    /// Index of a name for every node of the tree, once that was needed.
-    pub index: Option<Index>,
+    /// One name of every node of the tree, once that was needed.
+    pub index: Option<HashMap<u64, NodeName>>,
 }
 
 impl Nodes {
@@ -95,7 +95,7 @@ impl Nodes {
     /// The cached descriptor of a node.
     pub fn fd(&mut self, id: u64) -> Option<Arc<OwnedFd>> {
         let node = self.known.get_mut(&id)?;
-        node.recent = true;
+        node.was_used = true;
         node.fd.clone()
     }
 
@@ -103,7 +103,7 @@ impl Nodes {
     pub fn place(&self, id: u64) -> Option<NodeName> {
         match self.known.get(&id) {
             Some(node) => node.place.clone(),
-            None => self.index.as_ref()?.place(id),
+            None => self.index.as_ref()?.get(&id).cloned(),
         }
     }
 
@@ -123,10 +123,8 @@ impl Nodes {
             self.open += 1;
             self.order.push_back(id);
         }
-        if let Some(index) = &mut self.index
-            && !index.contains(id)
-        {
-            index.insert(id, parent, name);
+        if let Some(index) = &mut self.index {
+            index.entry(id).or_insert_with(|| NodeName::new(parent, name));
         }
         was_orphan
     }
@@ -202,7 +200,7 @@ impl Nodes {
             self.set_place(id, place);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
-        node.recent = true;
+        node.was_used = true;
         if node.fd.is_none() {
             node.fd = Some(Arc::clone(fd));
             self.open += 1;
@@ -227,7 +225,7 @@ impl Nodes {
             if node.fd.is_none() || node.pinned {
                 continue;
             }
-            if std::mem::take(&mut node.recent) {
+            if std::mem::take(&mut node.was_used) {
                 self.order.push_back(id);
                 continue;
             }
@@ -258,8 +256,10 @@ impl Nodes {
 
     /// Notes that a name of the node was removed. `orphan` is its name among the orphans, if it was given one.
     pub fn remove_name(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
-        if let Some(index) = &mut self.index {
-            index.remove(id, parent, name);
+        if let Some(index) = &mut self.index
+            && index.get(&id).is_some_and(|indexed| indexed.is(parent, name))
+        {
+            index.remove(&id);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
         if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
@@ -282,79 +282,11 @@ impl Nodes {
     /// Notes that a name of the node has moved.
     pub fn move_name(&mut self, id: u64, (from, old_name): (u64, &[u8]), (to, new_name): (u64, &[u8])) {
         if let Some(index) = &mut self.index {
-            index.remove(id, from, old_name);
-            index.insert(id, to, new_name);
+            index.insert(id, NodeName::new(to, new_name));
         }
         let place = self.known.get(&id).and_then(|node| node.place.as_ref());
         if place.is_some_and(|place| place.is(from, old_name)) {
             self.set_place(id, Some(NodeName::new(to, new_name)));
-        }
-    }
-}
-
-/// One name of each node of the tree. The names lie in one buffer, because a tree may have millions.
-#[derive(Debug, Default)]
-pub struct Index {
-    places: HashMap<u64, IndexEntry>,
-    names: Vec<u8>,
-    /// Bytes of `names` that entries still use.
-    used: usize,
-}
-
-#[derive(Debug)]
-struct IndexEntry {
-    parent: u64,
-    /// Start of the name, and in the lowest byte its length (at most 255).
-    name: u64,
-}
-
-impl Index {
-    /// Name of a node.
-    pub fn place(&self, id: u64) -> Option<NodeName> {
-        let entry = self.places.get(&id)?;
-        Some(NodeName::new(entry.parent, self.name(entry)))
-    }
-
-    /// True if the node is in it.
-    pub fn contains(&self, id: u64) -> bool {
-        self.places.contains_key(&id)
-    }
-
-    fn name(&self, entry: &IndexEntry) -> &[u8] {
-        let begin = (entry.name >> 8) as usize;
-        &self.names[begin..begin + (entry.name & 255) as usize]
-    }
-
-    /// Sets the name of a node. A name of more than 255 bytes, which no file system has, is ignored.
-    pub fn insert(&mut self, id: u64, parent: u64, name: &[u8]) {
-        let Ok(length) = u8::try_from(name.len()) else { return };
-        let entry = IndexEntry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
-        self.names.extend_from_slice(name);
-        self.used += name.len();
-        if let Some(old) = self.places.insert(id, entry) {
-            self.used -= (old.name & 255) as usize;
-        }
-        // Keeps the share of unused names at half or less.
-        if self.names.len() > 2 * self.used + (1 << 16) {
-            self.pack();
-        }
-    }
-
-    /// Removes this name of the node, if it is the one that is noted.
-    pub fn remove(&mut self, id: u64, parent: u64, name: &[u8]) {
-        if self.places.get(&id).is_some_and(|entry| entry.parent == parent && self.name(entry) == name) {
-            self.places.remove(&id);
-            self.used -= name.len();
-        }
-    }
-
-    /// Copies the names that are still in use, without those between them.
-    fn pack(&mut self) {
-        let old = std::mem::take(&mut self.names);
-        for entry in self.places.values_mut() {
-            let (begin, length) = ((entry.name >> 8) as usize, entry.name & 255);
-            entry.name = (self.names.len() as u64) << 8 | length;
-            self.names.extend_from_slice(&old[begin..begin + length as usize]);
         }
     }
 }
@@ -525,16 +457,13 @@ mod tests {
     #[test]
     fn names_are_those_of_the_index_until_a_node_is_known() {
         let mut nodes = Nodes::new(2);
-        let mut index = Index::default();
-        index.insert(2, 1, b"a");
-        index.insert(3, 2, b"b");
-        nodes.index = Some(index);
+        nodes.index = Some(HashMap::from([(2, NodeName::new(1, b"a")), (3, NodeName::new(2, b"b"))]));
         let name = |parent, name: &[u8]| Some(NodeName::new(parent, name));
         assert_eq!([nodes.place(3), nodes.place(4)], [name(2, b"b"), None]);
         // A file that lies in it makes a folder known, and what that lies in.
         nodes.add_lookup(4, Kind::File, 3, b"c");
         assert_eq!((nodes.known(), nodes.place(3), nodes.place(4)), (4, name(2, b"b"), name(3, b"c")));
-        let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().place(id);
+        let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().get(&id).cloned();
         assert_eq!(in_index(&nodes, 4), name(3, b"c"));
         nodes.add_lookup(4, Kind::File, 1, b"second");
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(3, b"c")));
@@ -545,22 +474,5 @@ mod tests {
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(2, b"d"), name(2, b"d")));
         nodes.remove_name(4, 2, b"d", None);
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (None, None));
-    }
-
-    #[test]
-    fn names_that_are_not_used_any_more_leave_room_and_the_others_stay() {
-        let mut index = Index::default();
-        let name = |round: u64, id: u64| vec![b'a' + ((round + id) % 26) as u8; (1 + (7 * round + id) % 255) as usize];
-        for round in 0..100 {
-            for id in 0..40 {
-                index.insert(id, round, &name(round, id));
-            }
-            index.remove(round % 40, round, &name(round, round % 40));
-            for id in 0..40 {
-                let place = (id != round % 40).then(|| NodeName::new(round, &name(round, id)));
-                assert_eq!(index.place(id), place, "{round}, {id}");
-            }
-            assert!(index.names.len() <= 2 * index.used + (1 << 16) + 255, "{} of {}", index.used, index.names.len());
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Lists directories, and walks over the tree with one directory open at a time: for the index of names, maps, attributes and copies.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -8,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry};
 use rustix::io::Errno as Os;
 use smrfs::error::FsResult;
 
-use super::nodes::Index;
+use super::nodes::NodeName;
 use super::{DirectoryStore, failed, host};
 
 pub(super) struct WalkEntry {
@@ -126,15 +127,15 @@ pub fn remove_files(directory: &OwnedFd, kept: impl Fn(&CStr) -> bool) -> FsResu
 impl DirectoryStore {
     /// Walks over the tree, calls `show` once with each regular file and the directory that it is in, and makes the index of names anew.
     pub(super) fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult {
-        let mut index = Index::default();
+        let mut index = HashMap::new();
         each_directory(self.home.folder("tree")?, &mut |id, directory| {
             let mut below = Vec::new();
             for entry in entries_of(directory)? {
                 // A further name of a file that has been shown.
-                if index.contains(entry.id) {
+                if index.contains_key(&entry.id) {
                     continue;
                 }
-                index.insert(entry.id, id, &entry.name);
+                index.insert(entry.id, NodeName::new(id, &entry.name));
                 match entry.file_type {
                     FileType::Directory => below.push(entry),
                     FileType::RegularFile => show(directory, &entry)?,

@@ -113,17 +113,17 @@ impl Adapter {
         Ok(())
     }
 
-    fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+    fn reply_entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
         let done = self.ask(what, work);
         answer!(reply, done, attr => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)));
     }
 
-    fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
-        self.numbers.answer(reply, self.ask(what, work));
+    fn reply_attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+        self.numbers.reply_attr(reply, self.ask(what, work));
     }
 
-    fn empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
-        convert::empty(reply, self.ask(what, work));
+    fn reply_empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
+        convert::reply_empty(reply, self.ask(what, work));
     }
 }
 
@@ -131,7 +131,7 @@ fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
     NewNode { kind, mode: mode & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
 }
 
-fn writing(flags: OpenFlags) -> bool {
+fn is_for_writing(flags: OpenFlags) -> bool {
     flags.acc_mode() != OpenAccMode::O_RDONLY
 }
 
@@ -168,7 +168,7 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr("getattr", reply, |core| core.attributes(self.numbers.node(ino)));
+        self.reply_attr("getattr", reply, |core| core.attributes(self.numbers.node(ino)));
     }
 
     fn setattr(
@@ -195,10 +195,10 @@ impl fuser::Filesystem for Adapter {
         let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime, ctime };
         let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, req, id, set)?);
         if size.is_none() {
-            return self.attr("setattr", reply, change);
+            return self.reply_attr("setattr", reply, change);
         }
         let numbers = self.numbers;
-        self.grow("setattr", ino, change, move |changed| numbers.answer(reply, changed));
+        self.grow("setattr", ino, change, move |changed| numbers.reply_attr(reply, changed));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -209,25 +209,27 @@ impl fuser::Filesystem for Adapter {
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let new = new_node(req, kind, mode, rdev);
-        self.entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let new = new_node(req, Kind::Directory, mode, 0);
-        self.entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
+        self.reply_empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
+        self.reply_empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (parent, target) = (self.numbers.node(parent), target.as_os_str().as_bytes());
-        self.entry("symlink", reply, |core| core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid()));
+        self.reply_entry("symlink", reply, |core| {
+            core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid())
+        });
     }
 
     fn rename(
@@ -243,17 +245,17 @@ impl fuser::Filesystem for Adapter {
         let Some(mode) = convert::rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let from = (self.numbers.node(parent), name.as_bytes());
         let to = (self.numbers.node(newparent), newname.as_bytes());
-        self.empty("rename", reply, |core| core.rename(from, to, mode));
+        self.reply_empty("rename", reply, |core| core.rename(from, to, mode));
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (id, parent) = (self.numbers.node(ino), self.numbers.node(newparent));
-        self.entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
+        self.reply_entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
     }
 
     /// Files are always opened with the kernel's cache, because opens with and without it don't see each other's writes.
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let done = self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false));
+        let done = self.ask("open", |core| core.open(self.numbers.node(ino), is_for_writing(flags), false));
         answer!(reply, done, () => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE));
     }
 
@@ -270,7 +272,7 @@ impl fuser::Filesystem for Adapter {
         let new = new_node(req, Kind::File, mode, 0);
         let made = self.ask("create", |core| {
             let attr = make(core, self.numbers.node(parent), name, &new, umask)?;
-            core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
+            core.open(attr.id, is_for_writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
         });
         answer!(reply, made, attr => {
@@ -320,7 +322,7 @@ impl fuser::Filesystem for Adapter {
                 self.clear_set_id(core, req, ino)?;
             }
             core.write(id, offset, Data::Bytes(data))?;
-            if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
+            if convert::is_synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         answer!(reply, written, () => reply.written(data.len() as u32));
     }
@@ -340,11 +342,11 @@ impl fuser::Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.empty("release", reply, |core| core.release(self.numbers.node(ino), writing(flags)));
+        self.reply_empty("release", reply, |core| core.release(self.numbers.node(ino), is_for_writing(flags)));
     }
 
     fn fsync(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
+        self.reply_empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
     }
 
     /// An open directory has no state here, so the kernel need not open it.
@@ -365,7 +367,7 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty("fsyncdir", reply, |core| core.sync_dir(self.numbers.node(ino)));
+        self.reply_empty("fsyncdir", reply, |core| core.sync_dir(self.numbers.node(ino)));
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -388,7 +390,7 @@ impl fuser::Filesystem for Adapter {
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let (create, replace) = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
         let (id, name) = (self.numbers.node(ino), name.as_bytes());
-        self.empty("setxattr", reply, |core| {
+        self.reply_empty("setxattr", reply, |core| {
             core.set_attribute(id, name, value, create, replace)?;
             if name == ACCESS_LIST { clear_set_group(core, req, id) } else { Ok(()) }
         });
@@ -396,17 +398,17 @@ impl fuser::Filesystem for Adapter {
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let value = self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes()));
-        convert::bytes(reply, value, size);
+        convert::reply_bytes(reply, value, size);
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let names = self.ask("listxattr", |core| core.attribute_names(self.numbers.node(ino)));
         let joined = names.map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());
-        convert::bytes(reply, joined, size);
+        convert::reply_bytes(reply, joined, size);
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
+        self.reply_empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
     }
 
     fn fallocate(
@@ -425,7 +427,7 @@ impl fuser::Filesystem for Adapter {
             core.allocate(id, how, offset, length)?;
             if req.uid() != 0 { self.clear_set_id(core, req, ino) } else { Ok(()) }
         };
-        self.grow("fallocate", ino, allocate, |allocated| convert::empty(reply, allocated));
+        self.grow("fallocate", ino, allocate, |allocated| convert::reply_empty(reply, allocated));
     }
 
     fn copy_file_range(

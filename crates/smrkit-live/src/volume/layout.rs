@@ -61,11 +61,6 @@ impl Layout {
         if shape.granules < smrfs::superblock::granules_min(&shape) { Err(self.too_small()) } else { Ok(shape) }
     }
 
-    /// The shape of its part for data. Errors: no disk can have this layout.
-    pub fn data_shape(&self) -> Result<Shape, LiveError> {
-        self.shape().map(|shape| smrfs::superblock::data_shape(&shape))
-    }
-
     /// Divides the size into as many bands as fit.
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
@@ -180,7 +175,7 @@ mod tests {
             let gap = did.max(dpid);
             assert_eq!((shape.did, shape.dpid, shape.bands.granules, shape.bands.gap_granules), (did, dpid, 7, gap));
             assert_eq!(
-                wanted.data_shape().unwrap().bands,
+                smrfs::superblock::data_shape(&wanted.shape().unwrap()).bands,
                 Bands { count: shape.bands.count - 2, max_open: 127, ..shape.bands }
             );
         }

@@ -9,7 +9,7 @@ use smrfs::device::zoned::ZonedLayout;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::{Area, AreaError, Superblock, Uuid, VolumeKey, data_shape};
 
-use super::{Layout, bands_of, of_area, space};
+use super::{Layout, area_error, bands_of, space};
 use crate::directory::{NewHome, Probe};
 use crate::error::LiveError;
 use crate::image::{Blank, ImageTarget};
@@ -108,7 +108,7 @@ fn create_volume(
     shape: Shape,
     create_disk: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
 ) -> Result<CreatedVolume, LiveError> {
-    let failed = |error| of_area(&wanted.image, error);
+    let failed = |error| area_error(&wanted.image, error);
     let new_home = NewHome::choose(&wanted.meta, wanted.force)?;
     let created_meta = new_home.is_new.then(|| new_home.path.clone());
     let create = || {

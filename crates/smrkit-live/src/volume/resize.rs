@@ -13,7 +13,7 @@ use smrfs::superblock::{data_shape, granules_min};
 use smrfs::units::Granule;
 use smrkit::quantity::Bytes;
 
-use super::{Open, Volume, of_area, space};
+use super::{Open, Volume, area_error, space};
 use crate::error::LiveError;
 use crate::image::{self, bytes_for, head_bytes};
 use crate::zoned;
@@ -56,7 +56,7 @@ impl Volume {
     /// Writes the shape to the superblock.
     fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
         let next = Superblock { shape, ..self.area.newest.clone() };
-        self.area.store(next).map_err(|error| of_area(&self.image, error))
+        self.area.store(next).map_err(|error| area_error(&self.image, error))
     }
 }
 
