@@ -14,7 +14,7 @@ use smrfs::error::FsError;
 /// The file grows by so much at a time (assumption).
 const STEP_BYTES: u64 = 1 << 20;
 /// The least that is given back: what the host's file system notes along with the data takes room as well (assumption).
-const GIVEN_BYTES: u64 = 64 << 10;
+const GIVE_BYTES_MIN: u64 = 64 << 10;
 
 /// Room set aside in a directory of the host.
 #[derive(Debug)]
@@ -109,24 +109,24 @@ impl Reserve {
     }
 
     /// Runs `work`, which needs about `bytes`; if the disk is full, frees some of the reserve and tries again.
-    pub fn with<T, E: Full>(&self, bytes: u64, whose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    pub fn with<T, E: Full>(&self, bytes: u64, purpose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match work() {
-                Err(error) if error.is_full() && self.give(bytes.max(GIVEN_BYTES), whose) => {}
+                Err(error) if error.is_full() && self.give(bytes.max(GIVE_BYTES_MIN), purpose) => {}
                 done => return done,
             }
         }
     }
 
     /// Gives room back; `false` if there is nothing that may be given.
-    fn give(&self, bytes: u64, whose: Use) -> bool {
+    fn give(&self, bytes: u64, purpose: Use) -> bool {
         let mut state = self.state.lock();
-        let may_go = match whose {
+        let available_bytes = match purpose {
             Use::Accepted => state.bytes,
             Use::Other => state.bytes.saturating_sub(state.wanted),
         };
-        let left = state.bytes - bytes.min(may_go);
-        if may_go == 0 || state.file.as_ref().is_none_or(|file| file.set_len(left).is_err()) {
+        let left = state.bytes - bytes.min(available_bytes);
+        if available_bytes == 0 || state.file.as_ref().is_none_or(|file| file.set_len(left).is_err()) {
             return false;
         }
         state.bytes = left;
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_kept_goes_to_those_it_is_kept_for() {
         let folder = tempfile::TempDir::new().unwrap();
         let reserve = Reserve::new(directory(folder.path()));
-        reserve.keep(3 * GIVEN_BYTES).unwrap();
+        reserve.keep(3 * GIVE_BYTES_MIN).unwrap();
         let kept = reserve.state.lock().bytes;
         assert_eq!(kept, STEP_BYTES);
         let tries = Cell::new(0);
@@ -187,10 +187,10 @@ mod tests {
             tries.set(tries.get() + 1);
             Err(io::ErrorKind::StorageFull.into())
         };
-        assert!(reserve.with(GIVEN_BYTES, Use::Other, full).is_err());
-        assert_eq!(reserve.state.lock().bytes, 3 * GIVEN_BYTES);
-        assert_eq!(tries.replace(0), (kept / GIVEN_BYTES) as u32 - 3 + 1);
-        assert!(reserve.with(GIVEN_BYTES, Use::Accepted, full).is_err());
+        assert!(reserve.with(GIVE_BYTES_MIN, Use::Other, full).is_err());
+        assert_eq!(reserve.state.lock().bytes, 3 * GIVE_BYTES_MIN);
+        assert_eq!(tries.replace(0), (kept / GIVE_BYTES_MIN) as u32 - 3 + 1);
+        assert!(reserve.with(GIVE_BYTES_MIN, Use::Accepted, full).is_err());
         assert_eq!((reserve.state.lock().bytes, tries.get()), (0, 4));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -222,7 +222,7 @@ mod tests {
         let full = || Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull));
         assert!(reserve.with(4 * STEP_BYTES, Use::Other, full).is_err());
         assert_eq!(reserve.state.lock().bytes, STEP_BYTES + 1);
-        assert!(reserve.with(GIVEN_BYTES + 3, Use::Accepted, full).is_err());
+        assert!(reserve.with(GIVE_BYTES_MIN + 3, Use::Accepted, full).is_err());
         assert_eq!(reserve.state.lock().bytes, 0);
         assert_eq!(reserve.with(1, Use::Other, || Ok::<_, io::Error>(7)).unwrap(), 7);
         let other = || Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));

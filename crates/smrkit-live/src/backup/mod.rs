@@ -54,7 +54,7 @@ impl VolumePaths {
 }
 
 /// The error of a path that can't be created, with the remedy if something is there.
-fn taken(path: &Path, error: std::io::Error) -> LiveError {
+fn creation_error(path: &Path, error: std::io::Error) -> LiveError {
     match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             LiveError::impossible(format!("{} exists: name one that does not, or remove it", path.display()))
@@ -72,9 +72,9 @@ fn remove(paths: &VolumePaths) {
 }
 
 /// Errors: something is at `path`.
-fn refuse_taken(path: &Path) -> Result<(), LiveError> {
+fn refuse_existing(path: &Path) -> Result<(), LiveError> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(taken(path, std::io::ErrorKind::AlreadyExists.into())),
+        Ok(_) => Err(creation_error(path, std::io::ErrorKind::AlreadyExists.into())),
         Err(_) => Ok(()),
     }
 }
@@ -138,9 +138,9 @@ pub fn of_mount(point: &Path, folder: &Path, may_continue: &MayContinue) -> Resu
         return Err(LiveError::impossible(what).into());
     }
     let to = VolumePaths::in_backup(&made.path);
-    let damage = match of_moment(&point, &to, true, may_continue) {
+    let damage = match copy_moment(&point, &to, true, may_continue) {
         // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
-        Err(MountError::Daemon(_)) => of_moment(&point, &to, false, may_continue)?,
+        Err(MountError::Daemon(_)) => copy_moment(&point, &to, false, may_continue)?,
         copied => copied?,
     };
     made.keep();
@@ -149,7 +149,7 @@ pub fn of_mount(point: &Path, folder: &Path, may_continue: &MayContinue) -> Resu
 
 /// Copies what is on a mount at one moment. With `resumes_early` programs continue once the directory is copied; if they need the room of data
 /// that is still to be copied, the mount reports an error. Without, commits wait until the data is copied as well.
-fn of_moment(
+fn copy_moment(
     point: &Path,
     to: &VolumePaths,
     resumes_early: bool,
@@ -239,7 +239,7 @@ struct Folder {
 
 impl Folder {
     fn make(path: &Path) -> Result<Folder, LiveError> {
-        fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| taken(path, error))?;
+        fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| creation_error(path, error))?;
         Ok(Folder { path: path.into(), is_done: false })
     }
 
@@ -265,10 +265,10 @@ fn copy_files(
     names_copied: &mut dyn FnMut(),
     may_continue: &MayContinue,
 ) -> Result<(), LiveError> {
-    refuse_taken(&to.meta)?;
+    refuse_existing(&to.meta)?;
     let mut options = File::options();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
-    let made = made.map_err(|error| taken(&to.image, error))?;
+    let made = made.map_err(|error| creation_error(&to.image, error))?;
     let failed = |error| LiveError::io(&to.image, error);
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
     let copied = directory::copy(&from.meta, &to.meta, may_continue).and_then(|()| {
@@ -310,7 +310,7 @@ fn copy_to_disk(
     names_copied: &mut dyn FnMut(),
     may_continue: &MayContinue,
 ) -> Result<CopiedDisk, LiveError> {
-    refuse_taken(&to.meta)?;
+    refuse_existing(&to.meta)?;
     let shape = *source.device.shape();
     let disk = match zoned::is_zoned(&to.image)? {
         true => {

@@ -337,7 +337,7 @@ fn a_copy_that_fails_or_is_interrupted_leaves_an_empty_disk() {
         is_empty();
     }
     device.fail_next_write(3);
-    assert!(matches!(put(&disk, &volume.area, &old, &to, &|| true), Err(LiveError::Io { .. })));
+    assert!(matches!(put(&disk, &volume.area, &old, &to, &|| true), Err(LiveError::Io(..))));
     is_empty();
     put(&disk, &volume.area, &old, &to, &|| true).unwrap();
     drop(disk);

@@ -8,7 +8,7 @@ use smrfs::meta::{ACCESS_LIST, Attr, Attributes, DEFAULT_ACCESS_LIST, Kind, SetA
 use smrfs::units::NodeId;
 
 use super::values::{self, LIST, ValueList};
-use super::{DirectoryStore, failed, host};
+use super::{DirectoryStore, host, os_error};
 
 /// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
@@ -93,7 +93,7 @@ impl Attributes for DirectoryStore {
         let _values = self.values_moved.read();
         match host::get(&fd, name) {
             Err(Os::NODATA) => ValueList::load(&fd)?.value(&fd, name),
-            got => got.map_err(failed),
+            got => got.map_err(os_error),
         }
     }
 
@@ -101,7 +101,7 @@ impl Attributes for DirectoryStore {
         let _names = self.names.read();
         let fd = self.fd(id)?;
         let _values = self.values_moved.read();
-        let mut names = host::list(&fd).map_err(failed)?;
+        let mut names = host::list(&fd).map_err(os_error)?;
         let has_long = names.iter().any(|name| name == LIST);
         names.retain(|name| !is_hidden(name));
         if has_long {
@@ -131,7 +131,7 @@ impl Attributes for DirectoryStore {
             host::set(&fd, name, value).map_err(|error| match error {
                 // The value is too long to be stored here, which is a lack of space, whatever the file system calls it.
                 Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
-                error => failed(error),
+                error => os_error(error),
             })
         });
         match short {
@@ -154,7 +154,7 @@ impl Attributes for DirectoryStore {
             // If an attribute is in both places, the one next to the file counts, so it is removed last.
             self.drop_long(&fd, &long, name)?;
         }
-        let is_removed = host::remove(&fd, name).map_err(failed)?;
+        let is_removed = host::remove(&fd, name).map_err(os_error)?;
         if is_long || is_removed { Ok(()) } else { Err(Errno::ENODATA.into()) }
     }
 

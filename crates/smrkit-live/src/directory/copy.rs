@@ -17,7 +17,7 @@ use smrfs::meta::{Kind, SetTime};
 use super::home::{FOLDERS, open_directory};
 use super::host::{self, open_at};
 use super::walk::{self, WalkEntry, WalkPlace};
-use super::{failed, failed_io, values};
+use super::{io_error, os_error, values};
 use crate::contents::{self, MayContinue};
 use crate::error::LiveError;
 
@@ -37,7 +37,7 @@ impl WalkPlace for CopyPair {
     }
 
     fn leave(self) -> FsResult<CopyPair> {
-        let above = self.enter(b"..").map_err(failed)?;
+        let above = self.enter(b"..").map_err(os_error)?;
         // Last, because copying into the directory has changed its times.
         finish(&self.from, &self.to)?;
         Ok(above)
@@ -57,15 +57,15 @@ pub fn copy(from: &Path, to: &Path, may_continue: &MayContinue) -> Result<(), Li
 /// Copies the contents of a metadata directory. If an entry can't be copied, its path is put into `failed_entry`.
 fn copy_home(home: &CopyPair, failed_entry: &mut Option<PathBuf>, may_continue: &MayContinue) -> FsResult {
     for folder in FOLDERS {
-        rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
+        rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(os_error)?;
     }
     // While the copy is made, the folder for files without a name holds the first copied name of each file with several names.
-    let first_names = host::open_directory(&home.to, b"orphans").map_err(failed)?;
+    let first_names = host::open_directory(&home.to, b"orphans").map_err(os_error)?;
     for folder in ["maps", "tree"] {
         let top = match home.enter(folder.as_bytes()) {
             // Some programs that copy directories lose empty ones.
             Err(Os::NOENT) if folder == "maps" => continue,
-            top => top.map_err(failed)?,
+            top => top.map_err(os_error)?,
         };
         let top =
             walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, failed_entry, may_continue))?;
@@ -85,9 +85,9 @@ fn copy_entries(
 ) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for entry in walk::entries_of(&pair.from)? {
-        contents::check_interrupt(may_continue).map_err(failed_io)?;
+        contents::check_interrupt(may_continue).map_err(io_error)?;
         if entry.file_type == FileType::Directory {
-            rustix::fs::mkdirat(&pair.to, &*entry.name, Mode::RWXU).map_err(failed)?;
+            rustix::fs::mkdirat(&pair.to, &*entry.name, Mode::RWXU).map_err(os_error)?;
             below.push(entry);
         } else {
             copy_entry(pair, &entry, first_names).inspect_err(|_| {
@@ -109,19 +109,19 @@ fn copy_entry(pair: &CopyPair, entry: &WalkEntry, first_names: &OwnedFd) -> FsRe
             Err(Os::NOENT) => {}
             // This is the last name. It takes the place of the one in `first_names`, because the host may allow no more links than the original has.
             Ok(copied) if copied.st_nlink == original.st_nlink => {
-                return rustix::fs::renameat(first_names, first_name, &pair.to, name).map_err(failed);
+                return rustix::fs::renameat(first_names, first_name, &pair.to, name).map_err(os_error);
             }
             Ok(_) => {
-                return rustix::fs::linkat(first_names, first_name, &pair.to, name, AtFlags::empty()).map_err(failed);
+                return rustix::fs::linkat(first_names, first_name, &pair.to, name, AtFlags::empty()).map_err(os_error);
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(os_error(error)),
         }
     }
     let from = open_at(&pair.from, name, host::kind(&original))?;
     let to = create(pair, name, &original, &from)?;
     finish(&from, &to)?;
     if original.st_nlink > 1 {
-        rustix::fs::linkat(&pair.to, name, first_names, first_name, AtFlags::empty()).map_err(failed)?;
+        rustix::fs::linkat(&pair.to, name, first_names, first_name, AtFlags::empty()).map_err(os_error)?;
     }
     Ok(())
 }
@@ -133,18 +133,20 @@ fn create(pair: &CopyPair, name: &[u8], original: &Stat, from: &OwnedFd) -> FsRe
     match kind {
         Kind::File => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-            let to = File::from(rustix::fs::openat(&pair.to, name, flags, private).map_err(failed)?);
+            let to = File::from(rustix::fs::openat(&pair.to, name, flags, private).map_err(os_error)?);
             // A file holds its long attributes, and mostly none.
             if original.st_size > 0 {
-                contents::copy(&values::stub(from, OFlags::RDONLY)?, &to, &|| true).map_err(failed_io)?;
+                contents::copy(&values::stub(from, OFlags::RDONLY)?, &to, &|| true).map_err(io_error)?;
             }
             return Ok(to.into());
         }
         Kind::Link => {
-            let target = rustix::fs::readlinkat(&pair.from, name, Vec::new()).map_err(failed)?;
-            rustix::fs::symlinkat(target, &pair.to, name).map_err(failed)?;
+            let target = rustix::fs::readlinkat(&pair.from, name, Vec::new()).map_err(os_error)?;
+            rustix::fs::symlinkat(target, &pair.to, name).map_err(os_error)?;
         }
-        kind => rustix::fs::mknodat(&pair.to, name, host::type_of(kind), private, original.st_rdev).map_err(failed)?,
+        kind => {
+            rustix::fs::mknodat(&pair.to, name, host::type_of(kind), private, original.st_rdev).map_err(os_error)?
+        }
     }
     open_at(&pair.to, name, kind)
 }
@@ -167,10 +169,10 @@ fn copy_attributes(from: &OwnedFd, to: &OwnedFd) -> FsResult {
     let names = match host::list(from) {
         // On some file systems only files and directories have attributes.
         Err(Os::OPNOTSUPP) => return Ok(()),
-        names => names.map_err(failed)?,
+        names => names.map_err(os_error)?,
     };
     names.iter().try_for_each(|name| {
-        let value = host::with_permissions(from, || host::get(from, name)).map_err(failed)?;
-        host::set(to, name, &value).map_err(failed)
+        let value = host::with_permissions(from, || host::get(from, name)).map_err(os_error)?;
+        host::set(to, name, &value).map_err(os_error)
     })
 }

@@ -18,7 +18,7 @@ use super::attributes::OWN;
 use super::host::{self, ATTRIBUTE_BYTES_MAX, get, set};
 use super::mark::MountStep;
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{failed, walk};
+use super::{os_error, walk};
 use crate::error::LiveError;
 use crate::exclusive;
 use crate::reserve::Reserve;
@@ -235,7 +235,7 @@ fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             let top = host::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
             let granted = walk::each_directory(top, &mut |_, directory: &OwnedFd| {
-                rustix::fs::fchmod(directory, Mode::RWXU).map_err(failed)?;
+                rustix::fs::fchmod(directory, Mode::RWXU).map_err(os_error)?;
                 let mut below = walk::entries_of(directory)?;
                 below.retain(|entry| entry.file_type == FileType::Directory);
                 Ok(below)
@@ -251,10 +251,10 @@ impl Home {
     /// Creates the directory's attributes and folders.
     fn create_content(&self) -> FsResult {
         // The attribute comes first: a directory that was left half made is then known as ours, and is accepted with `force`.
-        set(&self.fd, VOLUME, self.volume.text().as_bytes()).map_err(failed)?;
+        set(&self.fd, VOLUME, self.volume.text().as_bytes()).map_err(os_error)?;
         self.make_missing_folders()?;
         // The root that users see has the usual mode of a new file system's root.
-        rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
+        rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(os_error)?;
         self.set_mark(0, MountStep::Closed, Path::new(""))?;
         self.sync_all()
     }
@@ -280,13 +280,13 @@ impl Home {
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
         walk::remove_files(&folder, |name| name.to_bytes().starts_with(b"damaged-map."))?;
-        rustix::fs::fsync(folder).map_err(failed)
+        rustix::fs::fsync(folder).map_err(os_error)
     }
 
     /// Binds a saved state to this directory, because it names nodes by their numbers, which are others in a copy.
     pub(super) fn bind(&self, state: &OwnedFd) -> FsResult {
         match self.place_of(state)? {
-            Some(place) => set(state, PLACE, place.as_bytes()).map_err(failed),
+            Some(place) => set(state, PLACE, place.as_bytes()).map_err(os_error),
             None => Ok(()),
         }
     }
@@ -309,7 +309,7 @@ impl Home {
         for folder in FOLDERS {
             match rustix::fs::mkdirat(&self.fd, folder, Mode::RWXU) {
                 Ok(()) | Err(Os::EXIST) => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(os_error(error)),
             }
         }
         Ok(())
@@ -328,15 +328,15 @@ impl Home {
 
     /// One of the folders in it.
     pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
-        host::open_directory(&self.fd, name.as_bytes()).map_err(failed)
+        host::open_directory(&self.fd, name.as_bytes()).map_err(os_error)
     }
 
     pub(super) fn sync_all(&self) -> FsResult {
-        rustix::fs::syncfs(&self.fd).map_err(failed)
+        rustix::fs::syncfs(&self.fd).map_err(os_error)
     }
 
     pub(super) fn room(&self) -> FsResult<StoreRoom> {
-        let stat = rustix::fs::fstatvfs(&self.fd).map_err(failed)?;
+        let stat = rustix::fs::fstatvfs(&self.fd).map_err(os_error)?;
         Ok(room_of(&stat, rustix::process::geteuid().is_root()))
     }
 }

@@ -17,7 +17,7 @@ use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetTime, Time};
 use smrfs::units::NodeId;
 
-use super::failed;
+use super::os_error;
 
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 pub const ATTRIBUTE_BYTES_MAX: usize = 65536;
@@ -64,7 +64,7 @@ pub fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
         Err(Os::ACCESS) => with_permissions(parent, || open(OFlags::PATH)),
         opened => opened,
     };
-    opened.map_err(failed)
+    opened.map_err(os_error)
 }
 
 /// Opens a directory for reading, whatever its permissions and those of `parent` are.
@@ -117,13 +117,13 @@ pub fn stat_at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
         Err(Os::ACCESS) => with_permissions(parent, stat),
         found => found,
     }
-    .map_err(failed)
+    .map_err(os_error)
 }
 
 /// The kernel's attributes of an open node.
 pub fn stat_fd(fd: &OwnedFd) -> FsResult<Stat> {
     let _real_permissions = PERMISSIONS.read();
-    rustix::fs::fstat(fd).map_err(failed)
+    rustix::fs::fstat(fd).map_err(os_error)
 }
 
 /// The number and the time of creation of the node with this name in a directory, or of the open node itself if the name is empty. `None` if
@@ -139,14 +139,14 @@ fn birth_at(at: &OwnedFd, name: &[u8]) -> Result<Option<(u64, i64, u32)>, Os> {
 /// The identity of a node, which no other node ever has: its number and the time of its creation, because numbers are reused, and copies are
 /// created later. `None` if the file system does not record that time.
 pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
-    let birth = birth_at(fd, b"").map_err(failed)?;
+    let birth = birth_at(fd, b"").map_err(os_error)?;
     Ok(birth.map(|(number, seconds, nanoseconds)| format!("{number}:{seconds}.{nanoseconds:09}")))
 }
 
 /// The generation of a node, which distinguishes it from earlier nodes with its number: its time of creation in 32 bits, or 0 if the file system
 /// does not record that. Nodes that were created within one tick of the host's clock may have the same. An empty name is the open node itself.
 pub fn generation(at: &OwnedFd, name: &[u8]) -> FsResult<u32> {
-    let birth = birth_at(at, name).map_err(failed)?;
+    let birth = birth_at(at, name).map_err(os_error)?;
     // Seconds are spread over all bits by the golden ratio, so that they do not cancel out with the nanoseconds.
     Ok(birth.map_or(0, |(_, seconds, nanoseconds)| (seconds as u32).wrapping_mul(0x9E37_79B1) ^ nanoseconds))
 }
@@ -185,13 +185,13 @@ pub fn change_mode(fd: &OwnedFd, kind: Kind, mode: u32) -> FsResult {
         Err(Os::BADF) => rustix::fs::chmod(path_of(fd), mode),
         done => done,
     }
-    .map_err(failed)
+    .map_err(os_error)
 }
 
 /// Sets the owners.
 pub fn change_owner(fd: &OwnedFd, uid: Option<u32>, gid: Option<u32>) -> FsResult {
     let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
-    rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).map_err(failed)
+    rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).map_err(os_error)
 }
 
 /// Sets the times that are given.
@@ -207,7 +207,7 @@ pub fn change_times(fd: &OwnedFd, atime: Option<SetTime>, mtime: Option<SetTime>
         Err(Os::INVAL) => rustix::fs::utimensat(rustix::fs::CWD, path_of(fd), &times, AtFlags::empty()),
         done => done,
     }
-    .map_err(failed)
+    .map_err(os_error)
 }
 
 /// The time, finer than in the timestamps that the kernel sets.

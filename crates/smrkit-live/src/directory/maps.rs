@@ -16,7 +16,7 @@ use smrfs::units::{HostJournal, NodeId};
 use super::host::{self, get, open_at, remove, set, with_permissions};
 use super::seal::{Owners, Sealer};
 use super::walk::each_entry;
-use super::{DirectoryStore, Home, checked, failed, failed_io};
+use super::{DirectoryStore, Home, check_name, io_error, os_error};
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
@@ -26,7 +26,7 @@ const MAP: &[u8] = b"user.smrfs.map";
 fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
     let stored = match with_permissions(fd, || get(fd, MAP)) {
         Err(Os::NODATA) => return Ok(None),
-        stored => stored.map_err(failed)?,
+        stored => stored.map_err(os_error)?,
     };
     let stat = host::stat_fd(fd)?;
     sealer.open_map(stat.st_ino, stat.st_uid, stored).map(Some)
@@ -45,7 +45,7 @@ impl DirectoryStore {
             Ok(None) | Err(FsError::Seal(_)) => {
                 let mut bytes = [0; 8];
                 // Up to 256 bytes are always filled whole (getrandom(2)).
-                rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
+                rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(os_error)?;
                 Ok(u64::from_le_bytes(bytes))
             }
             Err(error) => Err(error),
@@ -70,9 +70,9 @@ impl DirectoryStore {
         let reseal = |owners| {
             let Some(map) = &map else { return Ok(()) };
             let sealed = self.home.sealer.seal_map(&map.record, owners, map.mark);
-            with_permissions(fd, || set(fd, MAP, &sealed)).map_err(failed)
+            with_permissions(fd, || set(fd, MAP, &sealed)).map_err(os_error)
         };
-        reseal(Owners { now: uid, or: old })?;
+        reseal(Owners { now: uid, old })?;
         let changed = host::change_owner(fd, Some(uid), gid);
         reseal(Owners::only(if changed.is_ok() { uid } else { old }))?;
         changed
@@ -83,7 +83,7 @@ impl DirectoryStore {
         match rustix::fs::fsync(fd) {
             // A path descriptor (`O_PATH`) can't be synced, so the whole file system is.
             Err(Os::BADF) => self.sync_all(),
-            done => done.map_err(failed),
+            done => done.map_err(os_error),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Home {
         // If the host has run out of nodes, folders left by failed attempts would take the nodes that deletions free.
         let without_nodes = |error| {
             self.remove_empty_folders(&maps);
-            failed(error)
+            os_error(error)
         };
         let folder = match self.spill_folder(number) {
             Err(FsError::Errno(Errno::ENOENT)) => {
@@ -121,7 +121,7 @@ impl Home {
         let mut file = File::from(file);
         file.write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
-            failed_io(error)
+            io_error(error)
         })?;
         // Linux begins to write pages that are to be dropped, so that later syncs of several parts wait for all of them at once.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
@@ -139,22 +139,22 @@ impl Home {
     }
 
     fn try_to_store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        checked(name.as_bytes())?;
+        check_name(name.as_bytes())?;
         let folder = self.folder("state")?;
         let new = format!("{name}.new");
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::openat(&folder, &*new, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let file = rustix::fs::openat(&folder, &*new, flags, Mode::RUSR | Mode::WUSR).map_err(os_error)?;
         let store = || {
             self.bind(&file)?;
             let mut file = File::from(file);
-            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io)?;
-            rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)
+            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error)?;
+            rustix::fs::renameat(&folder, &*new, &folder, name).map_err(os_error)
         };
         store().inspect_err(|_| {
             // An unfinished state must not take up room, which may be short.
             let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
         })?;
-        rustix::fs::fsync(folder).map_err(failed)
+        rustix::fs::fsync(folder).map_err(os_error)
     }
 }
 
@@ -176,7 +176,7 @@ impl Maps for DirectoryStore {
         match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
             // The map is too long for an attribute, which is a lack of space, whatever the file system calls it.
             Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
-            done => done.map_err(failed)?,
+            done => done.map_err(os_error)?,
         }
         self.cache_mark(id, Some(mark));
         Ok(())
@@ -187,7 +187,7 @@ impl Maps for DirectoryStore {
         let _names = self.names.read();
         let fd = self.fd(id)?;
         self.cache_mark(id, None);
-        with_permissions(&fd, || remove(&fd, MAP)).map(drop).map_err(failed)
+        with_permissions(&fd, || remove(&fd, MAP)).map(drop).map_err(os_error)
     }
 
     fn map_bytes_max(&self) -> usize {
@@ -202,14 +202,14 @@ impl Maps for DirectoryStore {
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
         let mut file = open_regular(&self.home.spill_folder(number)?, &spill_name(number).1)?;
         let mut stored = Vec::new();
-        file.read_to_end(&mut stored).map_err(failed_io)?;
+        file.read_to_end(&mut stored).map_err(io_error)?;
         self.home.sealer.open_part(number, &stored)
     }
 
     fn remove_spill(&self, number: u64) -> FsResult {
         let _changing = self.changes.read();
         let folder = self.home.spill_folder(number)?;
-        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
+        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(os_error)
     }
 
     fn spills(&self) -> FsResult<Vec<u64>> {
@@ -229,13 +229,13 @@ impl Maps for DirectoryStore {
     }
 
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        checked(name.as_bytes())?;
+        check_name(name.as_bytes())?;
         let mut file = match self.home.folder("state").and_then(|folder| open_regular(&folder, name)) {
             Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
             file => file?,
         };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed_io)?;
+        file.read_to_end(&mut bytes).map_err(io_error)?;
         Ok(self.home.is_bound(&file.into())?.then_some(bytes))
     }
 
@@ -246,12 +246,12 @@ impl Maps for DirectoryStore {
 
     fn remove_state(&self, name: &str) -> FsResult {
         let _changing = self.changes.read();
-        checked(name.as_bytes())?;
+        check_name(name.as_bytes())?;
         let folder = self.home.folder("state")?;
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
-            Ok(()) => rustix::fs::fsync(folder).map_err(failed),
+            Ok(()) => rustix::fs::fsync(folder).map_err(os_error),
             Err(Os::NOENT) => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(os_error(error)),
         }
     }
 
@@ -287,13 +287,13 @@ impl Durability for DirectoryStore {
 
     fn sync_spill(&self, number: u64) -> FsResult {
         let folder = self.home.spill_folder(number)?;
-        open_regular(&folder, &spill_name(number).1)?.sync_all().map_err(failed_io)?;
-        rustix::fs::fsync(folder).map_err(failed)?;
+        open_regular(&folder, &spill_name(number).1)?.sync_all().map_err(io_error)?;
+        rustix::fs::fsync(folder).map_err(os_error)?;
         // The folder's own name is made durable once for each mount: the thread that created it, or a process that crashed, may not have done so.
         let mut durable_folders = self.home.durable_folders.lock();
         let is_durable = &mut durable_folders[(number & 255) as usize];
         if !*is_durable {
-            rustix::fs::fsync(self.home.folder("maps")?).map_err(failed)?;
+            rustix::fs::fsync(self.home.folder("maps")?).map_err(os_error)?;
             *is_durable = true;
         }
         Ok(())
@@ -317,7 +317,7 @@ impl Durability for DirectoryStore {
     }
 
     fn reserve(&self, bytes: u64) -> FsResult {
-        self.home.reserve.keep(bytes).map_err(failed_io)
+        self.home.reserve.keep(bytes).map_err(io_error)
     }
 }
 
@@ -328,11 +328,11 @@ fn open_regular(folder: &OwnedFd, name: &str) -> FsResult<File> {
         rustix::fs::fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     };
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Ok(file) if is_regular(&file).map_err(failed)? => Ok(File::from(file)),
+        Ok(file) if is_regular(&file).map_err(os_error)? => Ok(File::from(file)),
         // Another kind of node: LOOP for a link, NXIO for a socket or a device without a driver.
         Ok(_) | Err(Os::LOOP | Os::NXIO) => {
             Err(FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it")))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(os_error(error)),
     }
 }

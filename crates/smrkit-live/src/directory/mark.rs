@@ -23,7 +23,7 @@ use smrfs::error::FsResult;
 use smrfs::superblock::Superblock;
 
 use super::host::{birth, get, set};
-use super::{Home, failed};
+use super::{Home, os_error};
 use crate::error::LiveError;
 
 /// The attribute of the directory that holds its mark.
@@ -98,8 +98,8 @@ impl Home {
     /// Sets the directory's mark, durably.
     pub fn set_mark(&self, mounts: u64, step: MountStep, image: &Path) -> FsResult {
         let mark = MountMark { mounts, step, directory: birth(&self.fd)?, image: birth_of_image(image) };
-        set(&self.fd, MARK, mark.text().as_bytes()).map_err(failed)?;
-        rustix::fs::fsync(&self.fd).map_err(failed)
+        set(&self.fd, MARK, mark.text().as_bytes()).map_err(os_error)?;
+        rustix::fs::fsync(&self.fd).map_err(os_error)
     }
 
     /// Errors: the image, with this superblock, and the directory are not of the same moment.

@@ -76,7 +76,7 @@ impl DirectoryStore {
             walk::remove_files(&home.folder("orphans")?, |_| false)?;
         }
         let tree = home.folder("tree")?;
-        let root_stat = rustix::fs::fstat(&tree).map_err(failed)?;
+        let root_stat = rustix::fs::fstat(&tree).map_err(os_error)?;
         let (root, device) = (root_stat.st_ino, root_stat.st_dev);
         let mut nodes = Nodes::new(descriptors);
         nodes.add_permanent(root, Arc::new(tree));
@@ -84,7 +84,7 @@ impl DirectoryStore {
             Err(FsError::Errno(Errno::ENOENT)) if !writable => 0,
             orphans => {
                 let orphans = orphans?;
-                let id = rustix::fs::fstat(&orphans).map_err(failed)?.st_ino;
+                let id = rustix::fs::fstat(&orphans).map_err(os_error)?.st_ino;
                 nodes.add_permanent(id, Arc::new(orphans));
                 id
             }
@@ -146,7 +146,7 @@ impl DirectoryStore {
                 None => host::kind(&host::stat_at(&fd, &name)?),
             };
             let opened = host::open_at(&fd, &name, kind)?;
-            let found = rustix::fs::fstat(&opened).map_err(failed)?;
+            let found = rustix::fs::fstat(&opened).map_err(os_error)?;
             // The name may be another node's by now.
             if found.st_ino != id || found.st_dev != self.device {
                 return Err(Errno::ENOENT.into());
@@ -159,17 +159,17 @@ impl DirectoryStore {
 }
 
 /// Converts an error of the operating system to the core's.
-fn failed(errno: rustix::io::Errno) -> FsError {
+fn os_error(errno: rustix::io::Errno) -> FsError {
     FsError::Errno(Errno(errno.raw_os_error()))
 }
 
 /// Converts an I/O error to the core's.
-fn failed_io(error: std::io::Error) -> FsError {
+fn io_error(error: std::io::Error) -> FsError {
     error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
 /// Refuses a name that is empty, `.` or `..`, or has a slash or a zero byte in it.
-fn checked(name: &[u8]) -> FsResult {
+fn check_name(name: &[u8]) -> FsResult {
     match name {
         b"" | b"." | b".." => Err(Errno::EINVAL.into()),
         _ if name.iter().any(|&byte| byte == b'/' || byte == 0) => Err(Errno::EINVAL.into()),

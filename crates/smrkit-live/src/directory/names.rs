@@ -13,7 +13,7 @@ use smrfs::units::NodeId;
 use super::host::{self, open_at, stat_at};
 use super::nodes::{NodeName, UnlinkStep};
 use super::walk::{LIST_BYTES, is_dots, reopened};
-use super::{DirectoryStore, checked, failed};
+use super::{DirectoryStore, check_name, os_error};
 
 impl DirectoryStore {
     /// Counts a lookup of a node, which the kernel later gives back by a forget, and returns the node's attributes.
@@ -52,29 +52,29 @@ impl DirectoryStore {
 
     fn drop_orphan(&self, id: u64) -> FsResult {
         let orphans = self.fd(self.orphans)?;
-        rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(failed)
+        rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(os_error)
     }
 
     /// Creates a node (a symbolic link to `target`, if there is one), and counts its first lookup.
     fn create(&self, parent: u64, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
         let _changing = self.changes.read();
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.read();
         let directory = self.fd(parent)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
         let mut file = None;
         match (new.kind, target) {
-            (Kind::Link, Some(target)) => rustix::fs::symlinkat(target, &directory, name).map_err(failed)?,
+            (Kind::Link, Some(target)) => rustix::fs::symlinkat(target, &directory, name).map_err(os_error)?,
             (Kind::Link, None) => return Err(Errno::EINVAL.into()),
             (Kind::File, _) => {
                 // Opened as it is created, because its mode may forbid that afterwards.
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                file = Some(rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?);
+                file = Some(rustix::fs::openat(&directory, name, flags, mode).map_err(os_error)?);
             }
-            (Kind::Directory, _) => rustix::fs::mkdirat(&directory, name, mode).map_err(failed)?,
+            (Kind::Directory, _) => rustix::fs::mkdirat(&directory, name, mode).map_err(os_error)?,
             (kind, _) => {
                 let file_type = host::type_of(kind);
-                rustix::fs::mknodat(&directory, name, file_type, mode, new.rdev.into()).map_err(failed)?;
+                rustix::fs::mknodat(&directory, name, file_type, mode, new.rdev.into()).map_err(os_error)?;
             }
         }
         let owned = file.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
@@ -88,7 +88,7 @@ impl DirectoryStore {
         // The kernel sets a coarse time, which may be before the times of earlier changes, so a finer one is set.
         host::change_times(&fd, None, Some(SetTime::Now))?;
         // Setting the mtime has changed the ctime, so the state is read only now: the kernel must get the same when it asks again.
-        let made = rustix::fs::fstat(&fd).map_err(failed)?;
+        let made = rustix::fs::fstat(&fd).map_err(os_error)?;
         let generation = host::generation(&fd, b"")?;
         {
             let mut nodes = self.nodes.lock();
@@ -103,17 +103,17 @@ impl DirectoryStore {
 
     /// Sets the owners and all permission bits of a new node.
     fn set_owner_and_mode(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult {
-        let mut made = rustix::fs::fstat(fd).map_err(failed)?;
+        let mut made = rustix::fs::fstat(fd).map_err(os_error)?;
         // Links have all bits, whatever is asked for, and they can't be changed.
         let wanted_mode = if new.kind == Kind::Link { made.st_mode } else { new.mode } & 0o7777;
         // In a directory with the set-group-id bit, a new node has inherited the group, and a new directory also the bit.
         let is_inherited = (made.st_gid != new.gid || new.kind == Kind::Directory)
-            && rustix::fs::fstat(directory).map_err(failed)?.st_mode & 0o2000 != 0;
+            && rustix::fs::fstat(directory).map_err(os_error)?.st_mode & 0o2000 != 0;
         let uid = (made.st_uid != new.uid).then_some(new.uid);
         let gid = (made.st_gid != new.gid && !is_inherited).then_some(new.gid);
         if uid.is_some() || gid.is_some() {
             host::change_owner(fd, uid, gid)?;
-            made = rustix::fs::fstat(fd).map_err(failed)?;
+            made = rustix::fs::fstat(fd).map_err(os_error)?;
         }
         let inherited = if is_inherited && new.kind == Kind::Directory { 0o2000 } else { 0 };
         let mut mode = wanted_mode | inherited;
@@ -129,7 +129,7 @@ impl DirectoryStore {
 
     fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
         let _changing = self.changes.read();
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.write();
         let directory = self.fd(parent)?;
         let found = stat_at(&directory, name)?;
@@ -144,7 +144,7 @@ impl DirectoryStore {
             if orphan.is_some() {
                 self.drop_orphan(found.st_ino)?;
             }
-            return Err(failed(error));
+            return Err(os_error(error));
         }
         self.nodes.lock().remove_name(found.st_ino, parent, name, orphan);
         Ok(())
@@ -171,7 +171,7 @@ impl DirectoryStore {
             UnlinkStep::LinkAsOrphan => {
                 let orphans = self.fd(self.orphans)?;
                 let own = id.to_string();
-                rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(failed)?;
+                rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(os_error)?;
                 Ok(Some(NodeName::new(self.orphans, own.as_bytes())))
             }
         }
@@ -184,7 +184,7 @@ impl Names for DirectoryStore {
     }
 
     fn lookup(&self, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.read();
         let directory = self.fd(parent)?;
         let found = stat_at(&directory, name)?;
@@ -225,24 +225,24 @@ impl Names for DirectoryStore {
             Ok(target) => Ok(target.into_bytes()),
             // For a node that is no link the kernel returns ENOENT here, because the path is empty; programs expect EINVAL.
             Err(Os::NOENT) => Err(Errno::EINVAL.into()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(os_error(error)),
         }
     }
 
     fn link(&self, NodeId(id): NodeId, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
         let _changing = self.changes.read();
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.read();
         let to = self.fd(parent)?;
         let place = self.nodes.lock().place(id);
         match place {
             Some(place) => {
                 let from = self.fd(place.parent)?;
-                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
+                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(os_error)?;
             }
             None => {
                 let path = host::path_of(&*self.fd(id)?);
-                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
+                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(os_error)?;
             }
         }
         let found = stat_at(&to, name)?;
@@ -266,8 +266,8 @@ impl Names for DirectoryStore {
         let (NodeId(from_parent), from_name) = from;
         let (NodeId(to_parent), to_name) = to;
         let _changing = self.changes.read();
-        checked(from_name)?;
-        checked(to_name)?;
+        check_name(from_name)?;
+        check_name(to_name)?;
         let _names = self.names.write();
         let (source, target) = (self.fd(from_parent)?, self.fd(to_parent)?);
         let moving = stat_at(&source, from_name)?;
@@ -291,7 +291,7 @@ impl Names for DirectoryStore {
             }
             // For a directory that is not empty, xfs returns EEXIST where others return ENOTEMPTY.
             let is_not_empty = mode == RenameMode::Replace && error == Os::EXIST;
-            return Err(if is_not_empty { Errno::ENOTEMPTY.into() } else { failed(error) });
+            return Err(if is_not_empty { Errno::ENOTEMPTY.into() } else { os_error(error) });
         }
         if existing.is_some() && other.is_none() {
             return Ok(());
@@ -313,7 +313,7 @@ impl Names for DirectoryStore {
             reopened(&*self.fd(id)?)?
         };
         if from > 0 {
-            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;
+            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(os_error)?;
         }
         let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
         let mut raw = RawDir::new(&directory, &mut buffer);
@@ -323,7 +323,7 @@ impl Names for DirectoryStore {
             let entry = match raw.next() {
                 // ENOENT: the directory was removed while it is in use.
                 None | Some(Err(Os::NOENT)) => break,
-                Some(entry) => entry.map_err(failed)?,
+                Some(entry) => entry.map_err(os_error)?,
             };
             if is_dots(&entry) {
                 continue;

@@ -17,7 +17,7 @@ use smrfs::meta::{Kind, SetTime};
 
 use super::attributes::is_hidden;
 use super::host::{self, ATTRIBUTE_BYTES_MAX, get, list, remove, set, with_permissions};
-use super::{DirectoryStore, failed, failed_io};
+use super::{DirectoryStore, io_error, os_error};
 
 /// The attribute that holds the list.
 pub(super) const LIST: &[u8] = b"user.smrfs.values";
@@ -51,7 +51,7 @@ impl LongValue {
         let mut value = vec![0; self.bytes as usize];
         match stub.read_exact_at(&mut value, self.at) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-            read => read.map(|()| (checksum(&value) == self.sum).then_some(value)).map_err(failed_io),
+            read => read.map(|()| (checksum(&value) == self.sum).then_some(value)).map_err(io_error),
         }
     }
 }
@@ -96,7 +96,7 @@ impl ValueList {
         match with_permissions(fd, || get(fd, LIST)) {
             Ok(stored) => ValueList::parse(&stored).ok_or_else(|| damaged("the list of its long attributes")),
             Err(Os::NODATA | Os::OPNOTSUPP) => Ok(ValueList::default()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(os_error(error)),
         }
     }
 
@@ -109,7 +109,7 @@ impl ValueList {
         stored.map_err(|error| match error {
             // The list is too long for an attribute, which is a lack of space, whatever the file system calls it.
             Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
-            error => failed(error),
+            error => os_error(error),
         })
     }
 
@@ -156,7 +156,7 @@ fn damaged(what: &str) -> FsError {
 /// Opens a file's stub.
 pub(super) fn stub(fd: &OwnedFd, flags: OFlags) -> FsResult<File> {
     let open = || rustix::fs::open(host::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
-    with_permissions(fd, open).map(File::from).map_err(failed)
+    with_permissions(fd, open).map(File::from).map_err(os_error)
 }
 
 /// True if values may be written to the stub: the file is a regular one, and a write takes no capabilities or set-id bits away.
@@ -172,7 +172,7 @@ impl DirectoryStore {
         self.sync_open(fd)?;
         let changed = change(&stub(fd, OFlags::WRONLY)?);
         host::change_times(fd, None, Some(SetTime::To(host::attr(found).mtime)))?;
-        changed.map_err(failed_io)
+        changed.map_err(io_error)
     }
 
     /// Stores an attribute in the stub. The value is durable before the list (`list` until now) names it. The caller holds `values_change`.
@@ -194,7 +194,7 @@ impl DirectoryStore {
         let _moved = self.values_moved.write();
         new.store(fd)?;
         // Only now, because what is next to the file counts as long as it is there.
-        remove(fd, name).map(drop).map_err(failed)
+        remove(fd, name).map(drop).map_err(os_error)
     }
 
     /// Removes an attribute from the list. The caller holds `values_change`.
@@ -218,7 +218,7 @@ impl DirectoryStore {
         let mut used = bytes + HEAD_BYTES;
         // The list counts although users don't see it, because it takes their room.
         let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
-        for other in list(fd).map_err(failed)?.iter().filter(counts) {
+        for other in list(fd).map_err(os_error)?.iter().filter(counts) {
             used += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
         }
         if used > bytes_max { Err(Errno::ENOSPC.into()) } else { Ok(()) }

@@ -10,7 +10,7 @@ use rustix::io::Errno as Os;
 use smrfs::error::FsResult;
 
 use super::nodes::NodeName;
-use super::{DirectoryStore, failed, host};
+use super::{DirectoryStore, host, os_error};
 
 pub(super) struct WalkEntry {
     pub(super) id: u64,
@@ -52,7 +52,7 @@ impl WalkPlace for OwnedFd {
     }
 
     fn leave(self) -> FsResult<OwnedFd> {
-        self.enter(b"..").map_err(failed)
+        self.enter(b"..").map_err(os_error)
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn each_directory<P: WalkPlace>(
     root: P,
     enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<WalkEntry>>,
 ) -> FsResult<P> {
-    let top = rustix::fs::fstat(root.directory()).map_err(failed)?;
+    let top = rustix::fs::fstat(root.directory()).map_err(os_error)?;
     let mut current = root;
     // The directories that are still to be entered: in each directory above the current one, and in the current one.
     let mut above: Vec<Vec<WalkEntry>> = Vec::new();
@@ -72,10 +72,10 @@ pub(super) fn each_directory<P: WalkPlace>(
             let below = match current.enter(&next.name) {
                 // It was removed in the meantime.
                 Err(Os::NOENT) => continue,
-                below => below.map_err(failed)?,
+                below => below.map_err(os_error)?,
             };
             // Other file systems that are mounted below are no part of the tree.
-            if rustix::fs::fstat(below.directory()).map_err(failed)?.st_dev != top.st_dev {
+            if rustix::fs::fstat(below.directory()).map_err(os_error)?.st_dev != top.st_dev {
                 continue;
             }
             above.push(ahead);
@@ -95,7 +95,7 @@ pub const LIST_BYTES: usize = 32 << 10;
 
 /// Opens a directory again, with a read position of its own.
 pub fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
-    host::open_directory(directory, b".").map_err(failed)
+    host::open_directory(directory, b".").map_err(os_error)
 }
 
 /// True if an entry is `.` or `..`.
@@ -109,7 +109,7 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
     let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
     let mut entries = RawDir::new(&directory, &mut buffer);
     while let Some(entry) = entries.next() {
-        let entry = entry.map_err(failed)?;
+        let entry = entry.map_err(os_error)?;
         if !is_dots(&entry) {
             show(&entry);
         }
@@ -121,7 +121,7 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
 pub fn remove_files(directory: &OwnedFd, kept: impl Fn(&CStr) -> bool) -> FsResult {
     let mut names = Vec::new();
     each_entry(directory, |entry| names.extend((!kept(entry.file_name())).then(|| entry.file_name().to_owned())))?;
-    names.iter().try_for_each(|name| rustix::fs::unlinkat(directory, name, AtFlags::empty())).map_err(failed)
+    names.iter().try_for_each(|name| rustix::fs::unlinkat(directory, name, AtFlags::empty())).map_err(os_error)
 }
 
 impl DirectoryStore {

@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use std::{io, thread};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FileType, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use rustix::fs::XattrFlags;
 use rustix::param::page_size;
@@ -25,10 +25,6 @@ use smrfs::units::{GRANULE_BYTES, NodeId};
 
 use super::Gate;
 use super::convert::{self, CACHE_TIME, Numbers};
-
-/// `whence` of lseek(2) for data and for a hole (Linux).
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
 
 thread_local! {
     /// Buffer of reads: one for each thread, as long as its longest read so far.
@@ -60,7 +56,7 @@ impl Adapter {
     }
 
     /// Does `work`, which may make a file longer, and replies once the kernel's page at the old end is cleared.
-    fn grow<T: Send + 'static>(
+    fn grow_file<T: Send + 'static>(
         &self,
         what: &str,
         ino: INodeNo,
@@ -198,7 +194,7 @@ impl fuser::Filesystem for Adapter {
             return self.reply_attr("setattr", reply, change);
         }
         let numbers = self.numbers;
-        self.grow("setattr", ino, change, move |changed| numbers.reply_attr(reply, changed));
+        self.grow_file("setattr", ino, change, move |changed| numbers.reply_attr(reply, changed));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -327,11 +323,6 @@ impl fuser::Filesystem for Adapter {
         answer!(reply, written, () => reply.written(data.len() as u32));
     }
 
-    /// Closing a file has no error to report, because room is promised when a write is acknowledged. The kernel need not ask again.
-    fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
-    }
-
     fn release(
         &self,
         _req: &Request,
@@ -349,20 +340,36 @@ impl fuser::Filesystem for Adapter {
         self.reply_empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
     }
 
-    /// An open directory has no state here, so the kernel need not open it.
-    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::empty());
-    }
-
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let id = self.numbers.node(ino);
-        let done = self.ask("readdir", |core| list_names(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| {
+            for_each_entry(core, self.numbers.node(ino), offset, |entry| {
+                let (ino, kind) = (self.numbers.inode(entry.id), convert::file_type(entry.kind));
+                Ok(reply.add(ino, entry.next, kind, OsStr::from_bytes(&entry.name)))
+            })
+        });
         answer!(reply, done, () => reply.ok());
     }
 
+    /// Lists names with attributes. Each entry that the kernel gets counts as a lookup, except `.` and `..`, whose attributes it ignores.
     fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let id = self.numbers.node(ino);
-        let done = self.ask("readdir", |core| list_names_and_attributes(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| {
+            for_each_entry(core, id, offset, |entry| {
+                let is_dots = matches!(&*entry.name, b"." | b"..");
+                let attr = match if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) } {
+                    // Gone since it was listed.
+                    Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
+                    attr => attr?,
+                };
+                let (file_attr, generation) = (self.numbers.attributes(&attr), convert::generation(&attr));
+                let name = OsStr::from_bytes(&entry.name);
+                let is_full = reply.add(file_attr.ino, entry.next, name, &CACHE_TIME, &file_attr, generation);
+                if is_full && !is_dots {
+                    core.forget(attr.id, 1);
+                }
+                Ok(is_full)
+            })
+        });
         answer!(reply, done, () => reply.ok());
     }
 
@@ -427,7 +434,7 @@ impl fuser::Filesystem for Adapter {
             core.allocate(id, how, offset, length)?;
             if req.uid() != 0 { self.clear_set_id(core, req, ino) } else { Ok(()) }
         };
-        self.grow("fallocate", ino, allocate, |allocated| convert::reply_empty(reply, allocated));
+        self.grow_file("fallocate", ino, allocate, |allocated| convert::reply_empty(reply, allocated));
     }
 
     fn copy_file_range(
@@ -452,7 +459,7 @@ impl fuser::Filesystem for Adapter {
             // A handle of 1 is that of a file whose writes are durable before they are acknowledged.
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
         };
-        self.grow(
+        self.grow_file(
             "copy_file_range",
             ino_out,
             copy,
@@ -462,8 +469,8 @@ impl fuser::Filesystem for Adapter {
 
     fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let what = match whence {
-            SEEK_DATA => Seek::Data,
-            SEEK_HOLE => Seek::Hole,
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let (gate, node) = (self.gate.clone(), self.numbers.node(ino));
@@ -614,75 +621,33 @@ fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAtt
     Ok(SetAttr { mode: convert::without_set_id(&attr, || is_in_group(req, attr.gid)), ..set })
 }
 
-/// `.` and `..`, which the core does not list, and the positions after them. The core's positions are shifted by these two.
+/// `.` and `..`, which the core does not list, and the kernel's positions after them. Those of other entries are the core's, shifted by two.
 const DOTS: [(&[u8], u64); 2] = [(b".", 1), (b"..", 2)];
 
-/// Lists names only. `..` has the directory's own number, which does no harm because the kernel knows the parent.
-fn list_names(core: &FileSystem, numbers: Numbers, id: NodeId, from: u64, reply: &mut ReplyDirectory) -> FsResult {
-    for (name, place) in DOTS {
-        if from < place && reply.add(numbers.inode(id), place, FileType::Directory, OsStr::from_bytes(name)) {
+/// Passes the entries of a directory from the kernel's position `from` on, with the kernel's positions, to `add`, until that returns true because
+/// the kernel's page is full. `..` has the directory's own number, which does no harm because the kernel knows the parent.
+fn for_each_entry(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
+    for (name, next) in DOTS {
+        if from < next && add(&Entry { id, kind: Kind::Directory, name: name.to_vec(), next })? {
             return Ok(());
         }
     }
-    for_each_entry(core, id, from, |entry| {
-        let kind = convert::file_type(entry.kind);
-        Ok(reply.add(numbers.inode(entry.id), kernel_place(entry.next), kind, OsStr::from_bytes(&entry.name)))
-    })
-}
-
-/// Lists names with attributes. Each entry that the kernel gets counts as a lookup. The kernel ignores the attributes of `.` and `..`.
-fn list_names_and_attributes(
-    core: &FileSystem,
-    numbers: Numbers,
-    id: NodeId,
-    from: u64,
-    reply: &mut ReplyDirectoryPlus,
-) -> FsResult {
-    if from < 2 {
-        let own = numbers.attributes(&core.attributes(id)?);
-        for (name, place) in DOTS {
-            if from < place
-                && reply.add(numbers.inode(id), place, OsStr::from_bytes(name), &CACHE_TIME, &own, Generation(0))
-            {
-                return Ok(());
-            }
-        }
-    }
-    for_each_entry(core, id, from, |entry| {
-        let attr = match core.lookup(id, &entry.name) {
-            Ok(attr) => attr,
-            // Gone since it was listed.
-            Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let (ino, place) = (numbers.inode(attr.id), kernel_place(entry.next));
-        let (generation, name) = (convert::generation(&attr), OsStr::from_bytes(&entry.name));
-        let full = reply.add(ino, place, name, &CACHE_TIME, &numbers.attributes(&attr), generation);
-        if full {
-            core.forget(attr.id, 1);
-        }
-        Ok(full)
-    })
-}
-
-/// Passes the entries from the kernel's position `from` on to `add`, until that returns true because the page is full. An error after an entry is
-/// left to the next request, because the lookups of the entries so far would be lost with this one.
-fn for_each_entry(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
     let mut place = core_place(from);
-    let mut added = false;
+    let mut has_added = false;
     loop {
+        // An error after an entry is left to the next request, because the lookups of the entries so far would be lost with this one.
         let entries = match core.list(id, place) {
-            Err(_) if added => return Ok(()),
+            Err(_) if has_added => return Ok(()),
             entries => entries?,
         };
         let Some(last) = entries.last() else { return Ok(()) };
         place = last.next;
-        for entry in &entries {
-            match add(entry) {
+        for entry in entries {
+            match add(&Entry { next: kernel_place(entry.next), ..entry }) {
                 Ok(true) => return Ok(()),
-                Err(_) if added => return Ok(()),
+                Err(_) if has_added => return Ok(()),
                 Err(error) => return Err(error),
-                Ok(false) => added = true,
+                Ok(false) => has_added = true,
             }
         }
     }
