@@ -48,7 +48,7 @@ pub fn copy(mut from: &File, to: &File, may_continue: &MayContinue) -> io::Resul
     Ok(())
 }
 
-/// Copies what is not zero: `to` has a hole there.
+/// Copies a range, except pieces of zeros, where `to` keeps its hole.
 fn copy_range(from: &File, to: &File, range: Range<u64>, may_continue: &MayContinue) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = range.start;

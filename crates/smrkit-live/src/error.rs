@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use smrfs::error::{DeviceError, Errno, FsError};
-use smrfs::superblock::{SuperblockError, Uuid};
+use smrfs::superblock::Uuid;
 use smrkit::message::plain;
 
 /// Why an image or a metadata directory can't be made or opened. Nothing has been changed then, if not said otherwise.
@@ -216,11 +216,6 @@ impl LiveError {
             FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
             error => LiveError::Corrupt(error.to_string()),
         }
-    }
-
-    /// A superblock that makes no sense.
-    pub fn superblock(path: &Path, error: SuperblockError) -> LiveError {
-        LiveError::image(path, error.to_string())
     }
 }
 

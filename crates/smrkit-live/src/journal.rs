@@ -15,7 +15,7 @@ use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno as Os;
 use smrfs::units::HostJournal;
 
-/// The number by which `statfs` tells ext4, and ext2 and ext3 as well.
+/// The magic number of ext4 in `statfs`, which ext2 and ext3 share.
 const EXT: u64 = 0xef53;
 
 /// The journal of the file system that an open file or directory is on; `None` if its commits may not flush data.

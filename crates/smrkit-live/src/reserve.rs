@@ -1,7 +1,7 @@
-//! Room kept on a file system of the host for what has been accepted and not yet written there.
+//! Room kept on a file system of the host for data that has been accepted and not yet written there.
 //!
-//! A file without a name that takes up room. What finds the file system full makes the file shorter, and tries again. Where
-//! no such file can be made, the file system's word is all there is: another program may take the room first.
+//! A file without a name holds the room. A write that finds the file system full shortens that file, and tries again. On file
+//! systems without such files nothing can be kept, and another program may take the room first.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
 use smrfs::error::FsError;
 
-/// The file grows by so much at a time (assumption).
+/// The file grows in steps of this size, so that not every write has to extend it (assumption).
 const STEP_BYTES: u64 = 1 << 20;
-/// The least that is given back: what the host's file system notes along with the data takes room as well (assumption).
+/// The least that is given back at a time, because the host's metadata for a write needs room too (assumption).
 const GIVE_BYTES_MIN: u64 = 64 << 10;
 
 /// Room set aside in a directory of the host.
@@ -25,27 +25,27 @@ pub struct Reserve {
 
 #[derive(Debug, Default)]
 struct ReserveState {
-    /// None: not tried yet, or impossible here.
+    /// `None` if it was not tried yet, or is impossible here.
     file: Option<File>,
     is_tried: bool,
     /// Bytes that the file takes up.
     bytes: u64,
-    /// Bytes that were last asked for.
+    /// Bytes that were last asked for, which are for accepted data only.
     wanted: u64,
 }
 
-/// Purpose of a write, which decides how much it may take of what is kept.
+/// Purpose of a write, which decides how much of the reserve it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Data that have been accepted, for which it is kept.
+    /// Accepted data, for which the room is kept.
     Accepted,
-    /// All else: what is beyond that.
+    /// Anything else, which may use only what is kept beyond the bytes wanted.
     Other,
 }
 
-/// An error that may say that there is no room.
+/// An error that may mean that there is no room.
 pub trait Full {
-    /// True if it says so.
+    /// True if it means that.
     fn is_full(&self) -> bool;
 }
 
@@ -68,12 +68,12 @@ impl Full for FsError {
 }
 
 impl Reserve {
-    /// Keeps nothing yet; without a directory it has nothing to keep and nothing to refuse.
+    /// An empty reserve in `directory`; without one, nothing is ever kept or refused.
     pub fn new(directory: Option<OwnedFd>) -> Reserve {
         Reserve { directory, state: Mutex::default() }
     }
 
-    /// Keeps room for `bytes`, or says that there is none.
+    /// Keeps room for `bytes` in all. Errors: there is not so much.
     pub fn keep(&self, bytes: u64) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let mut state = self.state.lock();
@@ -86,7 +86,7 @@ impl Reserve {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             state.file = rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600)).map(File::from).ok();
         }
-        // A fallocate that must fail would take all that other programs have left, for a moment.
+        // Without this check, a fallocate that is bound to fail would for a moment take all that other programs have left.
         if free_bytes(directory)? < bytes - state.bytes {
             return Err(rustix::io::Errno::NOSPC.into());
         }
@@ -101,7 +101,7 @@ impl Reserve {
         }
     }
 
-    /// The bytes free for this process besides those kept, and those kept; none where nothing is to be kept.
+    /// Bytes that this process can write, including those kept; `None` without a directory.
     pub fn room_bytes(&self) -> io::Result<Option<u64>> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let kept = self.state.lock().bytes;

@@ -1,8 +1,8 @@
 //! A directory of a mounted file system as a target of workloads: the same events as in simulation, as system calls.
 //!
-//! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business. What is on
-//! the disk of an SMRfs, its control socket tells. No host's file system is filled, neither that of a directory nor that of an
-//! SMRfs's image: work ends as on a full disk when only its reserve is left.
+//! Bytes written are random, so that nothing below can compress them. Nothing is synced, and reads may come from the kernel's cache. The
+//! state of an SMRfs's disk is asked for at its control socket. No file system of the host is filled, neither that of the directory nor that
+//! of an SMRfs's image: work ends as on a full disk when only a reserve is left.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub struct Workplace {
     root: PathBuf,
     /// Bytes that files may fill, if the directory is not an SMRfs.
     size_bytes: Option<u64>,
-    /// Paths on the file systems of the host that what is written there fills.
+    /// A path on each file system of the host that the work fills.
     hosts: Vec<PathBuf>,
     open: HashMap<FileKey, File>,
     sizes: HashMap<FileKey, u64>,

@@ -125,26 +125,41 @@ fn wrong_data(core: &FileSystem, meta: &Path, may_continue: &MayContinue) -> Res
     Ok(wrong.into_iter().map(line).collect())
 }
 
+/// Makes a backup in a new folder by `copy`, which returns the damage of the original. Removes the folder if that fails.
+fn in_new_folder(
+    folder: &Path,
+    copy: impl FnOnce(&VolumePaths) -> Result<Damage, MountError>,
+) -> Result<Copy, MountError> {
+    fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| creation_error(folder, error))?;
+    let at = VolumePaths::in_backup(folder);
+    match copy(&at) {
+        Ok(damage) => Ok(Copy { at, damage }),
+        Err(error) => {
+            remove(&at);
+            let _ = fs::remove_dir(folder);
+            Err(error)
+        }
+    }
+}
+
 /// Copies the volume that is mounted at `point` into `folder`, which is created.
 pub fn of_mount(point: &Path, folder: &Path, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let point = mount::canonical(point)?;
     // Includes what programs have changed in mapped pages, and leaves little to be written while they wait.
     mount::sync(&point)?;
-    let made = Folder::make(folder)?;
-    let device =
-        |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).map_err(|error| LiveError::io(path, error));
-    if device(folder)? == device(&point)? {
-        let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
-        return Err(LiveError::impossible(what).into());
-    }
-    let to = VolumePaths::in_backup(&made.path);
-    let damage = match copy_moment(&point, &to, true, may_continue) {
-        // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
-        Err(MountError::Daemon(_)) => copy_moment(&point, &to, false, may_continue)?,
-        copied => copied?,
-    };
-    made.keep();
-    Ok(Copy { at: to, damage })
+    in_new_folder(folder, |to| {
+        let device =
+            |path: &Path| fs::metadata(path).map(|found| found.dev()).map_err(|error| LiveError::io(path, error));
+        if device(folder)? == device(&point)? {
+            let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
+            return Err(LiveError::impossible(what).into());
+        }
+        match copy_moment(&point, to, true, may_continue) {
+            // Programs needed the room of data that was still to be copied. In a second attempt they wait for the copy.
+            Err(MountError::Daemon(_)) => copy_moment(&point, to, false, may_continue),
+            copied => copied,
+        }
+    })
 }
 
 /// Copies what is on a mount at one moment. With `resumes_early` programs continue once the directory is copied; if they need the room of data
@@ -188,11 +203,7 @@ fn copy_moment(
 pub fn of_volume(image: &Path, how: &Open, folder: &Path, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
-    let made = Folder::make(folder)?;
-    let to = VolumePaths::in_backup(&made.path);
-    let damage = duplicate(&volume, &from, &to, false, may_continue)?;
-    made.keep();
-    Ok(Copy { at: to, damage })
+    in_new_folder(folder, |to| Ok(duplicate(&volume, &from, to, false, may_continue)?))
 }
 
 /// Options of restoring a backup.
@@ -229,32 +240,6 @@ fn duplicate(
     }
     copy_files(from, to, &mut || {}, may_continue)?;
     finish_files(to, may_continue).inspect_err(|_| remove(to))
-}
-
-/// The folder of a backup that is being made. Dropping it before `keep` removes it.
-struct Folder {
-    path: PathBuf,
-    is_done: bool,
-}
-
-impl Folder {
-    fn make(path: &Path) -> Result<Folder, LiveError> {
-        fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| creation_error(path, error))?;
-        Ok(Folder { path: path.into(), is_done: false })
-    }
-
-    fn keep(mut self) {
-        self.is_done = true;
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_done {
-            remove(&VolumePaths::in_backup(&self.path));
-            let _ = fs::remove_dir(&self.path);
-        }
-    }
 }
 
 /// Copies a metadata directory, which must not change until this calls `names_copied`, and its image file, in which data that the directory's

@@ -62,22 +62,21 @@ impl DirectoryStore {
         let _names = self.names.read();
         let directory = self.fd(parent)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
-        let mut file = None;
-        match (new.kind, target) {
-            (Kind::Link, Some(target)) => rustix::fs::symlinkat(target, &directory, name).map_err(os_error)?,
-            (Kind::Link, None) => return Err(Errno::EINVAL.into()),
+        let created = match (new.kind, target) {
+            (Kind::Link, Some(target)) => rustix::fs::symlinkat(target, &directory, name).map(|()| None),
+            (Kind::Link, None) => Err(Os::INVAL),
+            // A file is opened as it is created, because its mode may forbid that afterwards.
             (Kind::File, _) => {
-                // Opened as it is created, because its mode may forbid that afterwards.
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                file = Some(rustix::fs::openat(&directory, name, flags, mode).map_err(os_error)?);
+                rustix::fs::openat(&directory, name, flags, mode).map(Some)
             }
-            (Kind::Directory, _) => rustix::fs::mkdirat(&directory, name, mode).map_err(os_error)?,
+            (Kind::Directory, _) => rustix::fs::mkdirat(&directory, name, mode).map(|()| None),
             (kind, _) => {
-                let file_type = host::type_of(kind);
-                rustix::fs::mknodat(&directory, name, file_type, mode, new.rdev.into()).map_err(os_error)?;
+                rustix::fs::mknodat(&directory, name, host::type_of(kind), mode, new.rdev.into()).map(|()| None)
             }
-        }
-        let owned = file.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
+        };
+        let opened = created.map_err(os_error)?;
+        let owned = opened.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
             self.set_owner_and_mode(&directory, &fd, new)?;
             Ok(fd)
         });
@@ -318,7 +317,7 @@ impl Names for DirectoryStore {
         let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
         let mut raw = RawDir::new(&directory, &mut buffer);
         let mut entries = Vec::new();
-        // Returns one buffer's worth of entries, but goes on if that held only `.` and `..`.
+        // Returns the entries of one buffer, or of further ones as long as there were only `.` and `..`, because an empty list means the end.
         while !raw.is_buffer_empty() || entries.is_empty() {
             let entry = match raw.next() {
                 // ENOENT: the directory was removed while it is in use.

@@ -193,7 +193,7 @@ impl DirectoryStore {
         self.change_stub(fd, &found, |stub| stub.write_all_at(value, place.at).and_then(|()| stub.sync_data()))?;
         let _moved = self.values_moved.write();
         new.store(fd)?;
-        // Only now, because what is next to the file counts as long as it is there.
+        // Removed last, because an attribute next to the file takes precedence over the list.
         remove(fd, name).map(drop).map_err(os_error)
     }
 
@@ -211,7 +211,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Refuses an attribute of this many bytes, its name included, if users' attributes would then take room that is reserved for the map.
+    /// Refuses an attribute of `bytes` bytes, its name included, if users' attributes would then take room that is reserved for the map.
     /// Attributes with names in `replaced` do not count, because the new one replaces them.
     pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
         let Some(bytes_max) = self.home.users_bytes() else { return Ok(()) };

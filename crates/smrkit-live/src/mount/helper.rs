@@ -47,9 +47,9 @@ const WITHOUT_EFFECT_BEGIN: &str = "x- X- comment= uhelper= user_id= group_id= b
 
 /// Request of mount(8).
 pub enum HelperRequest {
-    /// Mount an image: the arguments of `smrkit mount` that do what is asked for.
+    /// Mount an image, with these arguments of `smrkit mount`.
     Mount(Vec<OsString>),
-    /// Change what is mounted.
+    /// Make a mount read-only, or writable again.
     Remount {
         /// The mount point.
         point: PathBuf,

@@ -48,7 +48,7 @@ pub struct MountOptions {
     pub read_only: bool,
     /// True if other users than the caller may look in; always so for root.
     pub allow_other: bool,
-    /// Time for which data that nobody syncs may stay volatile.
+    /// The longest time for which data that is not synced may stay volatile.
     pub commit_interval: Duration,
 }
 

@@ -49,7 +49,7 @@ pub struct Handle(Sender<MountEvent>);
 impl Handle {
     /// Unmounts after a signal. The second call does not wait for programs that still use the mount.
     pub fn signal(&self) {
-        // A mount that has ended needs no telling.
+        // The mount may have ended already.
         let _ = self.0.send(MountEvent::Signal);
     }
 }
@@ -108,7 +108,7 @@ impl Session {
         Handle(self.mount.events.clone())
     }
 
-    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and tells waiting clients.
+    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and replies to waiting clients.
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         let (worker, stop) = self.background;
@@ -124,7 +124,7 @@ impl Session {
             })
         });
         let ended = shut.and_then(|()| close());
-        // New clients find no mount from here on; those that have asked for the end meanwhile are told as well.
+        // No client can connect from here on. Those that have asked for the end in the meantime get the outcome as well.
         drop(self.server);
         let late = self.events.try_iter().filter_map(|event| match event {
             MountEvent::Unmount(client, _) => Some(client),
@@ -177,7 +177,7 @@ impl Session {
             Ok(synced.map_err(|error| MountError::Unsaved(unsaved_files(core, &error, false, options).1)))
         });
         if !gives_up {
-            // A gate that lets nobody in is that of a mount that has ended.
+            // If the gate is shut, the mount has ended already.
             synced.unwrap_or(Ok(()))?;
         }
         point::unmount_patiently(&options.mount_point)
@@ -254,7 +254,7 @@ impl Mount {
         value.unwrap_or_else(|error| error_reply(&error)).into()
     }
 
-    /// The beginning of a reply that says where the volume lies.
+    /// A reply with the paths of the volume.
     fn places(&self) -> Value {
         json!({"ok": true, "image": path_value(&self.options.image), "meta": path_value(&self.options.meta)})
     }

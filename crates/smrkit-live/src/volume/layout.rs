@@ -16,7 +16,7 @@ const DISTANCE_BYTES: u64 = MI;
 const SHARE: u64 = 1 << 10;
 /// The least number of bands of an image, so that cleaning has a choice (assumption).
 const BANDS_MIN: u64 = 64;
-/// The most bands: the state of so many takes about a gigabyte of memory (assumption).
+/// The most bands, whose state takes about a gigabyte of memory (assumption).
 const BANDS_MAX: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;

@@ -24,7 +24,7 @@ pub struct MkfsOptions {
     pub meta: PathBuf,
     /// The disk's layout; a size of 0 takes that of the file or the device that is there.
     pub layout: Layout,
-    /// True if what is there is overwritten.
+    /// True to overwrite existing data.
     pub force: bool,
 }
 
@@ -66,7 +66,7 @@ pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
     let new_image = blank.created();
     create_volume(wanted, shape, || blank.fill()).inspect_err(|_| {
-        // What can't be removed stays: the error that led here is what counts.
+        // An error here is ignored, because the one that made `mkfs` fail is reported.
         let _ = new_image.map(std::fs::remove_file);
     })
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::{HostManaged, Model, Shape};
+use smrfs::error::DeviceError;
 use smrfs::fs::{DamagedMap, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::bands::{BandSpace, BandsOptions};
@@ -68,9 +69,9 @@ pub struct Volume {
 /// Converts an error of the area of superblocks to an error of the image.
 pub(crate) fn area_error(path: &Path, error: AreaError) -> LiveError {
     match error {
-        AreaError::Superblock(error) => LiveError::superblock(path, error),
-        AreaError::Device(smrfs::error::DeviceError::Io(error)) => LiveError::io(path, error),
+        AreaError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
         AreaError::Device(error) => LiveError::image(path, error.to_string()),
+        AreaError::Superblock(error) => LiveError::image(path, error.to_string()),
     }
 }
 
