@@ -11,12 +11,12 @@ use rustix::io::Errno;
 /// Bytes that are copied at a time (assumption).
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Word of whoever wants a copy: false once it is to end.
-pub type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
+/// Asked between the steps of a copy; false interrupts it.
+pub type MayContinue<'a> = dyn Fn() -> bool + Sync + 'a;
 
-/// An error (EINTR) once it is to end.
-pub fn check(goes_on: &GoesOn) -> io::Result<()> {
-    if goes_on() { Ok(()) } else { Err(Errno::INTR.into()) }
+/// Fails with EINTR once a copy is to be interrupted.
+pub fn check_interrupt(may_continue: &MayContinue) -> io::Result<()> {
+    if may_continue() { Ok(()) } else { Err(Errno::INTR.into()) }
 }
 
 /// True if all bytes are zero.
@@ -26,32 +26,34 @@ pub fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// Makes `to`, an empty file, the same as `from`.
-pub fn copy(mut from: &File, to: &File, goes_on: &GoesOn) -> io::Result<()> {
+pub fn copy(mut from: &File, to: &File, may_continue: &MayContinue) -> io::Result<()> {
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
+    // The end is sought, because a block device has no length otherwise.
     let bytes = from.seek(SeekFrom::End(0))?;
     to.set_len(bytes)?;
     let mut at = 0;
     while at < bytes {
         let (data, hole) = match rustix::fs::seek(from, From::Data(at)) {
             Ok(data) => (data, rustix::fs::seek(from, From::Hole(data)).unwrap_or(bytes)),
+            // No data up to the end.
             Err(Errno::NXIO) => break,
-            // A block device, or a file system that does not tell.
+            // A block device, or a file system that does not know its holes.
             Err(_) => (at, bytes),
         };
-        copy_range(from, to, data..hole.min(bytes), goes_on)?;
+        copy_range(from, to, data..hole.min(bytes), may_continue)?;
         at = hole;
     }
     Ok(())
 }
 
-/// Copies what is not zero: `to` has a hole there.
-fn copy_range(from: &File, to: &File, range: Range<u64>, goes_on: &GoesOn) -> io::Result<()> {
+/// Copies a range, except pieces of zeros, where `to` keeps its hole.
+fn copy_range(from: &File, to: &File, range: Range<u64>, may_continue: &MayContinue) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = range.start;
     while at < range.end {
-        check(goes_on)?;
+        check_interrupt(may_continue)?;
         let count = PIECE_BYTES.min((range.end - at) as usize);
         let piece = &mut piece[..count];
         from.read_exact_at(piece, at)?;

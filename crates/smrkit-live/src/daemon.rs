@@ -1,6 +1,6 @@
-//! A command that goes on in the background: it is started anew, and hears over a pipe how that went.
+//! Runs a command in the background: the program is started again, and the new process reports over a pipe whether it is ready.
 //!
-//! Nothing forks here: a process with threads must not. The pipe is the child's standard output.
+//! Nothing forks here, because a process with threads must not. The pipe is the child's standard output.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mount::run_directory::RUN_DIRECTORY;
 
-/// Message of a daemon to whoever started it.
+/// Message of a daemon to the process that started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Started {
@@ -32,7 +32,7 @@ pub enum Started {
 pub fn start(program: &Path, arguments: &[OsString], log: &Path) -> io::Result<Started> {
     let log = File::options().append(true).create(true).mode(0o600).open(log)?;
     let mut command = Command::new(program);
-    // It leaves this directory, and a path relative to it would be another one there.
+    // The child leaves the current directory, and would look for a relative path elsewhere.
     if let Some(path) = std::env::var_os(RUN_DIRECTORY) {
         command.env(RUN_DIRECTORY, std::path::absolute(path)?);
     }
@@ -48,16 +48,16 @@ pub fn start(program: &Path, arguments: &[OsString], log: &Path) -> io::Result<S
     Ok(serde_json::from_str(&line)?)
 }
 
-/// In the child: leaves the terminal and the directory of whoever started it.
+/// In the child: leaves the terminal and the current directory of the process that started it.
 pub fn detach() -> io::Result<()> {
     rustix::process::setsid()?;
     std::env::set_current_dir("/")
 }
 
-/// In the child: tells whoever started it, once, and closes the pipe.
+/// In the child: reports to the process that started it, once, and closes the pipe.
 pub fn tell(started: &Started) -> io::Result<()> {
     let line = serde_json::to_string(started)? + "\n";
-    // Whoever started it may have been interrupted: it goes on.
+    // The process that started it may have been interrupted, which is no reason to stop.
     let _ = io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
     let nowhere = File::options().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(nowhere)?)

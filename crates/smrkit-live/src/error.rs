@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use smrfs::superblock::{SuperblockError, Uuid};
+use smrfs::error::{DeviceError, Errno, FsError};
+use smrfs::superblock::Uuid;
 use smrkit::message::plain;
 
 /// Why an image or a metadata directory can't be made or opened. Nothing has been changed then, if not said otherwise.
@@ -11,12 +12,7 @@ use smrkit::message::plain;
 #[error("{}", plain(&self.message()))]
 pub enum LiveError {
     /// The image is missing, or what the path names is no image.
-    BadImage {
-        /// The image.
-        path: PathBuf,
-        /// The fault and the remedy.
-        what: String,
-    },
+    BadImage(PathBuf, String),
     /// An image or a directory exists where `mkfs` is to make one.
     Exists(PathBuf),
     /// Another process uses the image or the directory.
@@ -82,12 +78,7 @@ pub enum LiveError {
     /// Stored data that contradict themselves.
     Corrupt(String),
     /// The operating system says no.
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    Io(PathBuf, io::Error),
 }
 
 fn remedy(error: &io::Error) -> &'static str {
@@ -113,7 +104,7 @@ impl LiveError {
     pub(crate) fn lacks_room(&self) -> bool {
         match self {
             LiveError::Full(_) => true,
-            LiveError::Io { error, .. } => lacks_room(error),
+            LiveError::Io(_, error) => lacks_room(error),
             _ => false,
         }
     }
@@ -124,7 +115,7 @@ impl LiveError {
         let at = |path: &Path, text: &str| format!("{}{text}", path.display());
         let of = |path: &Path, text: &str| format!("the file system of {} {text}", path.display());
         match self {
-            BadImage { path, what } => at(path, &format!(": {what}")),
+            BadImage(path, fault) => at(path, &format!(": {fault}")),
             Exists(path) => at(path, " holds data, perhaps a file system: {force} erases it"),
             InUse(path) => at(
                 path,
@@ -189,7 +180,7 @@ impl LiveError {
             ),
             Interrupted => "interrupted".into(),
             Corrupt(problem) => problem.clone(),
-            Io { path, error } => at(path, &format!(": {error}{}", remedy(error))),
+            Io(path, error) => at(path, &format!(": {error}{}", remedy(error))),
         }
     }
 
@@ -199,8 +190,8 @@ impl LiveError {
     }
 
     /// An image that is not what it should be.
-    pub fn image(path: &Path, what: impl Into<String>) -> LiveError {
-        LiveError::BadImage { path: path.into(), what: what.into() }
+    pub fn image(path: &Path, fault: impl Into<String>) -> LiveError {
+        LiveError::BadImage(path.into(), fault.into())
     }
 
     /// An error of the operating system about `path`.
@@ -208,7 +199,7 @@ impl LiveError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LiveError::Full(path.into()),
             io::ErrorKind::Interrupted => LiveError::Interrupted,
-            _ => LiveError::Io { path: path.into(), error },
+            _ => LiveError::Io(path.into(), error),
         }
     }
 
@@ -217,9 +208,14 @@ impl LiveError {
         LiveError::io(path, errno.into())
     }
 
-    /// A superblock that makes no sense.
-    pub fn superblock(path: &Path, error: SuperblockError) -> LiveError {
-        LiveError::image(path, error.to_string())
+    /// An error of the metadata store in `path`.
+    pub fn file_system(path: &Path, error: FsError) -> LiveError {
+        match error {
+            FsError::Errno(Errno::ENOSPC) => LiveError::Full(path.into()),
+            FsError::Errno(errno) => LiveError::io(path, io::Error::from_raw_os_error(errno.0)),
+            FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
+            error => LiveError::Corrupt(error.to_string()),
+        }
     }
 }
 

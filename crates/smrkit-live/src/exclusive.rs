@@ -16,19 +16,12 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(30);
 
 /// Locks a file or a directory against other processes.
 pub fn lock_path(path: &Path, file: impl AsFd) -> Result<(), LiveError> {
-    lock(file).map_err(|error| match error {
-        Errno::WOULDBLOCK => LiveError::InUse(path.into()),
-        error => LiveError::os(path, error),
-    })
-}
-
-/// Locks a file against other processes; WOULDBLOCK if one holds the lock.
-pub fn lock(file: impl AsFd) -> Result<(), Errno> {
-    for _ in 0..TRIES {
+    let mut tries = 0..TRIES;
+    loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => thread::sleep(BETWEEN_TRIES),
-            done => return done,
+            Err(Errno::WOULDBLOCK) if tries.next().is_some() => thread::sleep(BETWEEN_TRIES),
+            Err(Errno::WOULDBLOCK) => return Err(LiveError::InUse(path.into())),
+            locked => return locked.map_err(|error| LiveError::os(path, error)),
         }
     }
-    flock(&file, FlockOperation::NonBlockingLockExclusive)
 }

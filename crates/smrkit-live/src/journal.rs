@@ -15,10 +15,10 @@ use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno as Os;
 use smrfs::units::HostJournal;
 
-/// The number by which `statfs` tells ext4, and ext2 and ext3 as well.
+/// The magic number of ext4 in `statfs`, which ext2 and ext3 share.
 const EXT: u64 = 0xef53;
 
-/// The journal of the file system of what is open; none if a commit of it need not flush data.
+/// The journal of the file system that an open file or directory is on; `None` if its commits may not flush data.
 pub fn of(file: impl AsFd) -> Option<HostJournal> {
     let is_ext = fstatfs(&file).ok()?.f_type as u64 == EXT;
     let device = fstat(&file).ok()?.st_dev;
@@ -29,31 +29,31 @@ pub fn of(file: impl AsFd) -> Option<HostJournal> {
     (is_ext && has_journal && flushes_data(&options)).then_some(HostJournal(device))
 }
 
-/// True if the journal of that name lies inside the file system on that disk: it is called by the disk and an inode there.
-/// One on a disk of its own is called by that disk.
+/// True if the journal of that name lies inside the file system on that disk: it is then named by the disk and an inode there
+/// (`sda1-8`), while a journal on a disk of its own is named by that disk.
 fn is_inside(journal: &OsStr, disk: &str) -> bool {
     let inode = journal.to_str().and_then(|name| name.strip_prefix(disk)).and_then(|rest| rest.strip_prefix('-'));
     inode.is_some_and(|inode| inode.parse::<u64>().is_ok())
 }
 
-/// True if with these options of a mount, one a line, a commit flushes data that was written back before it.
+/// True if these mount options (one a line, as ext4 shows them) make a commit of the journal flush data that was written back before.
 fn flushes_data(options: &str) -> bool {
     let has = |option| options.lines().any(|line| line == option);
     has("barrier") && !has("journal_async_commit") && (has("data=ordered") || has("data=writeback"))
 }
 
-/// True if a disk whose file system has the journal `own` is flushed by a commit of the one that is `asked` for next.
+/// True if the next commit of the journal `asked` also flushes the disk whose file system has the journal `own`.
 pub fn flushes(own: Option<HostJournal>, asked: Option<HostJournal>) -> bool {
     asked.is_some() && own == asked
 }
 
-/// Begins to write all of a file back to the disk. Where the call is refused, nothing happens.
+/// Begins to write all of a file back to the disk. Does nothing where the system refuses that.
 pub fn start_write_back(file: &File) -> io::Result<()> {
     sync_file_range(file, libc::SYNC_FILE_RANGE_WRITE).map(|_| ())
 }
 
-/// Writes all of a file back to the disk and waits for that; what the disk has in its cache is not flushed. Where the call is
-/// refused, everything is flushed.
+/// Writes all of a file back to the disk and waits for that, without flushing the disk's cache; where the system refuses that, also
+/// flushes it.
 pub fn write_back(file: &File) -> io::Result<()> {
     let how = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     if sync_file_range(file, how)? { Ok(()) } else { file.sync_data() }

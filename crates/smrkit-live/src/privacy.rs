@@ -5,26 +5,27 @@
 
 use std::path::Path;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use rustix::process::geteuid;
 
 use crate::error::LiveError;
 
 /// Permissions that let other users at `path`, an image or a metadata directory.
-pub fn exposure(path: &Path, stat: &Stat) -> Option<LiveError> {
+pub fn exposure(path: &Path) -> Result<Option<LiveError>, LiveError> {
+    let stat = rustix::fs::stat(path).map_err(|error| LiveError::os(path, error))?;
     let is_directory = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => true,
         FileType::RegularFile => false,
-        _ => return None,
+        _ => return Ok(None),
     };
-    let exposed = |how: String, remedy: String| Some(LiveError::Exposed { path: path.into(), how, remedy });
+    let exposed = |how: String, remedy: String| Ok(Some(LiveError::Exposed { path: path.into(), how, remedy }));
     let me = geteuid().as_raw();
     if stat.st_uid != me {
         return exposed(format!("it belongs to user {}, not to you", stat.st_uid), format!("chown {me}"));
     }
     let mode = stat.st_mode & 0o7777;
     match (mode & 0o077 != 0, is_directory) {
-        (false, _) => None,
+        (false, _) => Ok(None),
         (true, true) => exposed(format!("other users may enter it (mode {mode:o})"), "chmod 700".into()),
         (true, false) => exposed(format!("other users may read or write it (mode {mode:o})"), "chmod 600".into()),
     }
@@ -36,7 +37,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn said(path: &Path) -> Option<String> {
-        exposure(path, &rustix::fs::stat(path).unwrap()).map(|error| error.to_string())
+        exposure(path).unwrap().map(|error| error.to_string())
     }
 
     #[test]

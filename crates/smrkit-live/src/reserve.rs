@@ -1,20 +1,20 @@
-//! Room kept on a file system of the host for what has been accepted and not yet written there.
+//! Room kept on a file system of the host for data that has been accepted and not yet written there.
 //!
-//! A file without a name that takes up room. What finds the file system full makes the file shorter, and tries again. Where
-//! no such file can be made, the file system's word is all there is: another program may take the room first.
+//! A file without a name holds the room. A write that finds the file system full shortens that file, and tries again. On file
+//! systems without such files nothing can be kept, and another program may take the room first.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
 use smrfs::error::FsError;
 
-/// The file grows by so much at a time (assumption).
+/// The file grows in steps of this size, so that not every write has to extend it (assumption).
 const STEP_BYTES: u64 = 1 << 20;
-/// The least that is given back: what the host's file system notes along with the data takes room as well (assumption).
-const GIVEN_BYTES: u64 = 64 << 10;
+/// The least that is given back at a time, because the host's metadata for a write needs room too (assumption).
+const GIVE_BYTES_MIN: u64 = 64 << 10;
 
 /// Room set aside in a directory of the host.
 #[derive(Debug)]
@@ -25,27 +25,27 @@ pub struct Reserve {
 
 #[derive(Debug, Default)]
 struct ReserveState {
-    /// None: not tried yet, or impossible here.
+    /// `None` if it was not tried yet, or is impossible here.
     file: Option<File>,
     is_tried: bool,
     /// Bytes that the file takes up.
     bytes: u64,
-    /// Bytes that were last asked for.
+    /// Bytes that were last asked for, which are for accepted data only.
     wanted: u64,
 }
 
-/// Purpose of a write, which decides how much it may take of what is kept.
+/// Purpose of a write, which decides how much of the reserve it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Data that have been accepted, for which it is kept.
+    /// Accepted data, for which the room is kept.
     Accepted,
-    /// All else: what is beyond that.
+    /// Anything else, which may use only what is kept beyond the bytes wanted.
     Other,
 }
 
-/// An error that may say that there is no room.
+/// An error that may mean that there is no room.
 pub trait Full {
-    /// True if it says so.
+    /// True if it means that.
     fn is_full(&self) -> bool;
 }
 
@@ -57,30 +57,26 @@ impl Full for io::Error {
 
 impl Full for rustix::io::Errno {
     fn is_full(&self) -> bool {
-        matches!(*self, rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)
+        io::Error::from(*self).is_full()
     }
 }
 
 impl Full for FsError {
     fn is_full(&self) -> bool {
-        rustix::io::Errno::from_raw_os_error(self.errno().0).is_full()
+        io::Error::from_raw_os_error(self.errno().0).is_full()
     }
 }
 
 impl Reserve {
-    /// Keeps nothing yet; without a directory it has nothing to keep and nothing to refuse.
+    /// An empty reserve in `directory`; without one, nothing is ever kept or refused.
     pub fn new(directory: Option<OwnedFd>) -> Reserve {
         Reserve { directory, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, ReserveState> {
-        self.state.lock()
-    }
-
-    /// Keeps room for `bytes`, or says that there is none.
+    /// Keeps room for `bytes` in all. Errors: there is not so much.
     pub fn keep(&self, bytes: u64) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.wanted = bytes;
         if state.bytes >= bytes {
             return Ok(());
@@ -90,49 +86,51 @@ impl Reserve {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             state.file = rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600)).map(File::from).ok();
         }
-        // A fallocate that must fail would take all that other programs have left, for a moment.
+        // Without this check, a fallocate that is bound to fail would for a moment take all that other programs have left.
         if free_bytes(directory)? < bytes - state.bytes {
             return Err(rustix::io::Errno::NOSPC.into());
         }
-        let roomy = bytes.next_multiple_of(STEP_BYTES);
-        match state.grow(roomy).or_else(|error| if error.is_full() { state.grow(bytes) } else { Err(error) }) {
+        let mut grown = state.grow(bytes.next_multiple_of(STEP_BYTES));
+        if grown.as_ref().is_err_and(Full::is_full) {
+            grown = state.grow(bytes);
+        }
+        match grown {
             Err(error) if error.is_full() => Err(error),
-            // Kept; or there is no file of ours, or none that takes up room.
+            // Kept; or this file system has no files without a name, or none that take up room: then nothing can be kept.
             _ => Ok(()),
         }
     }
 
-    /// The bytes free for this process besides those kept, and those kept; none where nothing is to be kept.
+    /// Bytes that this process can write, including those kept; `None` without a directory.
     pub fn room_bytes(&self) -> io::Result<Option<u64>> {
         let Some(directory) = &self.directory else { return Ok(None) };
-        let kept = self.state().bytes;
+        let kept = self.state.lock().bytes;
         Ok(Some(free_bytes(directory)? + kept))
     }
 
     /// Runs `work`, which needs about `bytes`; if the disk is full, frees some of the reserve and tries again.
-    pub fn with<T, E: Full>(&self, bytes: u64, whose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    pub fn with<T, E: Full>(&self, bytes: u64, purpose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match work() {
-                Err(error) if error.is_full() && self.give(bytes.max(GIVEN_BYTES), whose) => {}
+                Err(error) if error.is_full() && self.give(bytes.max(GIVE_BYTES_MIN), purpose) => {}
                 done => return done,
             }
         }
     }
 
     /// Gives room back; `false` if there is nothing that may be given.
-    fn give(&self, bytes: u64, whose: Use) -> bool {
-        let mut state = self.state();
-        let may_go = match whose {
+    fn give(&self, bytes: u64, purpose: Use) -> bool {
+        let mut state = self.state.lock();
+        let available_bytes = match purpose {
             Use::Accepted => state.bytes,
             Use::Other => state.bytes.saturating_sub(state.wanted),
         };
-        let Some(file) = state.file.as_ref().filter(|_| may_go > 0) else { return false };
-        let left = state.bytes - bytes.min(may_go);
-        let is_given = file.set_len(left).is_ok();
-        if is_given {
-            state.bytes = left;
+        let left = state.bytes - bytes.min(available_bytes);
+        if available_bytes == 0 || state.file.as_ref().is_none_or(|file| file.set_len(left).is_err()) {
+            return false;
         }
-        is_given
+        state.bytes = left;
+        true
     }
 }
 
@@ -141,7 +139,7 @@ impl ReserveState {
         let Some(file) = &self.file else { return Err(io::ErrorKind::Unsupported.into()) };
         let from = self.bytes;
         fallocate(file, FallocateFlags::empty(), from, bytes - from).inspect_err(|_| {
-            // What was taken before it failed.
+            // Gives back what was taken before it failed.
             let _ = file.set_len(from);
         })?;
         self.bytes = bytes;
@@ -181,19 +179,19 @@ mod tests {
     fn what_is_kept_goes_to_those_it_is_kept_for() {
         let folder = tempfile::TempDir::new().unwrap();
         let reserve = Reserve::new(directory(folder.path()));
-        reserve.keep(3 * GIVEN_BYTES).unwrap();
-        let kept = reserve.state().bytes;
+        reserve.keep(3 * GIVE_BYTES_MIN).unwrap();
+        let kept = reserve.state.lock().bytes;
         assert_eq!(kept, STEP_BYTES);
         let tries = Cell::new(0);
         let full = || -> io::Result<()> {
             tries.set(tries.get() + 1);
             Err(io::ErrorKind::StorageFull.into())
         };
-        assert!(reserve.with(GIVEN_BYTES, Use::Other, full).is_err());
-        assert_eq!(reserve.state().bytes, 3 * GIVEN_BYTES);
-        assert_eq!(tries.replace(0), (kept / GIVEN_BYTES) as u32 - 3 + 1);
-        assert!(reserve.with(GIVEN_BYTES, Use::Accepted, full).is_err());
-        assert_eq!((reserve.state().bytes, tries.get()), (0, 4));
+        assert!(reserve.with(GIVE_BYTES_MIN, Use::Other, full).is_err());
+        assert_eq!(reserve.state.lock().bytes, 3 * GIVE_BYTES_MIN);
+        assert_eq!(tries.replace(0), (kept / GIVE_BYTES_MIN) as u32 - 3 + 1);
+        assert!(reserve.with(GIVE_BYTES_MIN, Use::Accepted, full).is_err());
+        assert_eq!((reserve.state.lock().bytes, tries.get()), (0, 4));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -203,7 +201,7 @@ mod tests {
         let reserve = Reserve::new(directory(folder.path()));
         let room = reserve.room_bytes().unwrap().unwrap();
         assert!(reserve.keep(room.saturating_mul(2)).unwrap_err().is_full());
-        assert_eq!(reserve.state().bytes, 0);
+        assert_eq!(reserve.state.lock().bytes, 0);
         assert!(Reserve::new(None).keep(u64::MAX).is_ok());
     }
 
@@ -213,23 +211,23 @@ mod tests {
         let reserve = Reserve::new(directory(folder.path()));
         let kept = |bytes| {
             reserve.keep(bytes).unwrap();
-            reserve.state().bytes
+            reserve.state.lock().bytes
         };
         assert_eq!([0, 1, STEP_BYTES, 5].map(kept), [0, STEP_BYTES, STEP_BYTES, STEP_BYTES]);
         assert_eq!(kept(STEP_BYTES + 1), 2 * STEP_BYTES);
-        let file = reserve.state().file.as_ref().unwrap().metadata().unwrap();
+        let file = reserve.state.lock().file.as_ref().unwrap().metadata().unwrap();
         assert_eq!(file.len(), 2 * STEP_BYTES);
         assert_eq!(Reserve::new(None).room_bytes().unwrap(), None);
         // What was last asked for is not for others.
         let full = || Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull));
         assert!(reserve.with(4 * STEP_BYTES, Use::Other, full).is_err());
-        assert_eq!(reserve.state().bytes, STEP_BYTES + 1);
-        assert!(reserve.with(GIVEN_BYTES + 3, Use::Accepted, full).is_err());
-        assert_eq!(reserve.state().bytes, 0);
+        assert_eq!(reserve.state.lock().bytes, STEP_BYTES + 1);
+        assert!(reserve.with(GIVE_BYTES_MIN + 3, Use::Accepted, full).is_err());
+        assert_eq!(reserve.state.lock().bytes, 0);
         assert_eq!(reserve.with(1, Use::Other, || Ok::<_, io::Error>(7)).unwrap(), 7);
         let other = || Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
         kept(1);
         assert!(reserve.with(1, Use::Accepted, other).is_err());
-        assert_eq!(reserve.state().bytes, STEP_BYTES, "another error takes nothing");
+        assert_eq!(reserve.state.lock().bytes, STEP_BYTES, "another error takes nothing");
     }
 }

@@ -61,12 +61,11 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let mut space = volume.space()?;
     let device = volume.device();
     let store = volume.store();
-    let adopted = adopt_maps(&*store, &mut *space, &mut |_, _| ()).map_err(|error| explained(volume, error))?;
-    let bands = device.shape().bands.count;
-    let reports = device.report(0, bands).map_err(|error| explained(volume, error.into()))?;
+    let adopted = adopt_maps(&*store, &mut *space, &mut |_, _| ()).map_err(|error| volume_error(volume, error))?;
+    let reports = device.report(0, device.shape().bands.count).map_err(|error| volume_error(volume, error.into()))?;
     space.start(&reports);
     let spans: Vec<Span> = space.live().from(Granule(0)).map(|(span, _)| span).collect();
-    let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
+    let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| volume_error(volume, error))?;
     let usage = Usage {
         usable: space.usable(),
         live: adopted.mapped,
@@ -76,7 +75,9 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
         free_nodes,
         ..Usage::default()
     };
-    Ok(disk_survey(&*device, &reports, usage, adopted.files, adopted.damaged.len(), &spans, cells))
+    let (bands, surface) = draw(device.shape(), &reports, &spans, cells);
+    let (shape, damaged_maps, extents) = (*device.shape(), adopted.damaged.len() as u64, spans.len() as u64);
+    Ok(Survey { shape, usage, bands, files: adopted.files, damaged_maps, extents, surface })
 }
 
 /// Looks at a mounted file system on `device`; the surface in about `cells` parts.
@@ -85,27 +86,13 @@ pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize
     let (usage, live) = (core.usage()?, core.live());
     let files: HashSet<u64> = live.iter().chain(&core.further_owners()).map(|(_, owner)| owner.file.0).collect();
     let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
-    Ok(disk_survey(device, &reports, usage, files.len() as u64, core.damaged_maps().len(), &spans, cells))
+    let (bands, surface) = draw(device.shape(), &reports, &spans, cells);
+    let (shape, damaged_maps, extents) = (*device.shape(), core.damaged_maps().len() as u64, spans.len() as u64);
+    Ok(Survey { shape, usage, bands, files: files.len() as u64, damaged_maps, extents, surface })
 }
 
-/// Builds the survey of a disk from the volume's usage, its number of files, and the spans of its live data.
-fn disk_survey(
-    device: &dyn HostManaged,
-    reports: &[BandReport],
-    usage: Usage,
-    files: u64,
-    damaged_maps: usize,
-    spans: &[Span],
-    cells: usize,
-) -> Survey {
-    let shape = *device.shape();
-    let (bands, surface) = drawn(&shape, reports, spans, cells);
-    let (extents, damaged_maps) = (spans.len() as u64, damaged_maps as u64);
-    Survey { shape, usage, bands, files, damaged_maps, extents, surface }
-}
-
-/// Returns the bands by fill, on strict-append, and the surface.
-fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
+/// Returns the bands by fill, on strict-append, and the surface in about `cells` parts. `spans` are those of live data, in order.
+fn draw(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
     let (bands, marks) = match shape.model {
         Model::StrictAppend => {
             let live = shape.bands.granules_by_band(spans.iter().copied());
@@ -116,7 +103,7 @@ fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) ->
     (bands, surface(shape, &marks, cells))
 }
 
-fn explained(volume: &Volume, error: FsError) -> LiveError {
+fn volume_error(volume: &Volume, error: FsError) -> LiveError {
     match error {
         FsError::Errno(Errno::ENOSPC) => LiveError::Full(volume.meta().into()),
         error => LiveError::image(&volume.image, error.to_string()),
@@ -242,10 +229,10 @@ mod tests {
             };
             let labels: Vec<u8> = (0..shape.granules).map(label).collect();
             for cells in [1, 2, 7, 100, 105, 1000] {
-                let (bands, surface) = drawn(&shape, &[], &spans, cells);
+                let (bands, surface) = draw(&shape, &[], &spans, cells);
                 assert_eq!((bands, surface), (None, pictured(&labels, cells)), "{spans:?} in {cells} cells");
             }
-            assert_eq!(drawn(&shape, &[], &spans, 0).1.len(), 1);
+            assert_eq!(draw(&shape, &[], &spans, 0).1.len(), 1);
             let marks = marks_of_gaps(&shape, &spans);
             assert!(marks.iter().all(|(span, _)| !span.is_empty()), "{marks:?}");
         }
@@ -300,7 +287,7 @@ mod tests {
                 });
             }
             for cells in [1, 3, 1000] {
-                let (bands, surface) = drawn(&shape, &reports, &spans, cells);
+                let (bands, surface) = draw(&shape, &reports, &spans, cells);
                 assert_eq!((bands, surface), (Some(expected), pictured(&labels, cells)), "{reports:?} {spans:?}");
             }
             let marks = marks_of_bands(&shape, &reports, &spans);

@@ -1,12 +1,12 @@
 //! A directory of a mounted file system as a target of workloads: the same events as in simulation, as system calls.
 //!
-//! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business. What is on
-//! the disk of an SMRfs, its control socket tells. No host's file system is filled, neither that of a directory nor that of an
-//! SMRfs's image: work ends as on a full disk when only its reserve is left.
+//! Bytes written are random, so that nothing below can compress them. Nothing is synced, and reads may come from the kernel's cache. The
+//! state of an SMRfs's disk is asked for at its control socket. No file system of the host is filled, neither that of the directory nor that
+//! of an SMRfs's image: work ends as on a full disk when only a reserve is left.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct Workplace {
     root: PathBuf,
     /// Bytes that files may fill, if the directory is not an SMRfs.
     size_bytes: Option<u64>,
-    /// Paths on the file systems of the host that what is written there fills.
+    /// A path on each file system of the host that the work fills.
     hosts: Vec<PathBuf>,
     open: HashMap<FileKey, File>,
     sizes: HashMap<FileKey, u64>,
@@ -105,16 +105,7 @@ impl Workplace {
 
     /// Bytes that files can fill in all on the file system of `directory`, and those still free.
     pub fn room_of(directory: &Path) -> Result<(u64, u64), Error> {
-        let told = rustix::fs::statvfs(directory).map_err(|error| Error::reading(directory, error.into()))?;
-        Ok((told.f_blocks.saturating_mul(told.f_frsize), told.f_bavail.saturating_mul(told.f_frsize)))
-    }
-
-    /// The disk by what may be done with it.
-    fn counts(&self) -> Option<(Counts, u64)> {
-        let mut report = self.ask(ControlCommand::Report)?;
-        let usage = &mut report["usage"];
-        let granule_bytes = usage["granule_bytes"].as_u64()?;
-        serde_json::from_value(usage["counts"].take()).ok().map(|counts| (counts, granule_bytes))
+        room_of(directory).map_err(|error| Error::reading(directory, error))
     }
 
     fn path(&self, file: FileKey) -> PathBuf {
@@ -125,22 +116,13 @@ impl Workplace {
         self.open.get(&file).ok_or_else(|| io::Error::other("a file that is not open"))
     }
 
-    fn create(&mut self, file: FileKey) -> io::Result<()> {
-        fs::create_dir_all(self.root.join(file.folder.to_string()))?;
-        self.open.insert(file, File::create_new(self.path(file))?);
-        self.sizes.insert(file, 0);
-        Ok(())
-    }
-
     fn append(&mut self, file: FileKey, bytes: u64) -> io::Result<()> {
-        let full = || Err(rustix::io::Errno::NOSPC.into());
-        if self.size_bytes.is_some_and(|size| self.live_bytes + bytes > size) {
-            return full();
-        }
+        let mut is_full = self.size_bytes.is_some_and(|size| self.live_bytes + bytes > size);
         for host in &self.hosts {
-            if spare_bytes(host)? < bytes {
-                return full();
-            }
+            is_full |= spare_bytes(host)? < bytes;
+        }
+        if is_full {
+            return Err(rustix::io::Errno::NOSPC.into());
         }
         let mut to = self.opened(file)?;
         let mut left = bytes;
@@ -154,45 +136,37 @@ impl Workplace {
         Ok(())
     }
 
-    fn read(&mut self, file: FileKey, offset: u64, bytes: u64) -> io::Result<()> {
+    fn read(&self, file: FileKey, offset: u64, bytes: u64) -> io::Result<()> {
         let mut scratch = vec![0; (bytes as usize).min(CALL_BYTES)];
         let from = self.opened(file)?;
-        let mut done = 0;
-        while done < bytes {
-            let count = (bytes - done).min(scratch.len() as u64);
-            from.read_exact_at(&mut scratch[..count as usize], offset + done)?;
-            done += count;
+        for done in (0..bytes).step_by(CALL_BYTES) {
+            let count = (bytes - done).min(CALL_BYTES as u64) as usize;
+            from.read_exact_at(&mut scratch[..count], offset + done)?;
         }
-        Ok(())
-    }
-
-    fn delete(&mut self, file: FileKey) -> io::Result<()> {
-        fs::remove_file(self.path(file))?;
-        self.live_bytes -= self.sizes.remove(&file).unwrap_or(0);
         Ok(())
     }
 
     fn act(&mut self, act: Act) -> io::Result<()> {
         match act {
-            Act::Create(file) => self.create(file),
-            Act::Open { file, writing: true } => {
-                let opened = OpenOptions::new().append(true).open(self.path(file))?;
+            Act::Create(file) => {
+                fs::create_dir_all(self.root.join(file.folder.to_string()))?;
+                self.open.insert(file, File::create_new(self.path(file))?);
+                self.sizes.insert(file, 0);
+            }
+            Act::Open { file, writing } => {
+                let opened = File::options().read(!writing).append(writing).open(self.path(file))?;
                 self.open.insert(file, opened);
-                Ok(())
             }
-            Act::Open { file, writing: false } => {
-                self.open.insert(file, File::open(self.path(file))?);
-                Ok(())
+            Act::Append { file, bytes } => self.append(file, bytes)?,
+            Act::Read { file, offset, bytes } => self.read(file, offset, bytes)?,
+            Act::Close { file, .. } => drop(self.open.remove(&file)),
+            Act::Delete(file) => {
+                fs::remove_file(self.path(file))?;
+                self.live_bytes -= self.sizes.remove(&file).unwrap_or(0);
             }
-            Act::Append { file, bytes } => self.append(file, bytes),
-            Act::Read { file, offset, bytes } => self.read(file, offset, bytes),
-            Act::Close { file, .. } => {
-                self.open.remove(&file);
-                Ok(())
-            }
-            Act::Delete(file) => self.delete(file),
-            Act::Stat(file) => fs::metadata(self.path(file)).map(|_| ()),
+            Act::Stat(file) => drop(fs::metadata(self.path(file))?),
         }
+        Ok(())
     }
 }
 
@@ -213,10 +187,15 @@ impl Target for Workplace {
     fn room(&self) -> FsResult<TargetRoom> {
         let (usable_bytes, free_bytes) = match self.size_bytes {
             Some(size) => (size, size.saturating_sub(self.live_bytes)),
-            None => Workplace::room_of(&self.root)
-                .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?,
+            None => room_of(&self.root).map_err(DeviceError::Io)?,
         };
-        Ok(TargetRoom { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: self.counts() })
+        let counts = self.ask(ControlCommand::Report).and_then(|mut report| {
+            let usage = &mut report["usage"];
+            let granule_bytes = usage["granule_bytes"].as_u64()?;
+            let counts: Counts = serde_json::from_value(usage["counts"].take()).ok()?;
+            Some((counts, granule_bytes))
+        });
+        Ok(TargetRoom { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts })
     }
 
     fn cleaned(&self) -> Cleaned {
@@ -226,11 +205,16 @@ impl Target for Workplace {
     }
 }
 
+/// Bytes that files can fill in all on the file system of `path`, and those still free.
+fn room_of(path: &Path) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
 /// Bytes that the file system of `path` has beyond its reserve.
 fn spare_bytes(path: &Path) -> io::Result<u64> {
-    let told = rustix::fs::statvfs(path)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(told.f_frsize);
-    Ok(bytes(told.f_bavail).saturating_sub((bytes(told.f_blocks) / 20).min(HOST_RESERVE_BYTES)))
+    let (all_bytes, free_bytes) = room_of(path)?;
+    Ok(free_bytes.saturating_sub((all_bytes / 20).min(HOST_RESERVE_BYTES)))
 }
 
 /// A line to the process that serves the file system of `directory`, if it is an SMRfs of this user.

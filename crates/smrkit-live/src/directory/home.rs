@@ -1,4 +1,4 @@
-//! The directory of a metadata store: its folders, its identity, and the lock against a second user.
+//! The directory of a metadata store: its folders, its identity, the abilities of its file system, and the lock against a second user.
 //!
 //! An attribute of the directory holds its own UUID and the image's, to notice a wrong directory, or one that lost attributes in a copy.
 
@@ -7,21 +7,21 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, Mode, OFlags, StatVfs, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfs};
 use rustix::io::Errno as Os;
-use smrfs::error::{DeviceError, Errno, FsError, FsResult};
+use serde::Serialize;
+use smrfs::error::FsResult;
 use smrfs::meta::StoreRoom;
 use smrfs::superblock::{Uuid, VolumeKey};
-use smrfs::units::HostJournal;
 
-use super::attributes::{get, set};
+use super::attributes::OWN;
+use super::host::{self, ATTRIBUTE_BYTES_MAX, get, set};
 use super::mark::MountStep;
-use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{failed, permissions, stat, walk};
+use super::{os_error, walk};
 use crate::error::LiveError;
+use crate::exclusive;
 use crate::reserve::Reserve;
-use crate::{exclusive, journal, privacy};
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether attributes share these bytes.
 const VOLUME: &[u8] = b"user.smrfs.volume";
@@ -30,6 +30,10 @@ const PLACE: &[u8] = b"user.smrfs.place";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
 pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
+/// The least room for attributes: enough for a pointer to a spilled map, and as much for users.
+const ATTRIBUTE_BYTES_MIN: usize = 512;
+/// Bytes of the file system that must be free for the directory itself (assumption).
+const FREE_BYTES_MIN: u64 = 1 << 20;
 
 /// The directory of a metadata store, locked against a second user.
 #[derive(Debug)]
@@ -79,40 +83,75 @@ impl VolumeMark {
     }
 }
 
-/// State of a directory before `mkfs` makes it a metadata directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DirectoryState {
-    /// The directory does not exist.
-    Missing,
-    /// The directory is empty.
-    Empty,
-    /// The metadata directory of that image.
-    Ours(Uuid),
-}
-
-/// Returns the state of a directory that `mkfs` is to use. Changes nothing. Errors: it is neither empty nor a metadata directory.
-pub fn inspect(path: &Path) -> Result<DirectoryState, LiveError> {
-    let fd = match open_directory(path) {
-        Err(Os::NOENT) => return Ok(DirectoryState::Missing),
-        Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
-        fd => fd.map_err(|error| LiveError::os(path, error))?,
-    };
-    if let Some(volume) = read_volume(&fd) {
-        return Ok(DirectoryState::Ours(volume.image));
-    }
-    let mut entries = 0;
-    // The root of an empty file system has this folder.
-    walk::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
-        .map_err(|error| LiveError::file_system(path, error))?;
-    if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(DirectoryState::Empty) }
-}
-
 pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn read_volume(fd: &OwnedFd) -> Option<VolumeMark> {
     VolumeMark::parse(&get(fd, VOLUME).ok()?)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
+    std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
+}
+
+/// Abilities of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// The longest attribute of a file, in bytes.
+    pub attribute_bytes: usize,
+    /// True if all attributes of a file share that room.
+    pub is_shared: bool,
+    /// Files that it has room for, besides the existing ones; a guess if the file system doesn't say.
+    pub free_nodes: u64,
+    /// Bytes that are free.
+    pub free_bytes: u64,
+}
+
+impl Probe {
+    /// Probes the file system of a directory, with a file whose name is removed at once, so that nothing is left.
+    fn measure(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
+        let os = |error| LiveError::os(path, error);
+        let stat = rustix::fs::fstatvfs(directory).map_err(os)?;
+        let (free_nodes, free_bytes) = free_room(&stat).ok_or_else(|| LiveError::Full(path.into()))?;
+        let name = ".smrfs-probe";
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map_err(os)?;
+        rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(os)?;
+        let own = [OWN, b"map"].concat();
+        let fits = |name: &[u8], bytes: usize| match set(&file, name, &vec![b'x'; bytes]) {
+            Ok(()) => Ok(true),
+            Err(Os::NOSPC | Os::TOOBIG | Os::RANGE | Os::DQUOT) => Ok(false),
+            Err(Os::OPNOTSUPP | Os::PERM | Os::ACCESS) => Err(LiveError::NoAttributes(path.into())),
+            Err(error) => Err(os(error)),
+        };
+        if !fits(&own, 16)? {
+            return Err(LiveError::Full(path.into()));
+        }
+        // Bisects for the longest attribute: `fitting` bytes fit, and `excessive` don't.
+        let (mut fitting, mut excessive) = (16, ATTRIBUTE_BYTES_MAX + 1);
+        while fitting + 1 < excessive {
+            let middle = usize::midpoint(fitting, excessive);
+            if fits(&own, middle)? { fitting = middle } else { excessive = middle }
+        }
+        // Set once more, because the last one tried may not have fitted.
+        fits(&own, fitting)?;
+        // Attributes share their room if a second one, a quarter as long, does not fit beside the longest.
+        let is_shared = !fits(b"user.other", fitting / 4)?;
+        if fitting < ATTRIBUTE_BYTES_MIN {
+            return Err(LiveError::ShortAttributes { path: path.into(), bytes: fitting });
+        }
+        Ok(Probe { attribute_bytes: fitting, is_shared, free_nodes, free_bytes })
+    }
+}
+
+/// The free nodes and bytes; `None` if they are too few for a metadata directory.
+fn free_room(stat: &StatVfs) -> Option<(u64, u64)> {
+    // Some file systems, such as ramfs, report nothing, and are limited by memory only.
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
+    let has_nodes = stat.f_files == 0 || stat.f_favail > 0;
+    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
+    (free_bytes >= FREE_BYTES_MIN && has_nodes).then_some((free_nodes, free_bytes))
 }
 
 /// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
@@ -124,37 +163,53 @@ pub struct NewHome {
     /// Abilities of the file system.
     pub probe: Probe,
     /// True if it was created for this, and must be removed if `mkfs` fails.
-    is_new: bool,
+    pub is_new: bool,
 }
 
 impl NewHome {
     /// Checks that a directory can become a metadata directory, and locks it. A directory that is one already is accepted only with `force`;
     /// one that does not exist is created.
     pub fn choose(path: &Path, force: bool) -> Result<NewHome, LiveError> {
-        let before = inspect(path)?;
-        if matches!(before, DirectoryState::Ours(_)) && !force {
-            return Err(LiveError::Exists(path.into()));
-        }
-        let is_new = before == DirectoryState::Missing;
+        let is_new = match open_directory(path) {
+            Err(Os::NOENT) => true,
+            Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
+            Err(error) => return Err(LiveError::os(path, error)),
+            Ok(fd) if read_volume(&fd).is_some() => {
+                if !force {
+                    return Err(LiveError::Exists(path.into()));
+                }
+                false
+            }
+            Ok(fd) => {
+                let mut is_empty = true;
+                // The root of an empty file system has the folder `lost+found`.
+                walk::each_entry(&fd, |entry| is_empty &= entry.file_name() == c"lost+found")
+                    .map_err(|error| LiveError::file_system(path, error))?;
+                if !is_empty {
+                    return Err(LiveError::NotEmpty(path.into()));
+                }
+                false
+            }
+        };
         if is_new {
-            let made = std::fs::DirBuilder::new().mode(0o700).create(path);
-            made.map_err(|error| LiveError::io(path, error))?;
+            let created = std::fs::DirBuilder::new().mode(0o700).create(path);
+            created.map_err(|error| LiveError::io(path, error))?;
         }
-        NewHome::open(path, is_new).inspect_err(|_| {
+        NewHome::lock(path, is_new).inspect_err(|_| {
             if is_new {
                 let _ = std::fs::remove_dir(path);
             }
         })
     }
 
-    fn open(path: &Path, is_new: bool) -> Result<NewHome, LiveError> {
+    fn lock(path: &Path, is_new: bool) -> Result<NewHome, LiveError> {
         let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
         exclusive::lock_path(path, &fd)?;
         let stat = rustix::fs::fstat(&fd).map_err(|error| LiveError::os(path, error))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(LiveError::NotYours(path.into()));
         }
-        let probe = probe(path, &fd)?;
+        let probe = Probe::measure(path, &fd)?;
         Ok(NewHome { path: absolute(path)?, fd, probe, is_new })
     }
 
@@ -169,26 +224,26 @@ impl NewHome {
         home.create_content().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
     }
-
-    /// The directory, if it was created for this and must be removed if `mkfs` fails.
-    pub fn created(&self) -> Option<PathBuf> {
-        self.is_new.then(|| self.path.clone())
-    }
 }
 
 /// Removes a folder and its contents, even if its owner, who runs this process, has no permissions in it.
 fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
     let path = home.join(folder);
-    let failed = |error| LiveError::io(&path, error);
+    let failed_at = |error| LiveError::io(&path, error);
     match std::fs::remove_dir_all(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            let opened =
-                permissions::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
-            walk::grant_owner_access(opened).map_err(|error| LiveError::file_system(&path, error))?;
-            std::fs::remove_dir_all(&path).map_err(failed)
+            let top = host::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
+            let granted = walk::each_directory(top, &mut |_, directory: &OwnedFd| {
+                rustix::fs::fchmod(directory, Mode::RWXU).map_err(os_error)?;
+                let mut below = walk::entries_of(directory)?;
+                below.retain(|entry| entry.file_type == FileType::Directory);
+                Ok(below)
+            });
+            granted.map_err(|error| LiveError::file_system(&path, error))?;
+            std::fs::remove_dir_all(&path).map_err(failed_at)
         }
-        done => done.map_err(failed),
+        done => done.map_err(failed_at),
     }
 }
 
@@ -196,12 +251,10 @@ impl Home {
     /// Creates the directory's attributes and folders.
     fn create_content(&self) -> FsResult {
         // The attribute comes first: a directory that was left half made is then known as ours, and is accepted with `force`.
-        set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
-        for folder in FOLDERS {
-            rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o700)).map_err(failed)?;
-        }
+        set(&self.fd, VOLUME, self.volume.text().as_bytes()).map_err(os_error)?;
+        self.make_missing_folders()?;
         // The root that users see has the usual mode of a new file system's root.
-        rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
+        rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(os_error)?;
         self.set_mark(0, MountStep::Closed, Path::new(""))?;
         self.sync_all()
     }
@@ -223,26 +276,17 @@ impl Home {
         Ok(home)
     }
 
-    /// The problem, if its permissions let other users in.
-    pub fn exposure(&self) -> Result<Option<LiveError>, LiveError> {
-        let stat = rustix::fs::fstat(&self.fd).map_err(|error| LiveError::os(&self.path, error))?;
-        Ok(privacy::exposure(&self.path, &stat))
-    }
-
     /// Removes all saved states, because they can't be trusted after a crash. Keeps damaged maps that a check has put aside.
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
-        let mut names = Vec::new();
-        walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
-        names.retain(|name| !name.to_bytes().starts_with(b"damaged-map."));
-        names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
-        rustix::fs::fsync(folder).map_err(failed)
+        walk::remove_files(&folder, |name| name.to_bytes().starts_with(b"damaged-map."))?;
+        rustix::fs::fsync(folder).map_err(os_error)
     }
 
     /// Binds a saved state to this directory, because it names nodes by their numbers, which are others in a copy.
     pub(super) fn bind(&self, state: &OwnedFd) -> FsResult {
         match self.place_of(state)? {
-            Some(place) => set(state, PLACE, place.as_bytes(), XattrFlags::empty()).map_err(failed),
+            Some(place) => set(state, PLACE, place.as_bytes()).map_err(os_error),
             None => Ok(()),
         }
     }
@@ -255,18 +299,17 @@ impl Home {
 
     /// The identity of a state, the directory and the tree; `None` if the file system does not report when nodes were created.
     fn place_of(&self, state: &OwnedFd) -> FsResult<Option<String>> {
-        let nodes = [stat::birth(state)?, stat::birth(&self.fd)?, stat::birth(&self.folder("tree")?)?];
-        let words: Option<Vec<String>> = nodes.into_iter().collect();
+        let births = [host::birth(state)?, host::birth(&self.fd)?, host::birth(&self.folder("tree")?)?];
+        let words: Option<Vec<String>> = births.into_iter().collect();
         Ok(words.map(|words| words.join(" ")))
     }
 
-    /// Creates missing folders, because some programs that copy directories lose empty ones. A missing tree was refused before, because with an
-    /// empty tree all data would count as free.
-    pub(super) fn make_lost_folders(&self) -> FsResult {
+    /// Creates the folders that are missing.
+    pub(super) fn make_missing_folders(&self) -> FsResult {
         for folder in FOLDERS {
             match rustix::fs::mkdirat(&self.fd, folder, Mode::RWXU) {
                 Ok(()) | Err(Os::EXIST) => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(os_error(error)),
             }
         }
         Ok(())
@@ -285,28 +328,15 @@ impl Home {
 
     /// One of the folders in it.
     pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
-        permissions::open_directory(&self.fd, name.as_bytes()).map_err(failed)
-    }
-
-    /// Removes files that had no name but were in use when the store was last used.
-    pub(super) fn empty_orphans(&self) -> FsResult {
-        let orphans = self.folder("orphans")?;
-        let mut names = Vec::new();
-        walk::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
-        names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
-    }
-
-    /// The journal of the host's file system, if its commits flush data.
-    pub(super) fn journal(&self) -> Option<HostJournal> {
-        journal::of(&self.fd)
+        host::open_directory(&self.fd, name.as_bytes()).map_err(os_error)
     }
 
     pub(super) fn sync_all(&self) -> FsResult {
-        rustix::fs::syncfs(&self.fd).map_err(failed)
+        rustix::fs::syncfs(&self.fd).map_err(os_error)
     }
 
     pub(super) fn room(&self) -> FsResult<StoreRoom> {
-        let stat = rustix::fs::fstatvfs(&self.fd).map_err(failed)?;
+        let stat = rustix::fs::fstatvfs(&self.fd).map_err(os_error)?;
         Ok(room_of(&stat, rustix::process::geteuid().is_root()))
     }
 }
@@ -327,22 +357,6 @@ fn room_of(stat: &StatVfs, is_root: bool) -> StoreRoom {
 /// Bytes that are reserved for a map in a node's attributes: half of the room if users' attributes share it.
 fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
     if is_shared { attribute_bytes / 2 } else { attribute_bytes }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
-    std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
-}
-
-impl LiveError {
-    /// Converts an error of the store in `path`.
-    pub fn file_system(path: &Path, error: FsError) -> LiveError {
-        match error {
-            FsError::Errno(Errno::ENOSPC) => LiveError::Full(path.into()),
-            FsError::Errno(errno) => LiveError::io(path, std::io::Error::from_raw_os_error(errno.0)),
-            FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
-            error => LiveError::Corrupt(error.to_string()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -376,5 +390,19 @@ mod tests {
             }
         }
         assert_eq!([reserved(4001, true), reserved(4001, false)], [2000, 4001]);
+    }
+
+    #[test]
+    fn a_directory_needs_a_mebibyte_and_a_node_of_its_file_system() {
+        let stat = |blocks, available, files, free_files| {
+            let mut stat = rustix::fs::statvfs("/").unwrap();
+            (stat.f_frsize, stat.f_blocks, stat.f_bavail) = (1024, blocks, available);
+            (stat.f_files, stat.f_favail) = (files, free_files);
+            free_room(&stat)
+        };
+        assert_eq!(stat(9000, 1024, 10, 1), Some((1, 1 << 20)));
+        assert_eq!([stat(9000, 1023, 10, 1), stat(9000, 1024, 10, 0)], [None, None]);
+        assert_eq!(stat(9000, 8192, 0, 0), Some((2048, 8 << 20)), "nodes end with the bytes");
+        assert_eq!(stat(0, 0, 0, 0), Some((u64::MAX >> 13, u64::MAX >> 1)), "it tells nothing");
     }
 }

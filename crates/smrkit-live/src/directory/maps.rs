@@ -4,58 +4,54 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, XattrFlags};
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
 use rustix::rand::GetRandomFlags;
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Durability, Kind, Maps, StoreRoom};
 use smrfs::units::{HostJournal, NodeId};
 
-use super::attributes::{get, remove, set};
-use super::permissions::with_permissions;
+use super::host::{self, get, open_at, remove, set, with_permissions};
 use super::seal::{Owners, Sealer};
 use super::walk::each_entry;
-use super::{DirectoryStore, Home, checked, failed, failed_io, open_at, stat};
+use super::{DirectoryStore, Home, check_name, io_error, os_error};
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
-pub const MAP: &[u8] = b"user.smrfs.map";
-
-/// Reads a file's map, still sealed.
-fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
-    match with_permissions(fd, || get(fd, MAP)) {
-        Ok(map) => Ok(Some(map)),
-        Err(Os::NODATA) => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
-}
+const MAP: &[u8] = b"user.smrfs.map";
 
 /// Reads and opens a file's map. Errors: it was not sealed for this volume and the file's owner.
-pub fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
-    let Some(stored) = stored_map(fd)? else { return Ok(None) };
-    let stat = stat::for_fd(fd)?;
+fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
+    let stored = match with_permissions(fd, || get(fd, MAP)) {
+        Err(Os::NODATA) => return Ok(None),
+        stored => stored.map_err(os_error)?,
+    };
+    let stat = host::stat_fd(fd)?;
     sealer.open_map(stat.st_ino, stat.st_uid, stored).map(Some)
 }
 
-/// The mark of a file: its map's, or a new one if it has no valid map.
-fn mark_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<u64> {
-    match map_of(sealer, fd) {
-        Ok(Some(map)) => Ok(map.mark),
-        Ok(None) | Err(FsError::Seal(_)) => random_mark(),
-        Err(error) => Err(error),
-    }
-}
-
-fn random_mark() -> FsResult<u64> {
-    let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
-    if filled == bytes.len() { Ok(u64::from_le_bytes(bytes)) } else { Err(Errno::EIO.into()) }
-}
-
 impl DirectoryStore {
-    /// Caches the mark of a file's map, so that storing the next map need not read this one.
+    /// The mark for the next map of a file: that of its map, or a new one if it has no valid map.
+    fn mark(&self, id: u64, fd: &OwnedFd) -> FsResult<u64> {
+        // Usually cached, so that storing a map need not read the one before.
+        let cached = self.nodes.lock().get(id).and_then(|node| node.mark);
+        if let Some(mark) = cached {
+            return Ok(mark);
+        }
+        match map_of(&self.home.sealer, fd) {
+            Ok(Some(map)) => Ok(map.mark),
+            Ok(None) | Err(FsError::Seal(_)) => {
+                let mut bytes = [0; 8];
+                // Up to 256 bytes are always filled whole (getrandom(2)).
+                rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(os_error)?;
+                Ok(u64::from_le_bytes(bytes))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn cache_mark(&self, id: u64, mark: Option<u64>) {
         if let Some(node) = self.nodes.lock().get(id) {
             node.mark = mark;
@@ -65,33 +61,29 @@ impl DirectoryStore {
     /// Changes the owner of a file. Meanwhile its map is sealed for both users, so that after a crash it is valid for whichever owns the file.
     pub(super) fn change_file_owner(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
         let _owners = self.owners.write();
-        let sealer = &self.home.sealer;
-        let reseal = |map: &SealedMap, owners| {
-            let sealed = sealer.seal_map(&map.record, owners, map.mark);
-            with_permissions(fd, || set(fd, MAP, &sealed, XattrFlags::empty())).map_err(failed)
-        };
-        let map = match map_of(sealer, fd) {
+        let old = host::stat_fd(fd)?.st_uid;
+        let map = match map_of(&self.home.sealer, fd) {
             // An invalid map must not become valid by a new owner.
             Err(FsError::Seal(_)) => None,
-            map => map?,
+            map => map?.filter(|_| old != uid),
         };
-        let old = stat::for_fd(fd)?.st_uid;
-        if let Some(map) = map.as_ref().filter(|_| old != uid) {
-            reseal(map, Owners { now: uid, or: old })?;
-        }
-        let given = stat::change_owner(fd, Some(uid), gid);
-        if let Some(map) = map.as_ref().filter(|_| old != uid) {
-            reseal(map, Owners::only(if given.is_ok() { uid } else { old }))?;
-        }
-        given
+        let reseal = |owners| {
+            let Some(map) = &map else { return Ok(()) };
+            let sealed = self.home.sealer.seal_map(&map.record, owners, map.mark);
+            with_permissions(fd, || set(fd, MAP, &sealed)).map_err(os_error)
+        };
+        reseal(Owners { now: uid, old })?;
+        let changed = host::change_owner(fd, Some(uid), gid);
+        reseal(Owners::only(if changed.is_ok() { uid } else { old }))?;
+        changed
     }
 
     /// Makes an open node durable, with its attributes.
     pub(super) fn sync_open(&self, fd: &OwnedFd) -> FsResult {
         match rustix::fs::fsync(fd) {
             // A path descriptor (`O_PATH`) can't be synced, so the whole file system is.
-            Err(Os::BADF) => self.home.sync_all(),
-            done => done.map_err(failed),
+            Err(Os::BADF) => self.sync_all(),
+            done => done.map_err(os_error),
         }
     }
 }
@@ -108,73 +100,61 @@ impl Home {
 
     fn try_to_spill(&self, number: u64, part: &[u8]) -> FsResult {
         let maps = self.folder("maps")?;
+        let (folder_name, name) = spill_name(number);
+        // If the host has run out of nodes, folders left by failed attempts would take the nodes that deletions free.
+        let without_nodes = |error| {
+            self.remove_empty_folders(&maps);
+            os_error(error)
+        };
         let folder = match self.spill_folder(number) {
             Err(FsError::Errno(Errno::ENOENT)) => {
-                match rustix::fs::mkdirat(&maps, spill_name(number).0, Mode::from_raw_mode(0o700)) {
+                match rustix::fs::mkdirat(&maps, folder_name, Mode::RWXU) {
                     Ok(()) | Err(Os::EXIST) => {}
-                    Err(error) => {
-                        self.remove_empty_folders(&maps);
-                        return Err(failed(error));
-                    }
+                    Err(error) => return Err(without_nodes(error)),
                 }
                 self.spill_folder(number)?
             }
             folder => folder?,
         };
-        let name = spill_name(number).1;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(|error| {
-            self.remove_empty_folders(&maps);
-            failed(error)
-        })?;
+        let file = rustix::fs::openat(&folder, &*name, flags, Mode::RUSR | Mode::WUSR).map_err(without_nodes)?;
         let mut file = File::from(file);
         file.write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
-            failed_io(error)
+            io_error(error)
         })?;
         // Linux begins to write pages that are to be dropped, so that later syncs of several parts wait for all of them at once.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         Ok(())
     }
 
-    /// Removes empty folders of parts. If the host has run out of nodes, folders left by failed attempts would take the nodes that deletions free.
-    fn remove_empty_folders(&self, maps: impl AsFd) {
+    /// Removes empty folders of parts.
+    fn remove_empty_folders(&self, maps: &OwnedFd) {
         let mut durable_folders = self.durable_folders.lock();
         for (folder, is_durable) in (0..).zip(durable_folders.iter_mut()) {
-            let is_removed = rustix::fs::unlinkat(&maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
+            let is_removed = rustix::fs::unlinkat(maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
             // A new folder's name has to be made durable again.
             *is_durable &= !is_removed;
         }
     }
 
-    /// Makes the name of a part's folder durable, once for each mount: the thread that created it, or a process that crashed, may not have done so.
-    fn sync_folder_name(&self, number: u64) -> FsResult {
-        let folder = (number & 255) as usize;
-        let mut durable_folders = self.durable_folders.lock();
-        if !durable_folders[folder] {
-            rustix::fs::fsync(self.folder("maps")?).map_err(failed)?;
-            durable_folders[folder] = true;
-        }
-        Ok(())
-    }
-
     fn try_to_store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        checked(name.as_bytes())?;
+        check_name(name.as_bytes())?;
         let folder = self.folder("state")?;
         let new = format!("{name}.new");
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::openat(&folder, &*new, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-        let written = self.bind(&file).and_then(|()| {
+        let file = rustix::fs::openat(&folder, &*new, flags, Mode::RUSR | Mode::WUSR).map_err(os_error)?;
+        let store = || {
+            self.bind(&file)?;
             let mut file = File::from(file);
-            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io)
-        });
-        written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(
-            |_| {
-                // An unfinished state must not take up room, which may be short.
-                let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
-            },
-        )?;
-        rustix::fs::fsync(folder).map_err(failed)
+            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error)?;
+            rustix::fs::renameat(&folder, &*new, &folder, name).map_err(os_error)
+        };
+        store().inspect_err(|_| {
+            // An unfinished state must not take up room, which may be short.
+            let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
+        })?;
+        rustix::fs::fsync(folder).map_err(os_error)
     }
 }
 
@@ -190,15 +170,13 @@ impl Maps for DirectoryStore {
         let _names = self.names.read();
         let _owners = self.owners.read();
         let fd = self.fd(id)?;
-        let sealer = &self.home.sealer;
-        let known = self.nodes.lock().get(id).and_then(|node| node.mark);
-        let mark = known.map_or_else(|| mark_of(sealer, &fd), Ok)?;
-        let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
-        let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
+        let mark = self.mark(id, &fd)?;
+        let map = self.home.sealer.seal_map(map, Owners::only(host::stat_fd(&fd)?.st_uid), mark);
+        let store = || with_permissions(&fd, || set(&fd, MAP, &map));
         match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
             // The map is too long for an attribute, which is a lack of space, whatever the file system calls it.
             Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
-            done => done.map_err(failed)?,
+            done => done.map_err(os_error)?,
         }
         self.cache_mark(id, Some(mark));
         Ok(())
@@ -209,10 +187,7 @@ impl Maps for DirectoryStore {
         let _names = self.names.read();
         let fd = self.fd(id)?;
         self.cache_mark(id, None);
-        match with_permissions(&fd, || remove(&fd, MAP)) {
-            Err(Os::NODATA) => Ok(()),
-            done => done.map_err(failed),
-        }
+        with_permissions(&fd, || remove(&fd, MAP)).map(drop).map_err(os_error)
     }
 
     fn map_bytes_max(&self) -> usize {
@@ -225,16 +200,16 @@ impl Maps for DirectoryStore {
     }
 
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
-        let file = read_only(&self.home.spill_folder(number)?, &spill_name(number).1)?;
+        let mut file = open_regular(&self.home.spill_folder(number)?, &spill_name(number).1)?;
         let mut stored = Vec::new();
-        File::from(file).read_to_end(&mut stored).map_err(failed_io)?;
+        file.read_to_end(&mut stored).map_err(io_error)?;
         self.home.sealer.open_part(number, &stored)
     }
 
     fn remove_spill(&self, number: u64) -> FsResult {
         let _changing = self.changes.read();
         let folder = self.home.spill_folder(number)?;
-        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
+        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(os_error)
     }
 
     fn spills(&self) -> FsResult<Vec<u64>> {
@@ -254,17 +229,14 @@ impl Maps for DirectoryStore {
     }
 
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        checked(name.as_bytes())?;
-        let file = match self.home.folder("state").and_then(|folder| read_only(&folder, name)) {
+        check_name(name.as_bytes())?;
+        let mut file = match self.home.folder("state").and_then(|folder| open_regular(&folder, name)) {
             Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
             file => file?,
         };
-        if !self.home.is_bound(&file)? {
-            return Ok(None);
-        }
         let mut bytes = Vec::new();
-        File::from(file).read_to_end(&mut bytes).map_err(failed_io)?;
-        Ok(Some(bytes))
+        file.read_to_end(&mut bytes).map_err(io_error)?;
+        Ok(self.home.is_bound(&file.into())?.then_some(bytes))
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
@@ -274,12 +246,12 @@ impl Maps for DirectoryStore {
 
     fn remove_state(&self, name: &str) -> FsResult {
         let _changing = self.changes.read();
-        checked(name.as_bytes())?;
+        check_name(name.as_bytes())?;
         let folder = self.home.folder("state")?;
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
-            Ok(()) => rustix::fs::fsync(folder).map_err(failed),
+            Ok(()) => rustix::fs::fsync(folder).map_err(os_error),
             Err(Os::NOENT) => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(os_error(error)),
         }
     }
 
@@ -288,12 +260,10 @@ impl Maps for DirectoryStore {
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
-        let index = self.walk(&mut |directory, found| {
+        self.walk(&mut |directory, found| {
             let file = open_at(directory, &found.name, Kind::File)?;
             visit(NodeId(found.id), map_of(&self.home.sealer, &file))
-        })?;
-        self.nodes.lock().index = Some(index);
-        Ok(())
+        })
     }
 }
 
@@ -303,6 +273,7 @@ impl Durability for DirectoryStore {
     }
 
     fn sync(&self, NodeId(id): NodeId) -> FsResult {
+        // The lock is not held during the sync, which takes long, because then no name could be removed.
         let fd = {
             let _names = self.names.read();
             self.fd(id)?
@@ -316,10 +287,16 @@ impl Durability for DirectoryStore {
 
     fn sync_spill(&self, number: u64) -> FsResult {
         let folder = self.home.spill_folder(number)?;
-        let file = read_only(&folder, &spill_name(number).1)?;
-        rustix::fs::fsync(file).map_err(failed)?;
-        rustix::fs::fsync(folder).map_err(failed)?;
-        self.home.sync_folder_name(number)
+        open_regular(&folder, &spill_name(number).1)?.sync_all().map_err(io_error)?;
+        rustix::fs::fsync(folder).map_err(os_error)?;
+        // The folder's own name is made durable once for each mount: the thread that created it, or a process that crashed, may not have done so.
+        let mut durable_folders = self.home.durable_folders.lock();
+        let is_durable = &mut durable_folders[(number & 255) as usize];
+        if !*is_durable {
+            rustix::fs::fsync(self.home.folder("maps")?).map_err(os_error)?;
+            *is_durable = true;
+        }
+        Ok(())
     }
 
     fn sync_all(&self) -> FsResult {
@@ -340,21 +317,22 @@ impl Durability for DirectoryStore {
     }
 
     fn reserve(&self, bytes: u64) -> FsResult {
-        self.home.reserve.keep(bytes).map_err(failed_io)
+        self.home.reserve.keep(bytes).map_err(io_error)
     }
 }
 
 /// Opens a regular file for reading. Anything else with its name is damage, so a pipe is not waited for, and a link is not followed.
-fn read_only(folder: &OwnedFd, name: &str) -> FsResult<OwnedFd> {
+fn open_regular(folder: &OwnedFd, name: &str) -> FsResult<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let not_regular = || FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it"));
+    let is_regular = |file: &OwnedFd| {
+        rustix::fs::fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    };
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Ok(file) => match FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(failed)?.st_mode) {
-            FileType::RegularFile => Ok(file),
-            _ => Err(not_regular()),
-        },
-        // A link, or a socket or a device without a driver.
-        Err(Os::LOOP | Os::NXIO) => Err(not_regular()),
-        Err(error) => Err(failed(error)),
+        Ok(file) if is_regular(&file).map_err(os_error)? => Ok(File::from(file)),
+        // Another kind of node: LOOP for a link, NXIO for a socket or a device without a driver.
+        Ok(_) | Err(Os::LOOP | Os::NXIO) => {
+            Err(FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it")))
+        }
+        Err(error) => Err(os_error(error)),
     }
 }

@@ -18,12 +18,12 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use smrfs::error::FsResult;
 use smrfs::superblock::Superblock;
 
-use super::attributes::{get, set};
-use super::{Home, failed, stat};
+use super::host::{birth, get, set};
+use super::{Home, os_error};
 use crate::error::LiveError;
 
 /// The attribute of the directory that holds its mark.
@@ -97,9 +97,9 @@ impl Home {
 
     /// Sets the directory's mark, durably.
     pub fn set_mark(&self, mounts: u64, step: MountStep, image: &Path) -> FsResult {
-        let mark = MountMark { mounts, step, directory: stat::birth(&self.fd)?, image: birth_of_image(image) };
-        set(&self.fd, MARK, mark.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
-        rustix::fs::fsync(&self.fd).map_err(failed)
+        let mark = MountMark { mounts, step, directory: birth(&self.fd)?, image: birth_of_image(image) };
+        set(&self.fd, MARK, mark.text().as_bytes()).map_err(os_error)?;
+        rustix::fs::fsync(&self.fd).map_err(os_error)
     }
 
     /// Errors: the image, with this superblock, and the directory are not of the same moment.
@@ -113,7 +113,7 @@ impl Home {
             return Ok(());
         }
         let differs = |noted: Option<String>, found: Option<String>| noted.zip(found).is_some_and(|(a, b)| a != b);
-        let directory = stat::birth(&self.fd).map_err(|error| LiveError::file_system(&meta, error))?;
+        let directory = birth(&self.fd).map_err(|error| LiveError::file_system(&meta, error))?;
         if differs(mark.directory, directory) {
             return Err(LiveError::TornCopy(meta));
         }
@@ -125,7 +125,7 @@ impl Home {
 fn birth_of_image(path: &Path) -> Option<String> {
     let fd: OwnedFd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mode = rustix::fs::fstat(&fd).ok()?.st_mode;
-    (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| stat::birth(&fd).ok().flatten())?
+    (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| birth(&fd).ok().flatten())?
 }
 
 #[cfg(test)]

@@ -7,38 +7,31 @@
 mod attributes;
 mod copy;
 mod home;
+mod host;
 mod maps;
 mod mark;
 mod names;
 mod nodes;
-pub mod probe;
 pub(crate) mod seal;
-mod stat;
 mod values;
-#[cfg(test)]
-mod comparison_tests;
-#[cfg(test)]
-mod state_tests;
+mod walk;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod permissions;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
-use smrfs::meta::{Kind, Time};
 use smrfs::units::HostJournal;
 
 pub use copy::copy;
-pub use home::{Home, NewHome};
+pub use home::{Home, NewHome, Probe};
 pub use mark::MountStep;
 use nodes::Nodes;
-use permissions::open_at;
+
+use crate::journal;
 
 /// The metadata store in a directory.
 #[derive(Debug)]
@@ -69,35 +62,41 @@ pub struct DirectoryStore {
 impl DirectoryStore {
     /// Opens the store in `home`. If it may be changed, removes orphans that a crash left.
     pub fn open(home: Home, writable: bool) -> FsResult<DirectoryStore> {
-        DirectoryStore::open_with(home, writable, descriptors())
+        // A quarter of the descriptors that the process may have are cached. As many again are for nodes without a name.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 20);
+        DirectoryStore::open_with(home, writable, (limit / 4).clamp(16, 8192) as usize)
     }
 
     /// Opens a store that keeps at most `descriptors` in its cache.
     fn open_with(home: Home, writable: bool, descriptors: usize) -> FsResult<DirectoryStore> {
         if writable {
-            home.make_lost_folders()?;
-            home.empty_orphans()?;
+            // Some programs that copy directories lose empty ones. A missing tree was refused before, because with an empty tree all data
+            // would count as free.
+            home.make_missing_folders()?;
+            walk::remove_files(&home.folder("orphans")?, |_| false)?;
         }
         let tree = home.folder("tree")?;
-        let root_stat = rustix::fs::fstat(&tree).map_err(failed)?;
-        let orphans = match home.folder("orphans") {
-            Err(FsError::Errno(Errno::ENOENT)) if !writable => None,
-            orphans => Some(orphans?),
-        };
-        let journal = home.journal().filter(|journal| *journal == HostJournal(root_stat.st_dev));
+        let root_stat = rustix::fs::fstat(&tree).map_err(os_error)?;
+        let (root, device) = (root_stat.st_ino, root_stat.st_dev);
         let mut nodes = Nodes::new(descriptors);
-        nodes.add_permanent(root_stat.st_ino, Arc::new(tree));
-        let mut orphans_id = 0;
-        if let Some(orphans) = orphans {
-            orphans_id = rustix::fs::fstat(&orphans).map_err(failed)?.st_ino;
-            nodes.add_permanent(orphans_id, Arc::new(orphans));
-        }
+        nodes.add_permanent(root, Arc::new(tree));
+        let orphans = match home.folder("orphans") {
+            Err(FsError::Errno(Errno::ENOENT)) if !writable => 0,
+            orphans => {
+                let orphans = orphans?;
+                let id = rustix::fs::fstat(&orphans).map_err(os_error)?.st_ino;
+                nodes.add_permanent(id, Arc::new(orphans));
+                id
+            }
+        };
+        // The tree may be a mount of another file system, whose journal is not the directory's.
+        let journal = journal::of(&home.fd).filter(|journal| *journal == HostJournal(device));
         Ok(DirectoryStore {
             home,
-            root: root_stat.st_ino,
-            device: root_stat.st_dev,
+            root,
+            device,
             journal,
-            orphans: orphans_id,
+            orphans,
             nodes: Mutex::new(nodes),
             changes: RwLock::new(()),
             names: RwLock::new(()),
@@ -114,17 +113,10 @@ impl DirectoryStore {
 
     /// Returns a descriptor of a node. If none is cached, opens one by the node's name. The caller holds the lock `names`.
     fn fd(&self, id: u64) -> FsResult<Arc<OwnedFd>> {
-        if let Some(fd) = self.nodes.lock().fd(id) {
-            return Ok(fd);
-        }
         match self.open_by_name(id) {
-            Err(FsError::Errno(Errno::ENOENT)) => {
-                // A node that was never looked up has a name in the index only, which is made at the first need.
-                let is_known = self.nodes.lock().get(id).is_some();
-                if is_known {
-                    return Err(Errno::ENOENT.into());
-                }
-                self.make_index()?;
+            // A node that was never looked up has a name in the index only, which is made at the first need.
+            Err(FsError::Errno(Errno::ENOENT)) if self.nodes.lock().get(id).is_none() => {
+                self.walk(&mut |_, _| Ok(()))?;
                 self.open_by_name(id)
             }
             opened => opened,
@@ -132,7 +124,7 @@ impl DirectoryStore {
     }
 
     fn open_by_name(&self, id: u64) -> FsResult<Arc<OwnedFd>> {
-        // Goes up to a directory that is open, then down again from there.
+        // Goes up to a directory that is open (often the node itself is), then down again from there.
         let mut unopened = Vec::new();
         let mut at = id;
         let mut fd = {
@@ -144,54 +136,40 @@ impl DirectoryStore {
                 let place = nodes.place(at).ok_or(Errno::ENOENT)?;
                 let kind = nodes.get(at).map(|node| node.kind);
                 let parent = place.parent;
-                unopened.push((at, kind, place));
+                unopened.push((at, kind, place.name));
                 at = parent;
             }
         };
-        for (id, kind, place) in unopened.into_iter().rev() {
-            let (opened, kind) = self.open_known(&fd, &place.name, id, kind)?;
+        for (id, kind, name) in unopened.into_iter().rev() {
+            let kind = match kind {
+                Some(kind) => kind,
+                None => host::kind(&host::stat_at(&fd, &name)?),
+            };
+            let opened = host::open_at(&fd, &name, kind)?;
+            let found = rustix::fs::fstat(&opened).map_err(os_error)?;
+            // The name may be another node's by now.
+            if found.st_ino != id || found.st_dev != self.device {
+                return Err(Errno::ENOENT.into());
+            }
             fd = Arc::new(opened);
             self.nodes.lock().keep_descriptor(id, kind, &fd);
         }
         Ok(fd)
     }
-
-    /// Opens a name. Errors: it is not the name of node `id`.
-    fn open_known(&self, parent: &OwnedFd, name: &[u8], id: u64, kind: Option<Kind>) -> FsResult<(OwnedFd, Kind)> {
-        let kind = match kind {
-            Some(kind) => kind,
-            None => stat::kind(&stat::at(parent, name)?),
-        };
-        let opened = open_at(parent, name, kind)?;
-        let found = rustix::fs::fstat(&opened).map_err(failed)?;
-        if found.st_ino != id || found.st_dev != self.device { Err(Errno::ENOENT.into()) } else { Ok((opened, kind)) }
-    }
-
-    /// The time, finer than in the timestamps that the kernel sets.
-    fn clock() -> Time {
-        let now = clock_gettime(ClockId::Realtime);
-        Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
-    }
-}
-
-/// Number of descriptors to cache: a quarter of those that the process may have. As many again are for nodes without a name.
-fn descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 20);
-    (limit / 4).clamp(16, 8192) as usize
 }
 
 /// Converts an error of the operating system to the core's.
-fn failed(errno: rustix::io::Errno) -> FsError {
+fn os_error(errno: rustix::io::Errno) -> FsError {
     FsError::Errno(Errno(errno.raw_os_error()))
 }
 
 /// Converts an I/O error to the core's.
-fn failed_io(error: std::io::Error) -> FsError {
+fn io_error(error: std::io::Error) -> FsError {
     error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
 /// Refuses a name that is empty, `.` or `..`, or has a slash or a zero byte in it.
-fn checked(name: &[u8]) -> FsResult {
+fn check_name(name: &[u8]) -> FsResult {
     match name {
         b"" | b"." | b".." => Err(Errno::EINVAL.into()),
         _ if name.iter().any(|&byte| byte == b'/' || byte == 0) => Err(Errno::EINVAL.into()),

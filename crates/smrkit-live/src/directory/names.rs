@@ -5,41 +5,43 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
+use rustix::io::Errno as Os;
 use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Entry, Kind, Names, NewNode, RenameMode, SetAttr, SetTime};
+use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Entry, Kind, Names, NewNode, RenameMode, SetTime};
 use smrfs::units::NodeId;
 
+use super::host::{self, open_at, stat_at};
 use super::nodes::{NodeName, UnlinkStep};
 use super::walk::{LIST_BYTES, is_dots, reopened};
-use super::{DirectoryStore, attributes, checked, failed, open_at, permissions, stat};
+use super::{DirectoryStore, check_name, os_error};
 
 impl DirectoryStore {
     /// Counts a lookup of a node, which the kernel later gives back by a forget, and returns the node's attributes.
     fn add_lookup(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        let was_orphan = self.nodes.lock().add_lookup(found.st_ino, stat::kind(found), parent, name);
-        self.load_generation(found.st_ino, parent, name)?;
+        let id = found.st_ino;
+        let (was_orphan, has_generation) = {
+            let mut nodes = self.nodes.lock();
+            let was_orphan = nodes.add_lookup(id, host::kind(found), parent, name);
+            (was_orphan, nodes.get(id).is_none_or(|node| node.generation.is_some()))
+        };
+        // The root is never looked up, so its generation stays 0, as the kernel wants it.
+        if !has_generation {
+            let generation = host::generation(&*self.fd(parent)?, name)?;
+            if let Some(node) = self.nodes.lock().get(id) {
+                node.generation = Some(generation);
+            }
+        }
         if was_orphan {
-            self.drop_orphan(found.st_ino)?;
-            return Ok(self.attr_of(&stat::at(&*self.fd(parent)?, name)?));
+            self.drop_orphan(id)?;
+            // The number of links has changed.
+            return Ok(self.attr_of(&stat_at(&*self.fd(parent)?, name)?));
         }
         Ok(self.attr_of(found))
     }
 
-    /// Loads the generation of a node, unless it is known. The root's stays 0, as the kernel wants it.
-    fn load_generation(&self, id: u64, parent: u64, name: &[u8]) -> FsResult {
-        if self.nodes.lock().get(id).is_none_or(|node| node.generation.is_some()) {
-            return Ok(());
-        }
-        let generation = stat::generation(&*self.fd(parent)?, name)?;
-        if let Some(node) = self.nodes.lock().get(id) {
-            node.generation = Some(generation);
-        }
-        Ok(())
-    }
-
     /// Looks up a node by its number. The caller holds the lock `names`.
     fn find_named(&self, id: u64) -> FsResult<Attr> {
-        let found = stat::for_fd(&*self.fd(id)?)?;
+        let found = host::stat_fd(&*self.fd(id)?)?;
         if id == self.root {
             return Ok(self.attr_of(&found));
         }
@@ -50,24 +52,48 @@ impl DirectoryStore {
 
     fn drop_orphan(&self, id: u64) -> FsResult {
         let orphans = self.fd(self.orphans)?;
-        rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(failed)
+        rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(os_error)
     }
 
-    /// Adds a node that was just created, with its descriptor, and counts its first lookup.
-    fn add_new_node(&self, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        let now = DirectoryStore::clock();
+    /// Creates a node (a symbolic link to `target`, if there is one), and counts its first lookup.
+    fn create(&self, parent: u64, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
+        let _changing = self.changes.read();
+        check_name(name)?;
+        let _names = self.names.read();
+        let directory = self.fd(parent)?;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        let created = match (new.kind, target) {
+            (Kind::Link, Some(target)) => rustix::fs::symlinkat(target, &directory, name).map(|()| None),
+            (Kind::Link, None) => Err(Os::INVAL),
+            // A file is opened as it is created, because its mode may forbid that afterwards.
+            (Kind::File, _) => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                rustix::fs::openat(&directory, name, flags, mode).map(Some)
+            }
+            (Kind::Directory, _) => rustix::fs::mkdirat(&directory, name, mode).map(|()| None),
+            (kind, _) => {
+                rustix::fs::mknodat(&directory, name, host::type_of(kind), mode, new.rdev.into()).map(|()| None)
+            }
+        };
+        let opened = created.map_err(os_error)?;
+        let owned = opened.map_or_else(|| open_at(&directory, name, new.kind), Ok).and_then(|fd| {
+            self.set_owner_and_mode(&directory, &fd, new)?;
+            Ok(fd)
+        });
+        let fd = owned.inspect_err(|_| {
+            let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            let _ = rustix::fs::unlinkat(&directory, name, flags);
+        })?;
         // The kernel sets a coarse time, which may be before the times of earlier changes, so a finer one is set.
-        let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
-        stat::change_times(&fd, &new, now)?;
+        host::change_times(&fd, None, Some(SetTime::Now))?;
         // Setting the mtime has changed the ctime, so the state is read only now: the kernel must get the same when it asks again.
-        let made = rustix::fs::fstat(&fd).map_err(failed)?;
-        let (id, kind) = (made.st_ino, stat::kind(&made));
-        let generation = stat::generation_of(&fd)?;
+        let made = rustix::fs::fstat(&fd).map_err(os_error)?;
+        let generation = host::generation(&fd, b"")?;
         {
             let mut nodes = self.nodes.lock();
-            nodes.add_lookup(id, kind, parent, name);
-            nodes.keep_descriptor(id, kind, &Arc::new(fd));
-            if let Some(node) = nodes.get(id) {
+            nodes.add_lookup(made.st_ino, new.kind, parent, name);
+            nodes.keep_descriptor(made.st_ino, new.kind, &Arc::new(fd));
+            if let Some(node) = nodes.get(made.st_ino) {
                 node.generation = Some(generation);
             }
         }
@@ -76,35 +102,37 @@ impl DirectoryStore {
 
     /// Sets the owners and all permission bits of a new node.
     fn set_owner_and_mode(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult {
-        let mut made = rustix::fs::fstat(fd).map_err(failed)?;
+        let mut made = rustix::fs::fstat(fd).map_err(os_error)?;
+        // Links have all bits, whatever is asked for, and they can't be changed.
+        let wanted_mode = if new.kind == Kind::Link { made.st_mode } else { new.mode } & 0o7777;
         // In a directory with the set-group-id bit, a new node has inherited the group, and a new directory also the bit.
         let is_inherited = (made.st_gid != new.gid || new.kind == Kind::Directory)
-            && rustix::fs::fstat(directory).map_err(failed)?.st_mode & 0o2000 != 0;
+            && rustix::fs::fstat(directory).map_err(os_error)?.st_mode & 0o2000 != 0;
         let uid = (made.st_uid != new.uid).then_some(new.uid);
         let gid = (made.st_gid != new.gid && !is_inherited).then_some(new.gid);
         if uid.is_some() || gid.is_some() {
-            stat::change_owner(fd, uid, gid)?;
-            made = rustix::fs::fstat(fd).map_err(failed)?;
+            host::change_owner(fd, uid, gid)?;
+            made = rustix::fs::fstat(fd).map_err(os_error)?;
         }
         let inherited = if is_inherited && new.kind == Kind::Directory { 0o2000 } else { 0 };
-        let mut mode = (new.mode & 0o7777) | inherited;
-        if made.st_mode & 0o7777 != mode && attributes::get(directory, DEFAULT_ACCESS_LIST).is_ok() {
+        let mut mode = wanted_mode | inherited;
+        if made.st_mode & 0o7777 != mode && host::get(directory, DEFAULT_ACCESS_LIST).is_ok() {
             // Permissions that the default access list took away must not come back.
             mode &= 0o7000 | made.st_mode;
         }
         if made.st_mode & 0o7777 != mode {
-            stat::change_mode(fd, new.kind, mode)?;
+            host::change_mode(fd, new.kind, mode)?;
         }
         Ok(())
     }
 
-    pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
+    fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
         let _changing = self.changes.read();
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.write();
         let directory = self.fd(parent)?;
-        let found = stat::at(&directory, name)?;
-        match (is_directory, stat::kind(&found) == Kind::Directory) {
+        let found = stat_at(&directory, name)?;
+        match (is_directory, host::kind(&found) == Kind::Directory) {
             (true, false) => return Err(Errno::ENOTDIR.into()),
             (false, true) => return Err(Errno::EISDIR.into()),
             _ => {}
@@ -115,7 +143,7 @@ impl DirectoryStore {
             if orphan.is_some() {
                 self.drop_orphan(found.st_ino)?;
             }
-            return Err(failed(error));
+            return Err(os_error(error));
         }
         self.nodes.lock().remove_name(found.st_ino, parent, name, orphan);
         Ok(())
@@ -130,7 +158,7 @@ impl DirectoryStore {
         parent: u64,
         name: &[u8],
     ) -> FsResult<Option<NodeName>> {
-        let (id, kind) = (found.st_ino, stat::kind(found));
+        let (id, kind) = (found.st_ino, host::kind(found));
         let step = self.nodes.lock().step_before_unlink(id, parent, name);
         match step {
             UnlinkStep::Nothing | UnlinkStep::KeepDescriptor => Ok(None),
@@ -142,7 +170,7 @@ impl DirectoryStore {
             UnlinkStep::LinkAsOrphan => {
                 let orphans = self.fd(self.orphans)?;
                 let own = id.to_string();
-                rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(failed)?;
+                rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(os_error)?;
                 Ok(Some(NodeName::new(self.orphans, own.as_bytes())))
             }
         }
@@ -155,10 +183,10 @@ impl Names for DirectoryStore {
     }
 
     fn lookup(&self, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.read();
         let directory = self.fd(parent)?;
-        let found = stat::at(&directory, name)?;
+        let found = stat_at(&directory, name)?;
         if found.st_dev != self.device { Err(Errno::EXDEV.into()) } else { self.add_lookup(&found, parent, name) }
     }
 
@@ -182,55 +210,11 @@ impl Names for DirectoryStore {
     }
 
     fn make(&self, NodeId(parent): NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        let _changing = self.changes.read();
-        checked(name)?;
-        let _names = self.names.read();
-        let directory = self.fd(parent)?;
-        let mode = Mode::from_raw_mode(new.mode & 0o7777);
-        let fd = match new.kind {
-            Kind::File => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?
-            }
-            Kind::Directory => {
-                rustix::fs::mkdirat(&directory, name, mode).map_err(failed)?;
-                open_at(&directory, name, Kind::Directory)?
-            }
-            Kind::Link => return Err(Errno::EINVAL.into()),
-            kind => {
-                let device = u64::from(new.rdev);
-                rustix::fs::mknodat(&directory, name, stat::type_of(kind), mode, device).map_err(failed)?;
-                open_at(&directory, name, kind)?
-            }
-        };
-        if let Err(error) = self.set_owner_and_mode(&directory, &fd, new) {
-            let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            let _ = rustix::fs::unlinkat(&directory, name, flags);
-            return Err(error);
-        }
-        self.add_new_node(fd, parent, name)
+        self.create(parent, name, new, None)
     }
 
     fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        let _changing = self.changes.read();
-        checked(name)?;
-        let _names = self.names.read();
-        let directory = self.fd(parent)?;
-        rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
-        let owned = || -> FsResult<OwnedFd> {
-            let fd = open_at(&directory, name, Kind::Link)?;
-            let made = rustix::fs::fstat(&fd).map_err(failed)?;
-            let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
-            self.set_owner_and_mode(&directory, &fd, &new)?;
-            Ok(fd)
-        };
-        match owned() {
-            Ok(fd) => self.add_new_node(fd, parent, name),
-            Err(error) => {
-                let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
-                Err(error)
-            }
-        }
+        self.create(parent, name, &NewNode { kind: Kind::Link, mode: 0, uid, gid, rdev: 0 }, Some(target))
     }
 
     fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
@@ -239,28 +223,28 @@ impl Names for DirectoryStore {
         match rustix::fs::readlinkat(&fd, c"", Vec::new()) {
             Ok(target) => Ok(target.into_bytes()),
             // For a node that is no link the kernel returns ENOENT here, because the path is empty; programs expect EINVAL.
-            Err(rustix::io::Errno::NOENT) => Err(Errno::EINVAL.into()),
-            Err(error) => Err(failed(error)),
+            Err(Os::NOENT) => Err(Errno::EINVAL.into()),
+            Err(error) => Err(os_error(error)),
         }
     }
 
     fn link(&self, NodeId(id): NodeId, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
         let _changing = self.changes.read();
-        checked(name)?;
+        check_name(name)?;
         let _names = self.names.read();
         let to = self.fd(parent)?;
         let place = self.nodes.lock().place(id);
         match place {
             Some(place) => {
                 let from = self.fd(place.parent)?;
-                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
+                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(os_error)?;
             }
             None => {
-                let path = permissions::path_of(&*self.fd(id)?);
-                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
+                let path = host::path_of(&*self.fd(id)?);
+                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(os_error)?;
             }
         }
-        let found = stat::at(&to, name)?;
+        let found = stat_at(&to, name)?;
         if found.st_ino != id {
             // The name that was linked from is another node's by now.
             let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
@@ -281,12 +265,12 @@ impl Names for DirectoryStore {
         let (NodeId(from_parent), from_name) = from;
         let (NodeId(to_parent), to_name) = to;
         let _changing = self.changes.read();
-        checked(from_name)?;
-        checked(to_name)?;
+        check_name(from_name)?;
+        check_name(to_name)?;
         let _names = self.names.write();
         let (source, target) = (self.fd(from_parent)?, self.fd(to_parent)?);
-        let moving = stat::at(&source, from_name)?;
-        let existing = match stat::at(&target, to_name) {
+        let moving = stat_at(&source, from_name)?;
+        let existing = match stat_at(&target, to_name) {
             Ok(existing) => Some(existing),
             Err(error) if error.errno() == Errno::ENOENT => None,
             Err(error) => return Err(error),
@@ -305,8 +289,8 @@ impl Names for DirectoryStore {
                 self.drop_orphan(replaced.st_ino)?;
             }
             // For a directory that is not empty, xfs returns EEXIST where others return ENOTEMPTY.
-            let is_not_empty = mode == RenameMode::Replace && error == rustix::io::Errno::EXIST;
-            return Err(if is_not_empty { Errno::ENOTEMPTY.into() } else { failed(error) });
+            let is_not_empty = mode == RenameMode::Replace && error == Os::EXIST;
+            return Err(if is_not_empty { Errno::ENOTEMPTY.into() } else { os_error(error) });
         }
         if existing.is_some() && other.is_none() {
             return Ok(());
@@ -328,25 +312,25 @@ impl Names for DirectoryStore {
             reopened(&*self.fd(id)?)?
         };
         if from > 0 {
-            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;
+            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(os_error)?;
         }
         let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
         let mut raw = RawDir::new(&directory, &mut buffer);
         let mut entries = Vec::new();
-        // Returns one buffer's worth of entries, but goes on if that held only `.` and `..`.
+        // Returns the entries of one buffer, or of further ones as long as there were only `.` and `..`, because an empty list means the end.
         while !raw.is_buffer_empty() || entries.is_empty() {
             let entry = match raw.next() {
                 // ENOENT: the directory was removed while it is in use.
-                None | Some(Err(rustix::io::Errno::NOENT)) => break,
-                Some(entry) => entry.map_err(failed)?,
+                None | Some(Err(Os::NOENT)) => break,
+                Some(entry) => entry.map_err(os_error)?,
             };
             if is_dots(&entry) {
                 continue;
             }
             let name = entry.file_name().to_bytes().to_vec();
             let kind = match entry.file_type() {
-                FileType::Unknown => stat::kind(&stat::at(&directory, &name)?),
-                known => stat::kind_of(known),
+                FileType::Unknown => host::kind(&stat_at(&directory, &name)?),
+                known => host::kind_of(known),
             };
             entries.push(Entry { id: NodeId(entry.ino()), kind, name, next: entry.next_entry_cookie() });
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smrfs::meta::Kind;
 
 /// A known node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Node {
     /// The node's kind.
     pub kind: Kind,
@@ -25,7 +25,7 @@ pub struct Node {
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,
     /// True if the descriptor has been used since the last sweep.
-    recent: bool,
+    was_used: bool,
     /// True if the descriptor must stay: there is no name to open it by.
     pinned: bool,
     /// True if its place is in the directory of orphans, which users don't see.
@@ -35,21 +35,6 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(kind: Kind) -> Node {
-        Node {
-            kind,
-            place: None,
-            lookups: 0,
-            children: 0,
-            generation: None,
-            fd: None,
-            recent: false,
-            pinned: false,
-            is_orphan: false,
-            mark: None,
-        }
-    }
-
     fn is_needed(&self) -> bool {
         self.lookups > 0 || self.children > 0 || self.fd.is_some()
     }
@@ -78,22 +63,21 @@ pub struct Nodes {
     pub open: usize,
     /// Descriptors that must stay open.
     pinned: usize,
-    most_open: usize,
-    /// Index of a name for every node of the tree, once that was needed.
-    pub index: Option<Index>,
+    descriptors_max: usize,
+    /// One name of every node of the tree, once that was needed.
+    pub index: Option<HashMap<u64, NodeName>>,
 }
 
 impl Nodes {
-    /// None known yet; at most `most_open` descriptors are cached.
-    pub fn new(most_open: usize) -> Nodes {
-        Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, most_open, index: None }
+    /// None known yet; at most `descriptors_max` descriptors are cached.
+    pub fn new(descriptors_max: usize) -> Nodes {
+        Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, descriptors_max, index: None }
     }
 
     /// Adds a node that stays known, with its descriptor.
     pub fn add_permanent(&mut self, id: u64, fd: Arc<OwnedFd>) {
-        let mut node = Node::new(Kind::Directory);
-        // So many that no kernel gives all of them back: `forget` never drops it.
-        (node.lookups, node.fd, node.pinned) = (u64::MAX / 2, Some(fd), true);
+        // So many lookups that no kernel gives all of them back: `forget` never drops it.
+        let node = Node { kind: Kind::Directory, lookups: u64::MAX / 2, fd: Some(fd), pinned: true, ..Node::default() };
         self.known.insert(id, node);
     }
 
@@ -111,7 +95,7 @@ impl Nodes {
     /// The cached descriptor of a node.
     pub fn fd(&mut self, id: u64) -> Option<Arc<OwnedFd>> {
         let node = self.known.get_mut(&id)?;
-        node.recent = true;
+        node.was_used = true;
         node.fd.clone()
     }
 
@@ -119,23 +103,28 @@ impl Nodes {
     pub fn place(&self, id: u64) -> Option<NodeName> {
         match self.known.get(&id) {
             Some(node) => node.place.clone(),
-            None => self.index.as_ref()?.place(id),
+            None => self.index.as_ref()?.get(&id).cloned(),
         }
     }
 
     /// Counts a lookup of a node by `name` in `parent`. Returns true if the node was an orphan, whose name among the orphans can then be removed.
     pub fn add_lookup(&mut self, id: u64, kind: Kind, parent: u64, name: &[u8]) -> bool {
-        let node = self.known.entry(id).or_insert_with(|| Node::new(kind));
+        let node = self.known.entry(id).or_insert_with(|| Node { kind, ..Node::default() });
         node.lookups += 1;
         let was_orphan = std::mem::take(&mut node.is_orphan);
         if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
             self.set_place(id, Some(NodeName::new(parent, name)));
         }
-        self.unpin(id);
-        if let Some(index) = &mut self.index
-            && !index.contains(id)
+        // It has a name to open it by again, so the cache may close its descriptor.
+        if let Some(node) = self.known.get_mut(&id)
+            && std::mem::take(&mut node.pinned)
         {
-            index.insert(id, parent, name);
+            self.pinned -= 1;
+            self.open += 1;
+            self.order.push_back(id);
+        }
+        if let Some(index) = &mut self.index {
+            index.entry(id).or_insert_with(|| NodeName::new(parent, name));
         }
         was_orphan
     }
@@ -170,8 +159,7 @@ impl Nodes {
             }
             // A child is opened through its directories, so their names must be known as long as the child is.
             let place = self.place(at);
-            let mut node = Node::new(Kind::Directory);
-            (node.children, node.place) = (1, place.clone());
+            let node = Node { kind: Kind::Directory, children: 1, place: place.clone(), ..Node::default() };
             self.known.insert(at, node);
             let Some(place) = place else { return };
             at = place.parent;
@@ -208,24 +196,20 @@ impl Nodes {
     pub fn keep_descriptor(&mut self, id: u64, kind: Kind, fd: &Arc<OwnedFd>) {
         if !self.known.contains_key(&id) {
             let place = self.place(id);
-            self.known.insert(id, Node::new(kind));
+            self.known.insert(id, Node { kind, ..Node::default() });
             self.set_place(id, place);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
-        node.recent = true;
+        node.was_used = true;
         if node.fd.is_none() {
             node.fd = Some(Arc::clone(fd));
             self.open += 1;
             self.order.push_back(id);
         }
-        while self.open > self.most_open {
-            if !self.close_one() {
-                break;
-            }
-        }
+        while self.open > self.descriptors_max && self.close_one() {}
         // Forgotten nodes stay in `order`, and a node that was opened again is in it twice. Such entries are removed when they outnumber the
         // descriptors, so that the cost is a few steps for each descriptor that was opened.
-        if self.order.len() > 4 * self.most_open + 64 {
+        if self.order.len() > 4 * self.descriptors_max + 64 {
             let (known, order) = (&self.known, &mut self.order);
             let mut seen = std::collections::HashSet::new();
             order.retain(|id| known.get(id).is_some_and(|node| node.fd.is_some() && !node.pinned) && seen.insert(*id));
@@ -241,7 +225,7 @@ impl Nodes {
             if node.fd.is_none() || node.pinned {
                 continue;
             }
-            if std::mem::take(&mut node.recent) {
+            if std::mem::take(&mut node.was_used) {
                 self.order.push_back(id);
                 continue;
             }
@@ -261,20 +245,21 @@ impl Nodes {
         if node.lookups == 0 || node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
             return UnlinkStep::Nothing;
         }
-        match (&node.fd, self.pinned < self.most_open) {
-            (Some(_), true) => UnlinkStep::KeepDescriptor,
-            (None, true) => UnlinkStep::OpenDescriptor,
-            // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
-            (Some(_), false) if node.kind == Kind::Directory => UnlinkStep::KeepDescriptor,
-            (None, false) if node.kind == Kind::Directory => UnlinkStep::OpenDescriptor,
-            (_, false) => UnlinkStep::LinkAsOrphan,
+        // A directory can't have a second name, so its descriptor must stay open. Few removed directories are in use.
+        let may_pin = self.pinned < self.descriptors_max || node.kind == Kind::Directory;
+        match (may_pin, &node.fd) {
+            (false, _) => UnlinkStep::LinkAsOrphan,
+            (true, Some(_)) => UnlinkStep::KeepDescriptor,
+            (true, None) => UnlinkStep::OpenDescriptor,
         }
     }
 
     /// Notes that a name of the node was removed. `orphan` is its name among the orphans, if it was given one.
     pub fn remove_name(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
-        if let Some(index) = &mut self.index {
-            index.remove(id, parent, name);
+        if let Some(index) = &mut self.index
+            && index.get(&id).is_some_and(|indexed| indexed.is(parent, name))
+        {
+            index.remove(&id);
         }
         let Some(node) = self.known.get_mut(&id) else { return };
         if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
@@ -297,96 +282,11 @@ impl Nodes {
     /// Notes that a name of the node has moved.
     pub fn move_name(&mut self, id: u64, (from, old_name): (u64, &[u8]), (to, new_name): (u64, &[u8])) {
         if let Some(index) = &mut self.index {
-            index.remove(id, from, old_name);
-            index.insert(id, to, new_name);
+            index.insert(id, NodeName::new(to, new_name));
         }
         let place = self.known.get(&id).and_then(|node| node.place.as_ref());
         if place.is_some_and(|place| place.is(from, old_name)) {
             self.set_place(id, Some(NodeName::new(to, new_name)));
-        }
-    }
-
-    fn unpin(&mut self, id: u64) {
-        if let Some(node) = self.known.get_mut(&id)
-            && node.pinned
-            && node.fd.is_some()
-        {
-            node.pinned = false;
-            self.pinned -= 1;
-            self.open += 1;
-            self.order.push_back(id);
-        }
-    }
-}
-
-/// One name of each node.
-#[derive(Debug, Default)]
-pub struct Index {
-    places: HashMap<u64, IndexEntry>,
-    names: Vec<u8>,
-    /// Bytes of `names` that entries still use.
-    used: usize,
-}
-
-#[derive(Debug)]
-struct IndexEntry {
-    parent: u64,
-    /// Start of the name, and in the lowest byte its length (at most 255).
-    name: u64,
-}
-
-impl Index {
-    /// Empty.
-    pub fn new() -> Index {
-        Index::default()
-    }
-
-    /// Name of a node.
-    pub fn place(&self, id: u64) -> Option<NodeName> {
-        let entry = self.places.get(&id)?;
-        Some(NodeName::new(entry.parent, self.name(entry)))
-    }
-
-    /// True if the node is in it.
-    pub fn contains(&self, id: u64) -> bool {
-        self.places.contains_key(&id)
-    }
-
-    fn name(&self, entry: &IndexEntry) -> &[u8] {
-        let begin = (entry.name >> 8) as usize;
-        &self.names[begin..begin + (entry.name & 255) as usize]
-    }
-
-    /// Sets the name of a node. A name of more than 255 bytes, which no file system has, is ignored.
-    pub fn insert(&mut self, id: u64, parent: u64, name: &[u8]) {
-        let Ok(length) = u8::try_from(name.len()) else { return };
-        let entry = IndexEntry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
-        self.names.extend_from_slice(name);
-        self.used += name.len();
-        if let Some(old) = self.places.insert(id, entry) {
-            self.used -= (old.name & 255) as usize;
-        }
-        // Keeps the share of unused names at half or less.
-        if self.names.len() > 2 * self.used + (1 << 16) {
-            self.pack();
-        }
-    }
-
-    /// Removes this name of the node, if it is the one that is noted.
-    pub fn remove(&mut self, id: u64, parent: u64, name: &[u8]) {
-        if self.places.get(&id).is_some_and(|entry| entry.parent == parent && self.name(entry) == name) {
-            self.places.remove(&id);
-            self.used -= name.len();
-        }
-    }
-
-    /// Copies the names that are still in use, without those between them.
-    fn pack(&mut self) {
-        let old = std::mem::take(&mut self.names);
-        for entry in self.places.values_mut() {
-            let (begin, length) = ((entry.name >> 8) as usize, entry.name & 255);
-            entry.name = (self.names.len() as u64) << 8 | length;
-            self.names.extend_from_slice(&old[begin..begin + length as usize]);
         }
     }
 }
@@ -557,16 +457,13 @@ mod tests {
     #[test]
     fn names_are_those_of_the_index_until_a_node_is_known() {
         let mut nodes = Nodes::new(2);
-        let mut index = Index::new();
-        index.insert(2, 1, b"a");
-        index.insert(3, 2, b"b");
-        nodes.index = Some(index);
+        nodes.index = Some(HashMap::from([(2, NodeName::new(1, b"a")), (3, NodeName::new(2, b"b"))]));
         let name = |parent, name: &[u8]| Some(NodeName::new(parent, name));
         assert_eq!([nodes.place(3), nodes.place(4)], [name(2, b"b"), None]);
         // A file that lies in it makes a folder known, and what that lies in.
         nodes.add_lookup(4, Kind::File, 3, b"c");
         assert_eq!((nodes.known(), nodes.place(3), nodes.place(4)), (4, name(2, b"b"), name(3, b"c")));
-        let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().place(id);
+        let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().get(&id).cloned();
         assert_eq!(in_index(&nodes, 4), name(3, b"c"));
         nodes.add_lookup(4, Kind::File, 1, b"second");
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(3, b"c")));
@@ -577,22 +474,5 @@ mod tests {
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(2, b"d"), name(2, b"d")));
         nodes.remove_name(4, 2, b"d", None);
         assert_eq!((nodes.place(4), in_index(&nodes, 4)), (None, None));
-    }
-
-    #[test]
-    fn names_that_are_not_used_any_more_leave_room_and_the_others_stay() {
-        let mut index = Index::new();
-        let name = |round: u64, id: u64| vec![b'a' + ((round + id) % 26) as u8; (1 + (7 * round + id) % 255) as usize];
-        for round in 0..100 {
-            for id in 0..40 {
-                index.insert(id, round, &name(round, id));
-            }
-            index.remove(round % 40, round, &name(round, round % 40));
-            for id in 0..40 {
-                let place = (id != round % 40).then(|| NodeName::new(round, &name(round, id)));
-                assert_eq!(index.place(id), place, "{round}, {id}");
-            }
-            assert!(index.names.len() <= 2 * index.used + (1 << 16) + 255, "{} of {}", index.used, index.names.len());
-        }
     }
 }

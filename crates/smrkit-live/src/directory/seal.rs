@@ -13,14 +13,14 @@ use smrfs::superblock::VolumeKey;
 
 /// The version of sealed maps and parts.
 const VERSION: u8 = 2;
-/// Version, owner, next owner, mark.
+/// Version, owner, old owner, mark.
 const HEAD_BYTES: usize = 1 + 4 + 4 + 8;
 const TAG_BYTES: usize = 16;
 const SUM_BYTES: usize = 4;
 /// Bytes that sealing adds to a map.
 pub const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES + SUM_BYTES;
 
-/// Hashed first, so that the seal of a map is never valid for a part.
+/// The domain of a seal is hashed first, so that the seal of a map is never valid for a part.
 const MAP: u8 = b'M';
 const PART: u8 = b'P';
 
@@ -29,14 +29,14 @@ const PART: u8 = b'P';
 pub struct Owners {
     /// The user that it belongs to.
     pub now: u32,
-    /// The user that it may belong to instead.
-    pub or: u32,
+    /// The user that it belonged to until now.
+    pub old: u32,
 }
 
 impl Owners {
     /// Owners that are this user alone.
     pub fn only(uid: u32) -> Owners {
-        Owners { now: uid, or: uid }
+        Owners { now: uid, old: uid }
     }
 }
 
@@ -57,25 +57,25 @@ impl Sealer {
         let mut out = Vec::with_capacity(record.len() + SEAL_BYTES);
         out.push(VERSION);
         out.extend(owners.now.to_le_bytes());
-        out.extend(owners.or.to_le_bytes());
+        out.extend(owners.old.to_le_bytes());
         out.extend(mark.to_le_bytes());
         out.extend_from_slice(record);
-        self.close(MAP, &[], out)
+        self.add_tag(MAP, &[], out)
     }
 
     /// Opens the map that file `file` of user `owner` has.
     pub fn open_map(&self, file: u64, owner: u32, stored: Vec<u8>) -> FsResult<SealedMap> {
-        self.opened_map(owner, &stored).map_err(|fault| FsError::Seal(Box::new(SealError { file, fault, stored })))
+        self.check_map(owner, &stored).map_err(|fault| FsError::Seal(Box::new(SealError { file, fault, stored })))
     }
 
-    fn opened_map(&self, owner: u32, stored: &[u8]) -> Result<SealedMap, SealFault> {
-        let body = self.checked(MAP, &[], stored)?;
+    fn check_map(&self, owner: u32, stored: &[u8]) -> Result<SealedMap, SealFault> {
+        let body = self.verify(MAP, &[], stored)?;
         let (head, record) = body.split_first_chunk::<HEAD_BYTES>().ok_or(SealFault::Damaged)?;
-        let [_version, now0, now1, now2, now3, or0, or1, or2, or3, mark @ ..] = *head;
-        let number = u32::from_le_bytes;
-        let owners = Owners { now: number([now0, now1, now2, now3]), or: number([or0, or1, or2, or3]) };
+        let [_version, now0, now1, now2, now3, old0, old1, old2, old3, mark @ ..] = *head;
+        let (now, old) = (u32::from_le_bytes([now0, now1, now2, now3]), u32::from_le_bytes([old0, old1, old2, old3]));
+        let owners = Owners { now, old };
         let map = SealedMap { record: record.to_vec(), mark: u64::from_le_bytes(mark) };
-        match owner == owners.now || owner == owners.or {
+        match owner == owners.now || owner == owners.old {
             true => Ok(map),
             false => Err(SealFault::Owner { sealed_for: owners.now, owner, map }),
         }
@@ -86,25 +86,25 @@ impl Sealer {
         let mut out = Vec::with_capacity(part.len() + 1 + TAG_BYTES + SUM_BYTES);
         out.push(VERSION);
         out.extend_from_slice(part);
-        self.close(PART, &number.to_le_bytes(), out)
+        self.add_tag(PART, &number.to_le_bytes(), out)
     }
 
     /// Opens part `number` of a map.
     pub fn open_part(&self, number: u64, stored: &[u8]) -> FsResult<Vec<u8>> {
-        match self.checked(PART, &number.to_le_bytes(), stored) {
+        match self.verify(PART, &number.to_le_bytes(), stored) {
             Ok(body) => Ok(body[1..].to_vec()),
             Err(SealFault::Forged) => Err(FsError::ForgedPart(number)),
             Err(_) => Err(FsError::Corrupt(format!("part {number} of a map is damaged; run smrkit fsck"))),
         }
     }
 
-    fn close(&self, what: u8, place: &[u8], mut out: Vec<u8>) -> Vec<u8> {
-        out.extend(self.tag(what, place, &out));
+    fn add_tag(&self, domain: u8, place: &[u8], mut out: Vec<u8>) -> Vec<u8> {
+        out.extend(self.tag(domain, place, &out));
         sealed(out)
     }
 
     /// Returns the contents before the tag, if the tag is valid. With a wrong checksum, which needs no key, they are damaged, else forged.
-    fn checked<'a>(&self, what: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
+    fn verify<'a>(&self, domain: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
         let whole = unsealed(stored).ok_or(SealFault::Damaged)?;
         match whole.first() {
             Some(&VERSION) => {}
@@ -112,12 +112,12 @@ impl Sealer {
             _ => return Err(SealFault::Forged),
         }
         let (body, tag) = whole.split_last_chunk::<TAG_BYTES>().ok_or(SealFault::Forged)?;
-        if is_same(&self.tag(what, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
+        if is_same(&self.tag(domain, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
     }
 
-    fn tag(&self, what: u8, place: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
+    fn tag(&self, domain: u8, place: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let mut hasher = SipHasher24::new_with_key(&self.key.0);
-        hasher.write(&[what]);
+        hasher.write(&[domain]);
         hasher.write(place);
         hasher.write(body);
         hasher.finish128().as_bytes()
@@ -161,7 +161,7 @@ mod tests {
             fault(sealer().open_map(1, 6, stored)),
             SealFault::Owner { sealed_for: 5, owner: 6, map: map.clone() }
         );
-        let between = sealer().seal_map(b"record", Owners { now: 5, or: 6 }, 9);
+        let between = sealer().seal_map(b"record", Owners { now: 5, old: 6 }, 9);
         assert!([5, 6].iter().all(|&owner| sealer().open_map(1, owner, between.clone()).unwrap() == map));
         assert!(sealer().open_map(1, 7, between).is_err());
     }

@@ -9,21 +9,20 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, XattrFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno as Os;
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::map::{checksum, sealed, unsealed};
-use smrfs::meta::{SetAttr, SetTime};
+use smrfs::meta::{Kind, SetTime};
 
-use super::attributes::{get, is_hidden, list, remove, set};
-use super::permissions::with_permissions;
-use super::{DirectoryStore, failed, failed_io, permissions, stat};
+use super::attributes::is_hidden;
+use super::host::{self, ATTRIBUTE_BYTES_MAX, get, list, remove, set, with_permissions};
+use super::{DirectoryStore, io_error, os_error};
 
 /// The attribute that holds the list.
 pub(super) const LIST: &[u8] = b"user.smrfs.values";
 const VERSION: u8 = 1;
-/// The longest value that Linux allows, and the highest place in a valid list.
-const BYTES_MAX: u32 = 64 << 10;
+/// The highest place in a valid list.
 const AT_MAX: u64 = 1 << 40;
 /// Capabilities of a program, which a write to its file takes away.
 const CAPABILITY: &[u8] = b"security.capability";
@@ -52,7 +51,7 @@ impl LongValue {
         let mut value = vec![0; self.bytes as usize];
         match stub.read_exact_at(&mut value, self.at) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-            read => read.map(|()| (checksum(&value) == self.sum).then_some(value)).map_err(failed_io),
+            read => read.map(|()| (checksum(&value) == self.sum).then_some(value)).map_err(io_error),
         }
     }
 }
@@ -83,7 +82,7 @@ impl ValueList {
             let (bytes, after) = after.split_first_chunk()?;
             let (sum, after) = after.split_first_chunk()?;
             let (at, bytes, sum) = (u64::from_le_bytes(*at), u32::from_le_bytes(*bytes), u32::from_le_bytes(*sum));
-            if bytes > BYTES_MAX || at > AT_MAX {
+            if bytes as usize > ATTRIBUTE_BYTES_MAX || at > AT_MAX {
                 return None;
             }
             values.push(LongValue { name: name.into(), at, bytes, sum });
@@ -97,26 +96,26 @@ impl ValueList {
         match with_permissions(fd, || get(fd, LIST)) {
             Ok(stored) => ValueList::parse(&stored).ok_or_else(|| damaged("the list of its long attributes")),
             Err(Os::NODATA | Os::OPNOTSUPP) => Ok(ValueList::default()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(os_error(error)),
         }
     }
 
     /// Replaces the list of an open file.
     fn store(&self, fd: &OwnedFd) -> FsResult {
-        let done = match self.0.is_empty() {
-            true => with_permissions(fd, || remove(fd, LIST)),
-            false => with_permissions(fd, || set(fd, LIST, &self.encode(), XattrFlags::empty())),
-        };
-        match done {
-            Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
-            Err(Os::NODATA) => Ok(()),
-            done => done.map_err(failed),
-        }
+        let stored = with_permissions(fd, || match self.0.is_empty() {
+            true => remove(fd, LIST).map(drop),
+            false => set(fd, LIST, &self.encode()),
+        });
+        stored.map_err(|error| match error {
+            // The list is too long for an attribute, which is a lack of space, whatever the file system calls it.
+            Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
+            error => os_error(error),
+        })
     }
 
     /// True if that attribute is in it.
     pub fn has(&self, name: &[u8]) -> bool {
-        self.find(name).is_some()
+        self.names().any(|known| known == name)
     }
 
     /// The names in it.
@@ -124,8 +123,11 @@ impl ValueList {
         self.0.iter().map(|value| &*value.name)
     }
 
-    fn find(&self, name: &[u8]) -> Option<&LongValue> {
-        self.0.iter().find(|value| value.name == name)
+    /// Reads an attribute from the stub of `fd`.
+    pub fn value(&self, fd: &OwnedFd, name: &[u8]) -> FsResult<Vec<u8>> {
+        let value = self.0.iter().find(|value| value.name == name).ok_or(Errno::ENODATA)?;
+        let read = value.read(&stub(fd, OFlags::RDONLY)?)?;
+        read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
     }
 
     fn without(&self, name: &[u8]) -> ValueList {
@@ -153,28 +155,29 @@ fn damaged(what: &str) -> FsError {
 
 /// Opens a file's stub.
 pub(super) fn stub(fd: &OwnedFd, flags: OFlags) -> FsResult<File> {
-    let open = || rustix::fs::open(permissions::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
-    with_permissions(fd, open).map(File::from).map_err(failed)
+    let open = || rustix::fs::open(host::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
+    with_permissions(fd, open).map(File::from).map_err(os_error)
 }
 
 /// True if values may be written to the stub: the file is a regular one, and a write takes no capabilities or set-id bits away.
 fn takes_values(fd: &OwnedFd, found: &Stat) -> bool {
     let sets_id = found.st_mode & 0o6000 != 0 && !rustix::process::geteuid().is_root();
-    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && !sets_id && get(fd, CAPABILITY).is_err()
+    host::kind(found) == Kind::File && !sets_id && get(fd, CAPABILITY).is_err()
 }
 
 impl DirectoryStore {
-    /// A long attribute.
-    pub(super) fn long_attribute(&self, fd: &OwnedFd, name: &[u8]) -> FsResult<Vec<u8>> {
-        let list = ValueList::load(fd)?;
-        let value = list.find(name).ok_or(Errno::ENODATA)?;
-        let read = value.read(&stub(fd, OFlags::RDONLY)?)?;
-        read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
+    /// Changes the stub's contents. The file keeps its mtime, because users see no change of its data.
+    fn change_stub(&self, fd: &OwnedFd, found: &Stat, change: impl FnOnce(&File) -> std::io::Result<()>) -> FsResult {
+        // The list on the disk may be an older one that still names what is about to be overwritten or cut off.
+        self.sync_open(fd)?;
+        let changed = change(&stub(fd, OFlags::WRONLY)?);
+        host::change_times(fd, None, Some(SetTime::To(host::attr(found).mtime)))?;
+        changed.map_err(io_error)
     }
 
     /// Stores an attribute in the stub. The value is durable before the list (`list` until now) names it. The caller holds `values_change`.
     pub(super) fn set_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8], value: &[u8]) -> FsResult {
-        let found = stat::for_fd(fd)?;
+        let found = host::stat_fd(fd)?;
         if !takes_values(fd, &found) {
             return Err(Errno::ENOSPC.into());
         }
@@ -187,23 +190,11 @@ impl DirectoryStore {
         let mut new = list.without(name);
         new.0.push(place.clone());
         self.leave_room(fd, &[LIST, name], LIST.len() + new.encode().len())?;
-        // The list on the disk may be an older one that still names this place, so this one is made durable before the place is overwritten.
-        self.sync_open(fd)?;
-        let file = stub(fd, OFlags::WRONLY)?;
-        let written = file.write_all_at(value, place.at).and_then(|()| file.sync_data());
-        let before = stat::attr(&found).mtime;
-        stat::change_times(
-            fd,
-            &SetAttr { mtime: Some(SetTime::To(before)), ..SetAttr::default() },
-            DirectoryStore::clock(),
-        )?;
-        written.map_err(failed_io)?;
+        self.change_stub(fd, &found, |stub| stub.write_all_at(value, place.at).and_then(|()| stub.sync_data()))?;
         let _moved = self.values_moved.write();
         new.store(fd)?;
-        match remove(fd, name) {
-            Err(Os::NODATA) => Ok(()),
-            done => done.map_err(failed),
-        }
+        // Removed last, because an attribute next to the file takes precedence over the list.
+        remove(fd, name).map(drop).map_err(os_error)
     }
 
     /// Removes an attribute from the list. The caller holds `values_change`.
@@ -213,31 +204,24 @@ impl DirectoryStore {
             let _moved = self.values_moved.write();
             new.store(fd)?;
         }
-        if new.0.is_empty() && takes_values(fd, &stat::for_fd(fd)?) {
-            self.empty_stub(fd)?;
+        let found = host::stat_fd(fd)?;
+        if new.0.is_empty() && takes_values(fd, &found) {
+            self.change_stub(fd, &found, |stub| stub.set_len(0))?;
         }
         Ok(())
     }
 
-    /// Frees the room of a stub without values.
-    fn empty_stub(&self, fd: &OwnedFd) -> FsResult {
-        self.sync_open(fd)?;
-        let before = stat::attr(&stat::for_fd(fd)?).mtime;
-        stub(fd, OFlags::WRONLY)?.set_len(0).map_err(failed_io)?;
-        let times = SetAttr { mtime: Some(SetTime::To(before)), ..SetAttr::default() };
-        stat::change_times(fd, &times, DirectoryStore::clock())
-    }
-
-    /// Refuses an attribute of this many bytes, its name included, if users' attributes would then take room that is reserved for the map.
+    /// Refuses an attribute of `bytes` bytes, its name included, if users' attributes would then take room that is reserved for the map.
     /// Attributes with names in `replaced` do not count, because the new one replaces them.
     pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
-        let Some(most) = self.home.users_bytes() else { return Ok(()) };
+        let Some(bytes_max) = self.home.users_bytes() else { return Ok(()) };
         let mut used = bytes + HEAD_BYTES;
+        // The list counts although users don't see it, because it takes their room.
         let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
-        for other in list(fd).map_err(failed)?.iter().filter(counts) {
+        for other in list(fd).map_err(os_error)?.iter().filter(counts) {
             used += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
         }
-        if used > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+        if used > bytes_max { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 }
 
@@ -256,18 +240,20 @@ pub(super) fn check(fd: &OwnedFd, repair: bool) -> FsResult<Option<String>> {
         return Ok(None);
     }
     let file = stub(fd, OFlags::RDONLY)?;
-    let mut wrong = Vec::new();
-    for value in &list.0 {
-        if value.read(&file)?.is_none() {
-            wrong.push(value.name.clone());
+    let (mut good, mut wrong_names) = (Vec::new(), Vec::new());
+    for value in list.0 {
+        match value.read(&file)? {
+            Some(_) => good.push(value),
+            None => wrong_names.push(String::from_utf8_lossy(&value.name).into_owned()),
         }
     }
-    if repair && !wrong.is_empty() {
-        let kept = list.0.iter().filter(|value| !wrong.contains(&value.name)).cloned().collect();
-        ValueList(kept).store(fd)?;
+    if wrong_names.is_empty() {
+        return Ok(None);
     }
-    let names: Vec<_> = wrong.iter().map(|name| String::from_utf8_lossy(name)).collect();
-    Ok((!wrong.is_empty()).then(|| format!("not what was written: {}", names.join(", "))))
+    if repair {
+        ValueList(good).store(fd)?;
+    }
+    Ok(Some(format!("not what was written: {}", wrong_names.join(", "))))
 }
 
 #[cfg(test)]

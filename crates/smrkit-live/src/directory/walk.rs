@@ -1,13 +1,16 @@
 //! Lists directories, and walks over the tree with one directory open at a time: for the index of names, maps, attributes and copies.
 
+use std::collections::HashMap;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, RawDir, RawDirEntry};
+use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry};
+use rustix::io::Errno as Os;
 use smrfs::error::FsResult;
 
-use super::nodes::Index;
-use super::{DirectoryStore, failed, permissions, stat};
+use super::nodes::NodeName;
+use super::{DirectoryStore, host, os_error};
 
 pub(super) struct WalkEntry {
     pub(super) id: u64,
@@ -17,19 +20,16 @@ pub(super) struct WalkEntry {
 
 /// The entries of a directory, in the order of their node numbers, which is roughly that of their places on the disk.
 pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     each_entry(directory, |entry| {
-        found.push(WalkEntry {
-            id: entry.ino(),
-            file_type: entry.file_type(),
-            name: entry.file_name().to_bytes().into(),
-        });
+        let name = entry.file_name().to_bytes().into();
+        entries.push(WalkEntry { id: entry.ino(), file_type: entry.file_type(), name });
     })?;
-    for entry in found.iter_mut().filter(|entry| entry.file_type == FileType::Unknown) {
-        entry.file_type = FileType::from_raw_mode(stat::at(directory, &entry.name)?.st_mode);
+    for entry in entries.iter_mut().filter(|entry| entry.file_type == FileType::Unknown) {
+        entry.file_type = FileType::from_raw_mode(host::stat_at(directory, &entry.name)?.st_mode);
     }
-    found.sort_unstable_by_key(|entry| entry.id);
-    Ok(found)
+    entries.sort_unstable_by_key(|entry| entry.id);
+    Ok(entries)
 }
 
 /// The current directory of a walk; in a copy, together with its copy.
@@ -37,7 +37,7 @@ pub(super) trait WalkPlace: Sized {
     /// The directory that is walked through.
     fn directory(&self) -> &OwnedFd;
     /// Enters the directory with this name.
-    fn enter(&self, name: &[u8]) -> Result<Self, rustix::io::Errno>;
+    fn enter(&self, name: &[u8]) -> Result<Self, Os>;
     /// Goes back to the directory above. The walk has finished this one.
     fn leave(self) -> FsResult<Self>;
 }
@@ -47,12 +47,12 @@ impl WalkPlace for OwnedFd {
         self
     }
 
-    fn enter(&self, name: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
-        permissions::open_directory(self, name)
+    fn enter(&self, name: &[u8]) -> Result<OwnedFd, Os> {
+        host::open_directory(self, name)
     }
 
     fn leave(self) -> FsResult<OwnedFd> {
-        self.enter(b"..").map_err(failed)
+        self.enter(b"..").map_err(os_error)
     }
 }
 
@@ -62,42 +62,32 @@ pub(super) fn each_directory<P: WalkPlace>(
     root: P,
     enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<WalkEntry>>,
 ) -> FsResult<P> {
-    let top = rustix::fs::fstat(root.directory()).map_err(failed)?;
-    let mut at = root;
+    let top = rustix::fs::fstat(root.directory()).map_err(os_error)?;
+    let mut current = root;
     // The directories that are still to be entered: in each directory above the current one, and in the current one.
     let mut above: Vec<Vec<WalkEntry>> = Vec::new();
-    let mut ahead = enter(top.st_ino, &at)?;
+    let mut ahead = enter(top.st_ino, &current)?;
     loop {
         if let Some(next) = ahead.pop() {
-            let below = match at.enter(&next.name) {
+            let below = match current.enter(&next.name) {
                 // It was removed in the meantime.
-                Err(rustix::io::Errno::NOENT) => continue,
-                below => below.map_err(failed)?,
+                Err(Os::NOENT) => continue,
+                below => below.map_err(os_error)?,
             };
-            if rustix::fs::fstat(below.directory()).map_err(failed)?.st_dev != top.st_dev {
+            // Other file systems that are mounted below are no part of the tree.
+            if rustix::fs::fstat(below.directory()).map_err(os_error)?.st_dev != top.st_dev {
                 continue;
             }
             above.push(ahead);
-            at = below;
-            ahead = enter(next.id, &at)?;
+            current = below;
+            ahead = enter(next.id, &current)?;
         } else if let Some(rest) = above.pop() {
-            at = at.leave()?;
+            current = current.leave()?;
             ahead = rest;
         } else {
-            return Ok(at);
+            return Ok(current);
         }
     }
-}
-
-/// Gives the owner access to a directory and all below it, so that it can be removed.
-pub fn grant_owner_access(directory: OwnedFd) -> FsResult {
-    each_directory(directory, &mut |_, directory| {
-        rustix::fs::fchmod(directory, Mode::RWXU).map_err(failed)?;
-        let mut found = entries_of(directory)?;
-        found.retain(|entry| entry.file_type == FileType::Directory);
-        Ok(found)
-    })
-    .map(drop)
 }
 
 /// Bytes of entries that are asked for at a time.
@@ -105,7 +95,7 @@ pub const LIST_BYTES: usize = 32 << 10;
 
 /// Opens a directory again, with a read position of its own.
 pub fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
-    permissions::open_directory(directory, b".").map_err(failed)
+    host::open_directory(directory, b".").map_err(os_error)
 }
 
 /// True if an entry is `.` or `..`.
@@ -119,7 +109,7 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
     let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
     let mut entries = RawDir::new(&directory, &mut buffer);
     while let Some(entry) = entries.next() {
-        let entry = entry.map_err(failed)?;
+        let entry = entry.map_err(os_error)?;
         if !is_dots(&entry) {
             show(&entry);
         }
@@ -127,42 +117,34 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
     Ok(())
 }
 
+/// Removes the files in a directory, except those that are `kept`.
+pub fn remove_files(directory: &OwnedFd, kept: impl Fn(&CStr) -> bool) -> FsResult {
+    let mut names = Vec::new();
+    each_entry(directory, |entry| names.extend((!kept(entry.file_name())).then(|| entry.file_name().to_owned())))?;
+    names.iter().try_for_each(|name| rustix::fs::unlinkat(directory, name, AtFlags::empty())).map_err(os_error)
+}
+
 impl DirectoryStore {
-    /// Builds the index of names by a walk over the tree.
-    pub(super) fn make_index(&self) -> FsResult {
-        let index = self.walk(&mut |_, _| Ok(()))?;
+    /// Walks over the tree, calls `show` once with each regular file and the directory that it is in, and makes the index of names anew.
+    pub(super) fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult {
+        let mut index = HashMap::new();
+        each_directory(self.home.folder("tree")?, &mut |id, directory| {
+            let mut below = Vec::new();
+            for entry in entries_of(directory)? {
+                // A further name of a file that has been shown.
+                if index.contains_key(&entry.id) {
+                    continue;
+                }
+                index.insert(entry.id, NodeName::new(id, &entry.name));
+                match entry.file_type {
+                    FileType::Directory => below.push(entry),
+                    FileType::RegularFile => show(directory, &entry)?,
+                    _ => {}
+                }
+            }
+            Ok(below)
+        })?;
         self.nodes.lock().index = Some(index);
         Ok(())
-    }
-
-    /// Walks over the tree, and calls `show` once with each regular file. Returns the index of names.
-    pub(super) fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult<Index> {
-        let mut index = Index::new();
-        let root = reopened(&self.home.folder("tree")?)?;
-        each_directory(root, &mut |id, directory| self.enter_directory(id, directory, &mut index, show))?;
-        Ok(index)
-    }
-
-    /// Adds the entries of a directory to the index, calls `show` with its files, and returns the directories in it.
-    fn enter_directory(
-        &self,
-        id: u64,
-        directory: &OwnedFd,
-        index: &mut Index,
-        show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult,
-    ) -> FsResult<Vec<WalkEntry>> {
-        let mut below = Vec::new();
-        for found in entries_of(directory)? {
-            if index.contains(found.id) {
-                continue;
-            }
-            index.insert(found.id, id, &found.name);
-            match found.file_type {
-                FileType::Directory => below.push(found),
-                FileType::RegularFile => show(directory, &found)?,
-                _ => {}
-            }
-        }
-        Ok(below)
     }
 }

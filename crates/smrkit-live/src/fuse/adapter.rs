@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use std::{io, thread};
@@ -18,18 +18,13 @@ use fuser::{
 use rustix::fs::XattrFlags;
 use rustix::param::page_size;
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::error::{FsError, FsResult};
+use smrfs::error::{self, FsError, FsResult};
 use smrfs::fs::{FileSystem, Seek};
-use smrfs::meta::{ACCESS_LIST, Attr, DEFAULT_ACCESS_LIST, Kind, NewNode, SetAttr};
+use smrfs::meta::{ACCESS_LIST, Attr, DEFAULT_ACCESS_LIST, Entry, Kind, NewNode, SetAttr};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
-use super::convert::{self, KEPT, Numbers};
-use super::gate::Gate;
-use super::listing;
-
-/// `whence` of lseek(2) for data and for a hole (Linux).
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
+use super::Gate;
+use super::convert::{self, CACHE_TIME, Numbers};
 
 thread_local! {
     /// Buffer of reads: one for each thread, as long as its longest read so far.
@@ -55,45 +50,76 @@ impl Adapter {
         self.notifier.clone()
     }
 
-    /// Makes the kernel forget the cached attributes of a node, because it does not know that the mode has changed. Cached data stays, so this
-    /// never waits for another request.
-    fn forget_attributes(&self, node: INodeNo) {
-        if let Some(notifier) = self.notifier.get() {
-            // A kernel that does not know the node has nothing to forget.
-            let _ = notifier.inval_inode(node, -1, 0);
-        }
-    }
-
     fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> Result<T, Errno> {
+        self.gate.requests.fetch_add(1, Ordering::Relaxed);
         self.gate.ask(what, work).map_err(|error| convert::errno(&error))
     }
 
     /// Does `work`, which may make a file longer, and replies once the kernel's page at the old end is cleared.
-    fn grow<T: Send + 'static>(
+    fn grow_file<T: Send + 'static>(
         &self,
         what: &str,
         ino: INodeNo,
         work: impl FnOnce(&FileSystem) -> FsResult<T>,
         answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
-        let grown = self.ask(what, |core| growing(core, self.numbers.node(ino), || work(core)));
+        let id = self.numbers.node(ino);
+        let grown = self.ask(what, |core| {
+            // A program may have written behind the end of a mapped file. In the page at the old end that would become data, so the bytes up
+            // to the new end are cleared there.
+            let may_be_mapped = core.is_open_for_writing(id)?;
+            let size = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
+            let before = size()?;
+            let done = work(core)?;
+            let page_end = before.next_multiple_of(page_size() as u64);
+            Ok((done, before..size()?.min(page_end)))
+        });
         match grown {
-            Ok((done, tail)) => clear_pages(self.notifier.get(), ino, tail, move || answer(Ok(done))),
-            Err(error) => answer(Err(error)),
+            Ok((done, range)) if !range.is_empty() => {
+                let zeros = vec![0; (range.end - range.start) as usize];
+                // A kernel that does not know the node has no page of it.
+                let clear = move |notifier: &Notifier| drop(notifier.store(ino, range.start, &zeros));
+                self.change_pages(clear, move || answer(Ok(done)));
+            }
+            grown => answer(grown.map(|(done, _)| done)),
         }
     }
 
-    fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+    /// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the
+    /// session's threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
+    fn change_pages(&self, change: impl FnOnce(&Notifier) + Send + 'static, answer: impl FnOnce() + Send + 'static) {
+        let Some(notifier) = self.notifier.get().cloned() else { return answer() };
+        drop(thread::Builder::new().name("pages".into()).spawn(move || {
+            change(&notifier);
+            answer();
+        }));
+    }
+
+    /// Clears set-id bits, as a change of contents by an ordinary user does.
+    fn clear_set_id(&self, core: &FileSystem, req: &Request, ino: INodeNo) -> FsResult {
+        let id = self.numbers.node(ino);
+        let attr = core.attributes(id)?;
+        let mode = convert::without_set_id(&attr, || is_in_group(req, attr.gid));
+        if mode.is_some() {
+            core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
+            // The kernel does not know that the mode has changed, and must forget its cached attributes. Cached data stays, so this never waits
+            // for another request. A kernel that does not know the node has nothing to forget.
+            let _ = self.notifier.get().map(|notifier| notifier.inval_inode(ino, -1, 0));
+        }
+        Ok(())
+    }
+
+    fn reply_entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
         let done = self.ask(what, work);
-        answer!(reply, done, attr => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)));
+        answer!(reply, done, attr => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)));
     }
 
-    fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
-        self.numbers.answer(reply, self.ask(what, work));
+    fn reply_attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+        self.numbers.reply_attr(reply, self.ask(what, work));
     }
 
-    fn empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
-        convert::empty(reply, self.ask(what, work));
+    fn reply_empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
+        convert::reply_empty(reply, self.ask(what, work));
     }
 }
 
@@ -101,7 +127,7 @@ fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
     NewNode { kind, mode: mode & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
 }
 
-fn writing(flags: OpenFlags) -> bool {
+fn is_for_writing(flags: OpenFlags) -> bool {
     flags.acc_mode() != OpenAccMode::O_RDONLY
 }
 
@@ -120,9 +146,9 @@ impl fuser::Filesystem for Adapter {
             name => core.lookup(parent, name),
         });
         match found {
-            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
+            Ok(attr) => reply.entry(&CACHE_TIME, &self.numbers.attributes(&attr), convert::generation(&attr)),
             Err(error) if error.code() == Errno::ENOENT.code() => {
-                reply.entry(&KEPT, &self.numbers.nothing(), Generation(0));
+                reply.entry(&CACHE_TIME, &self.numbers.nothing(), Generation(0));
             }
             Err(error) => reply.error(error),
         }
@@ -138,7 +164,7 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr("getattr", reply, |core| core.attributes(self.numbers.node(ino)));
+        self.reply_attr("getattr", reply, |core| core.attributes(self.numbers.node(ino)));
     }
 
     fn setattr(
@@ -165,10 +191,10 @@ impl fuser::Filesystem for Adapter {
         let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime, ctime };
         let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, req, id, set)?);
         if size.is_none() {
-            return self.attr("setattr", reply, change);
+            return self.reply_attr("setattr", reply, change);
         }
         let numbers = self.numbers;
-        self.grow("setattr", ino, change, move |changed| numbers.answer(reply, changed));
+        self.grow_file("setattr", ino, change, move |changed| numbers.reply_attr(reply, changed));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -179,25 +205,27 @@ impl fuser::Filesystem for Adapter {
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let new = new_node(req, kind, mode, rdev);
-        self.entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let new = new_node(req, Kind::Directory, mode, 0);
-        self.entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
+        self.reply_entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
+        self.reply_empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
+        self.reply_empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (parent, target) = (self.numbers.node(parent), target.as_os_str().as_bytes());
-        self.entry("symlink", reply, |core| core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid()));
+        self.reply_entry("symlink", reply, |core| {
+            core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid())
+        });
     }
 
     fn rename(
@@ -213,17 +241,17 @@ impl fuser::Filesystem for Adapter {
         let Some(mode) = convert::rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let from = (self.numbers.node(parent), name.as_bytes());
         let to = (self.numbers.node(newparent), newname.as_bytes());
-        self.empty("rename", reply, |core| core.rename(from, to, mode));
+        self.reply_empty("rename", reply, |core| core.rename(from, to, mode));
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (id, parent) = (self.numbers.node(ino), self.numbers.node(newparent));
-        self.entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
+        self.reply_entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
     }
 
     /// Files are always opened with the kernel's cache, because opens with and without it don't see each other's writes.
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let done = self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false));
+        let done = self.ask("open", |core| core.open(self.numbers.node(ino), is_for_writing(flags), false));
         answer!(reply, done, () => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE));
     }
 
@@ -240,12 +268,12 @@ impl fuser::Filesystem for Adapter {
         let new = new_node(req, Kind::File, mode, 0);
         let made = self.ask("create", |core| {
             let attr = make(core, self.numbers.node(parent), name, &new, umask)?;
-            core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
+            core.open(attr.id, is_for_writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
         });
         answer!(reply, made, attr => {
             let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
-            reply.created(&KEPT, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+            reply.created(&CACHE_TIME, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
         });
     }
 
@@ -286,18 +314,13 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.ask("write", |core| {
-            if clear && clear_set_id(core, req, id)? {
-                self.forget_attributes(ino);
+            if clear {
+                self.clear_set_id(core, req, ino)?;
             }
             core.write(id, offset, Data::Bytes(data))?;
-            if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
+            if convert::is_synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         answer!(reply, written, () => reply.written(data.len() as u32));
-    }
-
-    /// Closing a file has no error to report, because room is promised when a write is acknowledged. The kernel need not ask again.
-    fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
     }
 
     fn release(
@@ -310,33 +333,48 @@ impl fuser::Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.empty("release", reply, |core| core.release(self.numbers.node(ino), writing(flags)));
+        self.reply_empty("release", reply, |core| core.release(self.numbers.node(ino), is_for_writing(flags)));
     }
 
     fn fsync(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
-    }
-
-    /// An open directory has no state here, so the kernel need not open it.
-    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::empty());
+        self.reply_empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
     }
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let id = self.numbers.node(ino);
-        let done = self.ask("readdir", |core| listing::names(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| {
+            for_each_entry(core, self.numbers.node(ino), offset, |entry| {
+                let (ino, kind) = (self.numbers.inode(entry.id), convert::file_type(entry.kind));
+                Ok(reply.add(ino, entry.next, kind, OsStr::from_bytes(&entry.name)))
+            })
+        });
         answer!(reply, done, () => reply.ok());
     }
 
+    /// Lists names with attributes. Each entry that the kernel gets counts as a lookup, except `.` and `..`, whose attributes it ignores.
     fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let id = self.numbers.node(ino);
-        let done =
-            self.ask("readdir", |core| listing::names_and_attributes(core, self.numbers, id, offset, &mut reply));
+        let done = self.ask("readdir", |core| {
+            for_each_entry(core, id, offset, |entry| {
+                let is_dots = matches!(&*entry.name, b"." | b"..");
+                let attr = match if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) } {
+                    // Gone since it was listed.
+                    Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
+                    attr => attr?,
+                };
+                let (file_attr, generation) = (self.numbers.attributes(&attr), convert::generation(&attr));
+                let name = OsStr::from_bytes(&entry.name);
+                let is_full = reply.add(file_attr.ino, entry.next, name, &CACHE_TIME, &file_attr, generation);
+                if is_full && !is_dots {
+                    core.forget(attr.id, 1);
+                }
+                Ok(is_full)
+            })
+        });
         answer!(reply, done, () => reply.ok());
     }
 
     fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty("fsyncdir", reply, |core| core.sync_dir(self.numbers.node(ino)));
+        self.reply_empty("fsyncdir", reply, |core| core.sync_dir(self.numbers.node(ino)));
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -359,7 +397,7 @@ impl fuser::Filesystem for Adapter {
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let (create, replace) = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
         let (id, name) = (self.numbers.node(ino), name.as_bytes());
-        self.empty("setxattr", reply, |core| {
+        self.reply_empty("setxattr", reply, |core| {
             core.set_attribute(id, name, value, create, replace)?;
             if name == ACCESS_LIST { clear_set_group(core, req, id) } else { Ok(()) }
         });
@@ -367,17 +405,17 @@ impl fuser::Filesystem for Adapter {
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let value = self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes()));
-        convert::bytes(reply, value, size);
+        convert::reply_bytes(reply, value, size);
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let names = self.ask("listxattr", |core| core.attribute_names(self.numbers.node(ino)));
         let joined = names.map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());
-        convert::bytes(reply, joined, size);
+        convert::reply_bytes(reply, joined, size);
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
+        self.reply_empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
     }
 
     fn fallocate(
@@ -394,12 +432,9 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let allocate = |core: &FileSystem| {
             core.allocate(id, how, offset, length)?;
-            if req.uid() != 0 && clear_set_id(core, req, id)? {
-                self.forget_attributes(ino);
-            }
-            Ok(())
+            if req.uid() != 0 { self.clear_set_id(core, req, ino) } else { Ok(()) }
         };
-        self.grow("fallocate", ino, allocate, |allocated| convert::empty(reply, allocated));
+        self.grow_file("fallocate", ino, allocate, |allocated| convert::reply_empty(reply, allocated));
     }
 
     fn copy_file_range(
@@ -418,12 +453,13 @@ impl fuser::Filesystem for Adapter {
         let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
         let copy = |core: &FileSystem| {
             let done = copy_range(core, (from, offset_in), (to, offset_out), len)?;
-            if req.uid() != 0 && clear_set_id(core, req, to)? {
-                self.forget_attributes(ino_out);
+            if req.uid() != 0 {
+                self.clear_set_id(core, req, ino_out)?;
             }
+            // A handle of 1 is that of a file whose writes are durable before they are acknowledged.
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
         };
-        self.grow(
+        self.grow_file(
             "copy_file_range",
             ino_out,
             copy,
@@ -433,21 +469,26 @@ impl fuser::Filesystem for Adapter {
 
     fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let what = match whence {
-            SEEK_DATA => Seek::Data,
-            SEEK_HOLE => Seek::Hole,
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let (gate, node) = (self.gate.clone(), self.numbers.node(ino));
-        let is_written = self.gate.quietly("lseek", |core| core.is_open_for_writing(node)).unwrap_or(false);
+        let is_written = self.gate.ask("lseek", |core| core.is_open_for_writing(node)).unwrap_or(false);
+        gate.requests.fetch_add(1, Ordering::Relaxed);
         let answer = move || {
             let found = gate.ask("lseek", |core| {
-                let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
+                let offset = u64::try_from(offset).map_err(|_| FsError::Errno(error::Errno::ENXIO))?;
                 core.seek(node, offset, what)
             });
             answer!(reply, found.map_err(|error| convert::errno(&error)), at => reply.offset(at as i64));
         };
-        // Changes in mapped pages are data only after they are written back.
-        write_back_pages(self.notifier.get().filter(|_| is_written), ino, answer);
+        if is_written {
+            // Changes in mapped pages are data only after they are written back.
+            self.change_pages(move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
+        } else {
+            answer();
+        }
     }
 }
 
@@ -533,45 +574,6 @@ pub fn negotiate(config: &mut KernelConfig) {
     let _ = config.set_max_write(WRITE_BYTES_MAX);
 }
 
-/// Does `work`, which may make a file longer. Returns the bytes from the old end to the new one, up to the end of the old end's page, if the file may
-/// be mapped.
-fn growing<T>(core: &FileSystem, id: NodeId, work: impl FnOnce() -> FsResult<T>) -> FsResult<(T, Range<u64>)> {
-    let may_be_mapped = core.is_open_for_writing(id)?;
-    let end = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
-    let before = end()?;
-    let done = work()?;
-    let page_end = before.next_multiple_of(page_size() as u64);
-    Ok((done, before..end()?.min(page_end)))
-}
-
-/// Clears the bytes of `range` in the kernel's page, and then calls `answer`.
-fn clear_pages(notifier: Option<&Notifier>, ino: INodeNo, range: Range<u64>, answer: impl FnOnce() + Send + 'static) {
-    let Some(notifier) = notifier.filter(|_| !range.is_empty()) else { return answer() };
-    let zeros = vec![0; (range.end - range.start) as usize];
-    // A kernel that does not know the node has no page of it.
-    change(notifier, move |notifier| drop(notifier.store(ino, range.start, &zeros)), answer);
-}
-
-/// Has the kernel write back mapped pages of a file that programs have changed, and then calls `answer`.
-fn write_back_pages(notifier: Option<&Notifier>, ino: INodeNo, answer: impl FnOnce() + Send + 'static) {
-    let Some(notifier) = notifier else { return answer() };
-    change(notifier, move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
-}
-
-/// Changes the kernel's pages, and then calls `answer`, in a thread of its own: the kernel may first read or write pages by requests to the session's
-/// threads, which must not wait. If no thread can be started, the reply is dropped, which is an EIO.
-fn change(
-    notifier: &Notifier,
-    change: impl FnOnce(&Notifier) + Send + 'static,
-    answer: impl FnOnce() + Send + 'static,
-) {
-    let notifier = notifier.clone();
-    drop(thread::Builder::new().name("pages".into()).spawn(move || {
-        change(&notifier);
-        answer();
-    }));
-}
-
 /// Creates a node. The umask applies only if the directory has no default access list.
 fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u32) -> FsResult<Attr> {
     let masked = new.mode & !umask;
@@ -581,17 +583,16 @@ fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u
     core.make(parent, name.as_bytes(), &NewNode { mode, ..*new })
 }
 
-/// True if the user of a request is in the group, or is root. The kernel sends only one group of the user; the others are in /proc, where libfuse
-/// reads them too.
+/// True if the user of a request is in the group, or is root.
 fn is_in_group(req: &Request, gid: u32) -> bool {
-    req.uid() == 0 || req.gid() == gid || further_groups(req.pid()).contains(&gid)
-}
-
-/// The supplementary groups of a process; empty if it is gone, or in another namespace.
-fn further_groups(process: u32) -> Vec<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    if req.uid() == 0 || req.gid() == gid {
+        return true;
+    }
+    // The kernel sends only one group of the user; the others are in /proc, where libfuse reads them too. The process may be gone, or in another
+    // namespace: then it is taken to have none.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", req.pid())).unwrap_or_default();
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+    groups.split_whitespace().any(|group| group.parse() == Ok(gid))
 }
 
 /// Clears the set-group-id bit when a user who is not in the group sets an access list.
@@ -601,20 +602,6 @@ fn clear_set_group(core: &FileSystem, req: &Request, id: NodeId) -> FsResult {
         return Ok(());
     }
     core.set_attributes(id, &SetAttr { mode: Some(mode & !0o2000), ..SetAttr::default() }).map(drop)
-}
-
-/// The mode after a change by this user; `None` if it stays.
-fn cleared(req: &Request, attr: &Attr) -> Option<u32> {
-    convert::without_set_id(attr, || is_in_group(req, attr.gid))
-}
-
-/// Clears set-id bits, as a change of contents by an ordinary user does. Returns true if there were any.
-fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> {
-    let mode = cleared(req, &core.attributes(id)?);
-    if mode.is_some() {
-        core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
-    }
-    Ok(mode.is_some())
 }
 
 /// Adds to `set` the loss of set-id bits that it entails: a new owner always clears them, a new size only if an ordinary user sets it.
@@ -631,5 +618,61 @@ fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAtt
     if is_empty && ![0, attr.uid].contains(&req.uid()) {
         return Ok(set);
     }
-    Ok(SetAttr { mode: cleared(req, &attr), ..set })
+    Ok(SetAttr { mode: convert::without_set_id(&attr, || is_in_group(req, attr.gid)), ..set })
+}
+
+/// `.` and `..`, which the core does not list, and the kernel's positions after them. Those of other entries are the core's, shifted by two.
+const DOTS: [(&[u8], u64); 2] = [(b".", 1), (b"..", 2)];
+
+/// Passes the entries of a directory from the kernel's position `from` on, with the kernel's positions, to `add`, until that returns true because
+/// the kernel's page is full. `..` has the directory's own number, which does no harm because the kernel knows the parent.
+fn for_each_entry(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
+    for (name, next) in DOTS {
+        if from < next && add(&Entry { id, kind: Kind::Directory, name: name.to_vec(), next })? {
+            return Ok(());
+        }
+    }
+    let mut place = core_place(from);
+    let mut has_added = false;
+    loop {
+        // An error after an entry is left to the next request, because the lookups of the entries so far would be lost with this one.
+        let entries = match core.list(id, place) {
+            Err(_) if has_added => return Ok(()),
+            entries => entries?,
+        };
+        let Some(last) = entries.last() else { return Ok(()) };
+        place = last.next;
+        for entry in entries {
+            match add(&Entry { next: kernel_place(entry.next), ..entry }) {
+                Ok(true) => return Ok(()),
+                Err(_) if has_added => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(false) => has_added = true,
+            }
+        }
+    }
+}
+
+/// The end of a directory on ext4, and the largest position that lseek(2) takes. It is not shifted.
+const END: u64 = i64::MAX as u64;
+
+fn kernel_place(place: u64) -> u64 {
+    place.saturating_add(DOTS.len() as u64).min(END)
+}
+
+fn core_place(place: u64) -> u64 {
+    if place >= END { END } else { place.saturating_sub(DOTS.len() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_come_back_and_fit_a_seek() {
+        for place in [0, 1, 2, 3, 1 << 32, END - 3, END] {
+            assert_eq!(core_place(kernel_place(place)), place);
+            assert!(kernel_place(place) <= END);
+        }
+    }
 }

@@ -15,7 +15,7 @@ use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
 /// Time for which the kernel may cache names and attributes: as good as for ever, because only its own requests change them.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+pub(super) const CACHE_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The bits of a mode that hold the kind.
 const KIND_BITS: u32 = 0o170000;
@@ -68,8 +68,8 @@ impl Numbers {
     }
 
     /// Replies with the attributes of a node.
-    pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
-        answer!(reply, found, attr => reply.attr(&KEPT, &self.attributes(&attr)));
+    pub(super) fn reply_attr(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
+        answer!(reply, found, attr => reply.attr(&CACHE_TIME, &self.attributes(&attr)));
     }
 
     /// Attributes that mean "there is no such name", which the kernel then caches.
@@ -79,12 +79,12 @@ impl Numbers {
 }
 
 /// Replies without data, or with an error.
-pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Errno>) {
+pub(super) fn reply_empty(reply: ReplyEmpty, done: Result<(), Errno>) {
     answer!(reply, done, () => reply.ok());
 }
 
 /// Replies with bytes, or with their number if `room` is 0.
-pub(super) fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
+pub(super) fn reply_bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
     match answer {
         Ok(value) if room == 0 => reply.size(value.len() as u32),
         Ok(value) if value.len() <= room as usize => reply.data(&value),
@@ -191,13 +191,13 @@ pub(super) fn without_set_id(attr: &Attr, in_group: impl FnOnce() -> bool) -> Op
 }
 
 /// True if each write must be durable before it is acknowledged.
-pub fn synchronous(flags: OpenFlags) -> bool {
+pub(super) fn is_synchronous(flags: OpenFlags) -> bool {
     OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
 }
 
 /// The handle of an open file: 1 if each write must be durable, for requests that don't have the flags.
-pub fn handle(flags: OpenFlags) -> FileHandle {
-    FileHandle(synchronous(flags).into())
+pub(super) fn handle(flags: OpenFlags) -> FileHandle {
+    FileHandle(is_synchronous(flags).into())
 }
 
 #[cfg(test)]
@@ -312,7 +312,7 @@ mod tests {
         let (keep, exchange) = (Some(RenameMode::NoReplace), Some(RenameMode::Exchange));
         assert_eq!(modes, [Some(RenameMode::Replace), keep, exchange, None, None, None]);
         for (flags, is_so) in [(0, false), (0o1, false), (0o10_000, true), (0o4_010_000, true), (0o2000, false)] {
-            assert_eq!((synchronous(OpenFlags(flags)), handle(OpenFlags(flags))), (is_so, FileHandle(is_so.into())));
+            assert_eq!((is_synchronous(OpenFlags(flags)), handle(OpenFlags(flags))), (is_so, FileHandle(is_so.into())));
         }
         assert_eq!(errno(&FsError::Errno(smrfs::error::Errno::ENOSPC)), Errno::ENOSPC);
         assert_eq!(time_to_set(TimeOrNow::Now), SetTime::Now);

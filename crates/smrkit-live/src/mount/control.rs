@@ -1,7 +1,7 @@
 //! The control socket: a line of JSON for each command, and a line for each reply.
 //!
-//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`,
-//! `scrub` and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
+//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `keep`, `kept`,
+//! `scrub`, `defragment` (with an `inode`) and `inject` (with a `fault`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -168,12 +168,8 @@ impl ControlReply {
         let (outcome, result) = mpsc::channel();
         let (until_sent, reply_sent) = mpsc::channel();
         pass_on(EndClient { outcome, reply_sent });
-        let value = match result.recv() {
-            Ok(EndOutcome::Ended(Ok(()))) => done(),
-            Ok(EndOutcome::Ended(Err(error))) => json!({"error": error, "ended": true}),
-            Ok(EndOutcome::Refused(error)) => failure(error),
-            Err(_) => ending(),
-        };
+        // Without an outcome, the thread has ended the daemon already.
+        let value = result.recv().unwrap_or_else(|_| ending());
         ControlReply { until_sent: Some(until_sent), ..value.into() }
     }
 }
@@ -181,8 +177,8 @@ impl ControlReply {
 /// A client that waits until a daemon has ended.
 #[derive(Debug)]
 pub struct EndClient {
-    /// Receiver of the outcome.
-    outcome: Sender<EndOutcome>,
+    /// Receives the reply.
+    outcome: Sender<Value>,
     /// Disconnected once the reply was sent.
     reply_sent: Receiver<()>,
 }
@@ -190,21 +186,19 @@ pub struct EndClient {
 impl EndClient {
     /// Reports the outcome to the client, and waits until the reply was sent.
     pub fn tell<E: ToString>(self, ended: &Result<(), E>) {
+        let reply = match ended {
+            Ok(()) => done(),
+            Err(error) => json!({"error": error.to_string(), "ended": true}),
+        };
         // A client that has gone does not matter; one that does not listen is not waited for.
-        let _ = self.outcome.send(EndOutcome::Ended(ended.as_ref().map_err(ToString::to_string).copied()));
+        let _ = self.outcome.send(reply);
         let _ = self.reply_sent.recv_timeout(REPLY_LIMIT);
     }
 
     /// Reports that the daemon does not end.
     pub(super) fn refuse(self, error: &MountError) {
-        let _ = self.outcome.send(EndOutcome::Refused(error.to_string()));
+        let _ = self.outcome.send(failure(error));
     }
-}
-
-/// The outcome of an attempt to end a daemon: it has ended, well or not, or continues.
-enum EndOutcome {
-    Ended(Result<(), String>),
-    Refused(String),
 }
 
 /// The daemon's side of the socket. Dropping it removes the socket; clients that are connected stay connected.

@@ -40,46 +40,16 @@ impl Helper {
 }
 
 /// Options that are ignored: they are always in force here, SMRfs has no choice in them, or they are not for the file system.
-const WITHOUT_EFFECT: &[&str] = &[
-    "defaults",
-    "auto",
-    "noauto",
-    "nofail",
-    "_netdev",
-    "user",
-    "nouser",
-    "users",
-    "nousers",
-    "owner",
-    "group",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "async",
-    "atime",
-    "noatime",
-    "diratime",
-    "nodiratime",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "nostrictatime",
-    "lazytime",
-    "nolazytime",
-    "default_permissions",
-    "silent",
-    "loud",
-];
-const WITHOUT_EFFECT_BEGIN: &[&str] =
-    &["x-", "X-", "comment=", "uhelper=", "user_id=", "group_id=", "blksize=", "max_read=", "rootmode=", "user="];
+const WITHOUT_EFFECT: &str = "defaults auto noauto nofail _netdev user nouser users nousers owner group suid nosuid dev nodev exec \
+    async atime noatime diratime nodiratime relatime norelatime strictatime nostrictatime lazytime nolazytime \
+    default_permissions silent loud";
+const WITHOUT_EFFECT_BEGIN: &str = "x- X- comment= uhelper= user_id= group_id= blksize= max_read= rootmode= user=";
 
 /// Request of mount(8).
 pub enum HelperRequest {
-    /// Mount an image: the arguments of `smrkit mount` that do what is asked for.
+    /// Mount an image, with these arguments of `smrkit mount`.
     Mount(Vec<OsString>),
-    /// Change what is mounted.
+    /// Make a mount read-only, or writable again.
     Remount {
         /// The mount point.
         point: PathBuf,
@@ -155,7 +125,10 @@ impl HelperRequest {
         }
         let [image, point] = <[PathBuf; 2]>::try_from(places)
             .map_err(|_| "call it with an image and a mount point, as mount -t fuse.smrfs IMAGE MOUNTPOINT does")?;
-        let mut asked = with_options(&options, lenient)?;
+        let mut asked = AskedMount::default();
+        for option in &options {
+            asked.add_option(option, lenient)?;
+        }
         Ok(match asked.remount {
             _ if fake => HelperRequest::Nothing,
             true => HelperRequest::Remount { point, read_only: asked.read_only },
@@ -179,35 +152,32 @@ struct AskedMount {
     remount: bool,
 }
 
-fn with_options(options: &[String], lenient: bool) -> Result<AskedMount, String> {
-    let mut asked = AskedMount::default();
-    for option in options {
+impl AskedMount {
+    fn add_option(&mut self, option: &str, lenient: bool) -> Result<(), String> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match (name, value) {
-            ("ro", "") => asked.read_only = true,
+            ("ro", "") => self.read_only = true,
             // The last option counts: mount(8) puts the options of a remount after those of the mount.
-            ("rw", "") => asked.read_only = false,
-            ("remount", "") => asked.remount = true,
-            ("allow_other" | "trust_open_metadata", "") => asked.set(name, None),
-            ("meta" | "log", value) if !value.is_empty() => asked.set(name, Some(value)),
+            ("rw", "") => self.read_only = false,
+            ("remount", "") => self.remount = true,
+            ("allow_other" | "trust_open_metadata", "") => self.set(name, None),
+            ("meta" | "log", value) if !value.is_empty() => self.set(name, Some(value)),
             ("commit_interval", value) if !value.is_empty() => {
                 commit_interval(Some(value)).map_err(|error| worded(&error.message(), &self::option))?;
-                asked.set(name, Some(value));
+                self.set(name, Some(value));
             }
             ("placement", value) => {
                 Placement::from_str(value).map_err(|error| error.to_string())?;
-                asked.set(name, Some(value));
+                self.set(name, Some(value));
             }
-            _ if WITHOUT_EFFECT.contains(&option.as_str()) => {}
-            _ if WITHOUT_EFFECT_BEGIN.iter().any(|begin| option.starts_with(begin)) => {}
+            _ if WITHOUT_EFFECT.split_whitespace().any(|name| option == name) => {}
+            _ if WITHOUT_EFFECT_BEGIN.split_whitespace().any(|begin| option.starts_with(begin)) => {}
             _ if lenient => {}
             _ => return Err(format!("the option {option} is not supported: leave it away")),
         }
+        Ok(())
     }
-    Ok(asked)
-}
 
-impl AskedMount {
     /// Adds an argument, in place of one of that name.
     fn set(&mut self, name: &str, value: Option<&str>) {
         let argument = format!("--{}", name.replace('_', "-"));

@@ -20,7 +20,7 @@ use crate::error::LiveError;
 
 pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remount, sync, unmount};
 pub(crate) use session::scrub_pieces;
-pub use session::{Damaged, Handle, ScrubReport as Scrubbed, Session, Unsaved};
+pub use session::{Damaged, Handle, ScrubReport as Scrubbed, Session};
 
 /// The default of the longest time for which data that is not synced stays volatile.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,10 +29,10 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 pub fn commit_interval(text: Option<&str>) -> Result<Duration, Error> {
     let Some(text) = text else { return Ok(COMMIT_INTERVAL) };
     let interval = Duration::from_nanos(quantity::parse_duration(text)?.0);
-    match interval.is_zero() {
-        true => Err(Error::Usage("a {commit_interval} of 0 would never rest: 10ms is short enough".into())),
-        false => Ok(interval),
+    if interval.is_zero() {
+        return Err(Error::Usage("a {commit_interval} of 0 would never rest: 10ms is short enough".into()));
     }
+    Ok(interval)
 }
 
 /// Options of a mount.
@@ -48,7 +48,7 @@ pub struct MountOptions {
     pub read_only: bool,
     /// True if other users than the caller may look in; always so for root.
     pub allow_other: bool,
-    /// Time for which data that nobody syncs may stay volatile.
+    /// The longest time for which data that is not synced may stay volatile.
     pub commit_interval: Duration,
 }
 
@@ -94,22 +94,12 @@ pub enum MountError {
     PointEnding(PathBuf),
     /// The volume was unmounted out of sight, and programs still have files open.
     #[error(
-        "{path} was unmounted, and programs still have files open on it: end them (process {process} serves them), and try again"
+        "{0} was unmounted, and programs still have files open on it: end them (process {1} serves them), and try again"
     )]
-    PointPinned {
-        /// The path.
-        path: PathBuf,
-        /// The process that serves it.
-        process: u64,
-    },
+    PointPinned(PathBuf, u64),
     /// Another error at the mount point.
-    #[error("{path}: {error}")]
-    Point {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Point(PathBuf, io::Error),
     /// Nothing of ours is mounted there.
     #[error("{0} has no SMRfs mounted (by this user)")]
     NotMounted(PathBuf),
@@ -126,25 +116,13 @@ pub enum MountError {
     OnlyReadOnly(PathBuf),
     /// Data that have been written would be lost.
     #[error("{0}")]
-    Unsaved(Box<Unsaved>),
+    Unsaved(String),
     /// The unmounting failed.
-    #[error("{path} can't be unmounted: {error}")]
-    Unmount {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    #[error("{0} can't be unmounted: {1}")]
+    Unmount(PathBuf, io::Error),
     /// The directory for control sockets is not ours alone.
-    #[error(
-        "{path} can't hold the control socket ({reason}): remove it, or set SMRKIT_RUN_DIR to a directory of yours"
-    )]
-    RunDirectory {
-        /// The path.
-        path: PathBuf,
-        /// The problem, in words.
-        reason: String,
-    },
+    #[error("{0} can't hold the control socket ({1}): remove it, or set SMRKIT_RUN_DIR to a directory of yours")]
+    RunDirectory(PathBuf, String),
     /// The control socket failed.
     #[error("the control socket {path}: {error}")]
     Control {

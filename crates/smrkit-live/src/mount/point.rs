@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{getegid, geteuid};
 
-use super::control::{self, ControlClient};
+use super::control::{self, ControlClient, ControlCommand};
 use super::{MountError, MountOptions};
 use crate::fuse::Adapter;
 
@@ -40,16 +40,14 @@ pub enum Unmount {
 pub fn canonical(path: &Path) -> Result<PathBuf, MountError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => MountError::PointMissing(path.to_path_buf()),
-        _ => MountError::Point { path: path.to_path_buf(), error },
+        _ => MountError::Point(path.to_path_buf(), error),
     };
-    match path.canonicalize() {
-        Ok(path) => Ok(path),
-        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(failed(error)) };
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Err(error), Some(parent), Some(name)) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             Ok(parent.canonicalize().map_err(failed)?.join(name))
         }
-        Err(error) => Err(failed(error)),
+        (found, ..) => found.map_err(failed),
     }
 }
 
@@ -73,12 +71,11 @@ fn wait_for_end(path: &Path) -> Result<(), MountError> {
             return Err(MountError::PointTaken(path.to_path_buf()));
         }
         if began.elapsed() > END_LIMIT {
-            let report =
-                ControlClient::connect(path).and_then(|mut client| client.ask(control::ControlCommand::Report));
+            let report = ControlClient::connect(path).and_then(|mut client| client.ask(ControlCommand::Report));
             let path = path.to_path_buf();
             // A process that still replies is not in its last commit; it serves programs that have files open.
             return Err(match report.ok().and_then(|report| report["process"].as_u64()) {
-                Some(process) => MountError::PointPinned { path, process },
+                Some(process) => MountError::PointPinned(path, process),
                 None => MountError::PointEnding(path),
             });
         }
@@ -98,10 +95,10 @@ fn is_mounted(path: &Path) -> bool {
 
 /// Errors: the mount point is in the metadata directory, which the mount would hide from itself.
 pub fn keep_apart(point: &Path, meta: &Path) -> Result<(), MountError> {
-    match point.starts_with(meta) {
-        true => Err(MountError::PointInMetadata { path: point.to_path_buf(), meta: meta.to_path_buf() }),
-        false => Ok(()),
+    if point.starts_with(meta) {
+        return Err(MountError::PointInMetadata { path: point.to_path_buf(), meta: meta.to_path_buf() });
     }
+    Ok(())
 }
 
 /// Checks that this system lets this user mount.
@@ -112,25 +109,22 @@ pub fn check_system() -> Result<(), MountError> {
             _ => MountError::Device(error),
         });
     }
-    let helper = process::Command::new(HELPER).arg("--version").output();
-    match helper {
-        Err(_) if !geteuid().is_root() => Err(MountError::NoHelper),
-        _ => Ok(()),
-    }
+    let has_helper = process::Command::new(HELPER).arg("--version").output().is_ok();
+    if has_helper || geteuid().is_root() { Ok(()) } else { Err(MountError::NoHelper) }
 }
 
 fn point_error(path: &Path, error: io::Error) -> MountError {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOTCONN) => MountError::PointDead(path.to_path_buf()),
         Some(Errno::NOENT) => MountError::PointMissing(path.to_path_buf()),
-        _ => MountError::Point { path: path.to_path_buf(), error },
+        _ => MountError::Point(path.to_path_buf(), error),
     }
 }
 
 /// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free. Removes the dead mount of a killed process. If some data
 /// can't be saved, the mount does not end, unless `give_up` is set.
 pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
-    let command = control::ControlCommand::Unmount { give_up };
+    let command = ControlCommand::Unmount { give_up };
     let asked = ControlClient::connect(path).and_then(|mut client| client.ask(command).map(drop));
     match asked {
         // The process is gone, or is ending.
@@ -149,7 +143,7 @@ pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
 /// Makes a mount of ours read-only, or writable again. When it is read-only, everything that was written before is durable.
 pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
     let mut client = ControlClient::connect(path)?;
-    if !read_only && client.ask(control::ControlCommand::Report)?["read_only"] == true {
+    if !read_only && client.ask(ControlCommand::Report)?["read_only"] == true {
         return Err(MountError::OnlyReadOnly(path.to_path_buf()));
     }
     let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
@@ -159,7 +153,7 @@ pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
         error => MountError::Refused(error.into()),
     })?;
     // The kernel accepts no more writes and has sent all earlier ones, so a sync makes everything durable.
-    if read_only { client.ask(control::ControlCommand::Sync).map(drop) } else { Ok(()) }
+    if read_only { client.ask(ControlCommand::Sync).map(drop) } else { Ok(()) }
 }
 
 /// Makes durable all that has been written on the mount at `path` ([`canonical`]) before.
@@ -169,7 +163,7 @@ pub fn sync(path: &Path) -> Result<(), MountError> {
         error => error,
     })?;
     write_back(path)?;
-    client.ask(control::ControlCommand::Sync).map(drop)
+    client.ask(ControlCommand::Sync).map(drop)
 }
 
 /// Has the kernel write back dirty mapped pages.
@@ -186,13 +180,13 @@ pub(crate) fn is_dead(path: &Path) -> bool {
 
 /// Unmounts, with retries for some 0.4 s while the mount is busy, because a program that ends may hold its files for a moment longer.
 pub(super) fn unmount_patiently(path: &Path) -> Result<(), MountError> {
-    for _ in 0..RETRIES {
+    let mut retries = 0..RETRIES;
+    loop {
         match unmount(path, Unmount::Clean) {
-            Err(MountError::Busy(_)) => thread::sleep(RETRY_PAUSE),
+            Err(MountError::Busy(_)) if retries.next().is_some() => thread::sleep(RETRY_PAUSE),
             done => return done,
         }
     }
-    unmount(path, Unmount::Clean)
 }
 
 /// Unmounts, by the helper if the user is not root.
@@ -202,14 +196,14 @@ pub fn unmount(path: &Path, how: Unmount) -> Result<(), MountError> {
         Ok(()) => Ok(()),
         Err(Errno::BUSY) => Err(MountError::Busy(path.to_path_buf())),
         Err(Errno::PERM) => unmount_with_helper(path, how),
-        Err(error) => Err(MountError::Unmount { path: path.to_path_buf(), error: error.into() }),
+        Err(error) => Err(MountError::Unmount(path.to_path_buf(), error.into())),
     }
 }
 
 fn unmount_with_helper(path: &Path, how: Unmount) -> Result<(), MountError> {
     let mut command = process::Command::new(HELPER);
     command.arg("-u").args((how == Unmount::Detach).then_some("-z")).arg("--").arg(path);
-    let failed = |error| MountError::Unmount { path: path.to_path_buf(), error };
+    let failed = |error| MountError::Unmount(path.to_path_buf(), error);
     let output = command.env("LC_ALL", "C").output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => MountError::NoHelper,
         _ => failed(error),
@@ -225,13 +219,22 @@ fn unmount_with_helper(path: &Path, how: Unmount) -> Result<(), MountError> {
 /// Threads for requests in addition to one for each core, because an fsync occupies its thread until the disk has done it. With eight programs
 /// that write and fsync on two cores, `stat` took 11 ms at the median with two threads, and 0.05 ms with these 18.
 const WAITING_THREADS: usize = 16;
-/// Type in `/proc/mounts`.
-const TYPE: &str = "fuse.smrfs";
-
 /// Mounts, and begins a session with the kernel.
 pub(super) fn session(adapter: Adapter, options: &MountOptions) -> Result<Session<Adapter>, MountError> {
-    let config = config(options);
-    let device = match mount(options) {
+    // The source, as mount(8) shows it and an fstab has it. A comma, which would end it among options, is replaced.
+    let source = options.image.display().to_string().replace([',', '\n', '\\'], "_");
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(source.clone()),
+        MountOption::Subtype("smrfs".to_string()),
+        MountOption::DefaultPermissions,
+        if options.read_only { MountOption::RO } else { MountOption::RW },
+    ];
+    let is_for_all = options.allow_other || geteuid().is_root();
+    config.acl = if is_for_all { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(thread::available_parallelism().map_or(1, usize::from) + WAITING_THREADS);
+    config.clone_fd = true;
+    let device = match mount(&source, options) {
         Ok(device) => device,
         // Not every user may mount, and in some containers not even root; the helper may.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -239,40 +242,19 @@ pub(super) fn session(adapter: Adapter, options: &MountOptions) -> Result<Sessio
         }
         Err(error) => return Err(MountError::Refused(error)),
     };
-    let acl = config.acl;
-    Session::from_fd(adapter, device.into(), acl, config).map_err(|error| {
+    Session::from_fd(adapter, device.into(), config.acl, config).map_err(|error| {
         let _ = rustix::mount::unmount(&options.mount_point, UnmountFlags::DETACH);
         MountError::Refused(error)
     })
 }
 
-fn mount(options: &MountOptions) -> io::Result<File> {
+fn mount(source: &str, options: &MountOptions) -> io::Result<File> {
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
-    let mode = std::fs::metadata(&options.mount_point)?.mode();
+    let mode = fs::metadata(&options.mount_point)?.mode();
     let (fd, uid, gid) = (device.as_raw_fd(), geteuid().as_raw(), getegid().as_raw());
     let data = format!("fd={fd},rootmode={mode:o},user_id={uid},group_id={gid},default_permissions,allow_other");
     let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
     flags.set(MountFlags::RDONLY, options.read_only);
-    rustix::mount::mount(name(options), &options.mount_point, TYPE, flags, CString::new(data)?.as_c_str())?;
+    rustix::mount::mount(source, &options.mount_point, "fuse.smrfs", flags, CString::new(data)?.as_c_str())?;
     Ok(device)
-}
-
-/// The source, as mount(8) shows it and an fstab has it. A comma, which would end it among options, is replaced.
-fn name(options: &MountOptions) -> String {
-    options.image.display().to_string().replace([',', '\n', '\\'], "_")
-}
-
-fn config(options: &MountOptions) -> Config {
-    let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName(name(options)),
-        MountOption::Subtype("smrfs".to_string()),
-        MountOption::DefaultPermissions,
-        if options.read_only { MountOption::RO } else { MountOption::RW },
-    ];
-    let everyone = options.allow_other || geteuid().is_root();
-    config.acl = if everyone { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(thread::available_parallelism().map_or(1, usize::from) + WAITING_THREADS);
-    config.clone_fd = true;
-    config
 }

@@ -51,7 +51,7 @@ pub fn log(mount_point: &Path) -> Result<PathBuf, MountError> {
 
 /// Creates a directory that only this user can enter. Errors: it exists, and is not of this kind.
 fn private_directory(path: PathBuf) -> Result<PathBuf, MountError> {
-    let wrong = |reason: String| MountError::RunDirectory { path: path.clone(), reason };
+    let wrong = |reason: String| MountError::RunDirectory(path.clone(), reason);
     if path.is_relative() {
         // Each process would look for it in another place.
         return Err(wrong("it is relative: give an absolute path".to_string()));

@@ -2,17 +2,17 @@
 //! durable, or the files that are not are named.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::device::HostManaged;
 use smrfs::error::{Errno, FsError, FsResult};
-use smrfs::fs::{FileSystem, Scrubbed};
+use smrfs::fs::{FileSystem, Scrubbed, Unsaved};
 use smrfs::units::{NodeId, Owner, Span};
 use smrkit::quantity::Bytes;
 
@@ -30,35 +30,37 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The most cells of a survey that a client gets (assumption).
 const CELLS_MAX: usize = 1 << 20;
 
-enum MountEnd {
+/// The most files that a message names; of others it has the number.
+const NAMED_FILES_MAX: usize = 5;
+
+enum MountEvent {
     /// The kernel's session has ended, because of an unmount.
     Ended(io::Result<()>),
     /// The process was asked to end.
     Signal,
-    /// A client asks for it, and waits for the outcome; true to unmount even if some data can't be saved.
+    /// A client asks for the end, and waits for the outcome; true to unmount even if some data can't be saved.
     Unmount(EndClient, bool),
 }
 
 /// Ends a mount from another thread.
 #[derive(Clone)]
-pub struct Handle(Sender<MountEnd>);
+pub struct Handle(Sender<MountEvent>);
 
 impl Handle {
     /// Unmounts after a signal. The second call does not wait for programs that still use the mount.
     pub fn signal(&self) {
-        // A mount that has ended needs no telling.
-        let _ = self.0.send(MountEnd::Signal);
+        // The mount may have ended already.
+        let _ = self.0.send(MountEvent::Signal);
     }
 }
 
 /// A mounted file system.
 pub struct Session {
-    options: MountOptions,
-    gate: Arc<Gate>,
-    background: Background,
+    mount: Mount,
+    /// The thread for background work, and the sender whose end stops it.
+    background: (JoinHandle<()>, Sender<()>),
     server: ControlServer,
-    events: Receiver<MountEnd>,
-    handle: Handle,
+    events: Receiver<MountEvent>,
 }
 
 impl Session {
@@ -73,7 +75,12 @@ impl Session {
         damaged.iter().for_each(|file| log(&format!("a damaged map, which can't be read: {file}")));
         let root = core.root();
         let gate = Arc::new(Gate::new(core));
-        let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
+        let (stop, stopped) = mpsc::channel();
+        let (commit_interval, worker_gate) = (options.commit_interval, gate.clone());
+        let worker = thread::Builder::new()
+            .name("background".into())
+            .spawn(move || work_in_background(&worker_gate, commit_interval, &stopped))
+            .map_err(MountError::Refused)?;
         let adapter = Adapter::new(gate.clone(), root);
         let notifier = adapter.notifier();
         let kernel = point::session(adapter, &options)?;
@@ -81,41 +88,47 @@ impl Session {
         let _ = notifier.set(kernel.notifier());
         let (sender, events) = mpsc::channel();
         let ended = sender.clone();
-        let spawned = thread::Builder::new().name("kernel".to_string()).spawn(move || {
+        let spawned = thread::Builder::new().name("kernel".into()).spawn(move || {
             // An error is ignored: once the process ends, there is no receiver any more.
-            let _ = ended.send(MountEnd::Ended(kernel.run()));
+            let _ = ended.send(MountEvent::Ended(kernel.run()));
         });
         spawned.map_err(MountError::Refused)?;
         let started = Instant::now();
-        let device = Arc::downgrade(device);
-        let clients =
-            Clients { options: options.clone(), gate: gate.clone(), device, started, damaged, events: sender.clone() };
-        let server = ControlServer::start(&options.mount_point, move |command| clients.answer(command));
-        let server = server.inspect_err(|_| {
-            let _ = point::unmount(&options.mount_point, Unmount::Detach);
-        })?;
-        Ok(Session { options, gate, background, server, events, handle: Handle(sender) })
+        let mount = Mount { options, gate, device: Arc::downgrade(device), started, damaged, events: sender };
+        let answering = mount.clone();
+        let server = ControlServer::start(&mount.options.mount_point, move |command| answering.answer(command))
+            .inspect_err(|_| {
+                let _ = point::unmount(&mount.options.mount_point, Unmount::Detach);
+            })?;
+        Ok(Session { mount, background: (worker, stop), server, events })
     }
 
     /// Handle for a signal handler.
     pub fn handle(&self) -> Handle {
-        self.handle.clone()
+        Handle(self.mount.events.clone())
     }
 
-    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and tells waiting clients.
+    /// Serves the mount until its end. Then makes everything durable, calls `close` to mark the volume as clean, and replies to waiting clients.
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
-        self.background.stop();
-        let shut = self.gate.shut(|core, result| {
-            let saved = result.map_err(|error| Unsaved::new(core, error, true, &self.options));
-            saved.inspect_err(|unsaved| unsaved.lines().for_each(|line| log(&format!("not saved: {line}"))))
+        let (worker, stop) = self.background;
+        drop(stop);
+        if worker.join().is_err() {
+            log("the thread in the background had ended with a bug");
+        }
+        let shut = self.mount.gate.shut(|core, result| {
+            result.map_err(|error| {
+                let (lines, message) = unsaved_files(core, &error, true, &self.mount.options);
+                lines.iter().for_each(|line| log(&format!("not saved: {line}")));
+                MountError::Unsaved(message)
+            })
         });
-        let ended = shut.map_err(MountError::Unsaved).and_then(|()| close());
+        let ended = shut.and_then(|()| close());
+        // No client can connect from here on. Those that have asked for the end in the meantime get the outcome as well.
         drop(self.server);
-        drop(self.gate);
         let late = self.events.try_iter().filter_map(|event| match event {
-            MountEnd::Unmount(client, _) => Some(client),
-            MountEnd::Ended(_) | MountEnd::Signal => None,
+            MountEvent::Unmount(client, _) => Some(client),
+            MountEvent::Ended(_) | MountEvent::Signal => None,
         });
         waiting.into_iter().chain(late).for_each(|client| client.tell(&ended));
         ended
@@ -128,22 +141,22 @@ impl Session {
         loop {
             let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(left) {
-                Ok(MountEnd::Ended(result)) => {
+                Ok(MountEvent::Ended(result)) => {
                     if let Err(error) = result {
                         log(&format!("the session ended: {error}"));
                         // It ended by itself, so the dead mount has to be removed here.
-                        let _ = point::unmount(&self.options.mount_point, Unmount::Detach);
+                        let _ = point::unmount(&self.mount.options.mount_point, Unmount::Detach);
                     }
                     return waiting;
                 }
-                Ok(MountEnd::Signal) if deadline.is_some() => return waiting,
-                Ok(MountEnd::Signal) => {
-                    self.end_at_a_signal();
+                Ok(MountEvent::Signal) if deadline.is_some() => return waiting,
+                Ok(MountEvent::Signal) => {
+                    self.unmount_at_signal();
                     deadline = Some(Instant::now() + GRACE);
                 }
                 // It is unmounted already, for another client.
-                Ok(MountEnd::Unmount(client, _)) if !waiting.is_empty() => waiting.push(client),
-                Ok(MountEnd::Unmount(client, gives_up)) => match self.unmount(gives_up) {
+                Ok(MountEvent::Unmount(client, _)) if !waiting.is_empty() => waiting.push(client),
+                Ok(MountEvent::Unmount(client, gives_up)) => match self.unmount(gives_up) {
                     Ok(()) => waiting.push(client),
                     Err(error) => client.refuse(&error),
                 },
@@ -158,20 +171,25 @@ impl Session {
 
     /// Unmounts. Unless `gives_up` is set, fails if some data can't be saved.
     fn unmount(&self, gives_up: bool) -> Result<(), MountError> {
-        let saved = Unsaved::after_sync(&self.gate, &self.options);
+        let Mount { gate, options, .. } = &self.mount;
+        let synced = gate.ask("sync", |core| {
+            let synced = core.sync_all();
+            Ok(synced.map_err(|error| MountError::Unsaved(unsaved_files(core, &error, false, options).1)))
+        });
         if !gives_up {
-            saved.map_err(MountError::Unsaved)?;
+            // If the gate is shut, the mount has ended already.
+            synced.unwrap_or(Ok(()))?;
         }
-        point::unmount_patiently(&self.options.mount_point)
+        point::unmount_patiently(&options.mount_point)
     }
 
-    fn end_at_a_signal(&self) {
+    fn unmount_at_signal(&self) {
         log("a signal: unmounting");
-        let path = &self.options.mount_point;
+        let path = &self.mount.options.mount_point;
         if let Err(error) = point::write_back(path) {
             log(&format!("sync: {error}"));
         }
-        if let Err(error) = self.gate.quietly("sync", FileSystem::sync_all) {
+        if let Err(error) = self.mount.gate.ask("sync", FileSystem::sync_all) {
             log(&format!("sync: {error}"));
         }
         let unmounted = point::unmount_patiently(path).or_else(|error| match error {
@@ -185,16 +203,16 @@ impl Session {
 }
 
 /// The reply to a client on an error. If the gate is shut, the mount has ended.
-fn refused(error: &FsError) -> Value {
+fn error_reply(error: &FsError) -> Value {
     match error {
         FsError::Errno(Errno::ENODEV) => control::ending(),
         error => control::failure(error),
     }
 }
 
-/// Answers clients of the control socket.
+/// A mount as clients of the control socket see it.
 #[derive(Clone)]
-struct Clients {
+struct Mount {
     options: MountOptions,
     gate: Arc<Gate>,
     /// Weak, so that the image is free at the end even if a client is still connected.
@@ -202,41 +220,49 @@ struct Clients {
     started: Instant,
     /// Files whose maps can't be used, and why.
     damaged: Vec<String>,
-    events: Sender<MountEnd>,
+    events: Sender<MountEvent>,
 }
 
-impl Clients {
+impl Mount {
     fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
             ControlCommand::Report => self.report(),
-            ControlCommand::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
-            ControlCommand::Sync => self.gate.quietly("sync", FileSystem::sync_all).map(|()| control::done()),
+            ControlCommand::Survey { cells } => {
+                let survey = self.gate.ask("survey", |core| {
+                    let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
+                    survey_of_mount(core, &*device, cells.min(CELLS_MAX))
+                });
+                survey.map(|survey| control::joined(self.places(), json!({"survey": survey})))
+            }
+            ControlCommand::Sync => self.gate.ask("sync", FileSystem::sync_all).map(|()| control::done()),
             ControlCommand::Scrub => scrub(&self.gate).map(|report| json!({"ok": true, "scrub": report})),
             ControlCommand::Defragment { inode } => self.defragment(inode),
             ControlCommand::Inject { .. } => {
                 Ok(control::failure("a mount takes no faults: name the image of a served drive"))
             }
             ControlCommand::Unmount { give_up } => {
-                return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client, give_up))));
+                return ControlReply::of_end(|client| drop(self.events.send(MountEvent::Unmount(client, give_up))));
             }
             ControlCommand::Keep => return self.keep(),
-            ControlCommand::Kept => self.gate.quietly("backup", |core| Ok(core.keeps())).map(|keeps| match keeps {
+            ControlCommand::Kept => self.gate.ask("backup", |core| Ok(core.keeps())).map(|keeps| match keeps {
                 true => control::done(),
                 false => control::failure(
                     "programs needed the room of what was being copied: free some room on the mount, or try when they write less",
                 ),
             }),
         };
-        value.unwrap_or_else(|error| refused(&error)).into()
+        value.unwrap_or_else(|error| error_reply(&error)).into()
+    }
+
+    /// A reply with the paths of the volume.
+    fn places(&self) -> Value {
+        json!({"ok": true, "image": path_value(&self.options.image), "meta": path_value(&self.options.meta)})
     }
 
     fn report(&self) -> FsResult<Value> {
         let figures = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
-        let (usage, statistics, flush_failed) = self.gate.quietly("report", figures)?;
-        Ok(json!({
-            "ok": true,
-            "image": path_value(&self.options.image),
-            "meta": path_value(&self.options.meta),
+        let (usage, statistics, flush_failed) = self.gate.ask("report", figures)?;
+        let report = json!({
             "mount_point": path_value(&self.options.mount_point),
             "read_only": self.options.read_only || flush_failed,
             "flush_failed": flush_failed,
@@ -247,26 +273,14 @@ impl Clients {
             "damaged_maps": self.damaged,
             "usage": usage,
             "statistics": statistics,
-        }))
-    }
-
-    fn survey(&self, cells: usize) -> FsResult<Value> {
-        let survey = self.gate.quietly("survey", |core| {
-            let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
-            survey_of_mount(core, &*device, cells)
-        })?;
-        Ok(json!({
-            "ok": true,
-            "image": path_value(&self.options.image),
-            "meta": path_value(&self.options.meta),
-            "survey": survey,
-        }))
+        });
+        Ok(control::joined(self.places(), report))
     }
 
     /// Moves a file's data step by step, so that a mount that is to end need not wait for the last step.
     fn defragment(&self, inode: u64) -> FsResult<Value> {
         let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
-        while self.gate.quietly("defragment", step)? {}
+        while self.gate.ask("defragment", step)? {}
         Ok(control::done())
     }
 
@@ -283,30 +297,28 @@ impl Clients {
                 let _ = next_line.recv();
             }
         };
-        let spawned = thread::Builder::new().name("keep".to_string()).spawn(move || gate.keep(copied));
+        let spawned = thread::Builder::new().name("keep".into()).spawn(move || gate.keep(copied));
         match spawned.map(|_| result.recv()) {
             Ok(Ok(Ok(()))) => {
-                let (image, meta) = (path_value(&self.options.image), path_value(&self.options.meta));
-                let value = json!({"ok": true, "image": image, "meta": meta});
-                let kept = Box::new(Kept(self.gate.clone()));
-                ControlReply { until_next: Some(until_next), until_end: Some(kept), ..value.into() }
+                let kept = Box::new(KeptData(self.gate.clone()));
+                ControlReply { until_next: Some(until_next), until_end: Some(kept), ..self.places().into() }
             }
             Ok(Ok(Err(FsError::Errno(Errno::EBUSY)))) => {
                 control::failure("another backup of this mount is being made: wait for it").into()
             }
-            Ok(Ok(Err(error))) => refused(&error).into(),
+            Ok(Ok(Err(error))) => error_reply(&error).into(),
             _ => control::failure("no thread to keep what is to be copied").into(),
         }
     }
 }
 
 /// Data that a mount keeps for a client, until this is dropped.
-struct Kept(Arc<Gate>);
+struct KeptData(Arc<Gate>);
 
-impl Drop for Kept {
+impl Drop for KeptData {
     fn drop(&mut self) {
         // A mount that has ended keeps nothing.
-        let _ = self.0.quietly("backup", |core| Ok(core.let_go()));
+        let _ = self.0.ask("backup", |core| Ok(core.let_go()));
     }
 }
 
@@ -317,108 +329,55 @@ const TICK: Duration = Duration::from_millis(200);
 /// its work (assumption).
 const IDLE_TICKS: u32 = 5;
 
-/// The thread for background work.
-pub(super) struct Background {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Background {
-    pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
-        let (stop, stopped) = mpsc::channel();
-        let tick = TICK.min(commit_interval);
-        let mut work = BackgroundWork {
-            gate,
-            commit_interval,
-            tick,
-            committed: Instant::now(),
-            requests: 0,
-            quiet_ticks: 0,
-            dirty: false,
-            error: None,
-            is_given_up: false,
-        };
-        let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
-            while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
-                work.tick();
-            }
-        })?;
-        Ok(Background { stop, thread })
-    }
-
-    /// Stops the thread, and waits for its current step.
-    pub(super) fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            log("the thread in the background had ended with a bug");
+/// Cleans and commits until the sender of `stopped` is dropped.
+fn work_in_background(gate: &Gate, commit_interval: Duration, stopped: &Receiver<()>) {
+    let mut last_error = None;
+    // Does a piece of work. True if there is more; false after an error, which is logged unless it is the same as the last.
+    let mut step = |what: &str, work: &dyn Fn(&FileSystem) -> FsResult<bool>| match gate.ask(what, work) {
+        Ok(more) => {
+            last_error = None;
+            more
         }
-    }
-}
-
-struct BackgroundWork {
-    gate: Arc<Gate>,
-    commit_interval: Duration,
-    /// Time until the next tick.
-    tick: Duration,
-    committed: Instant,
-    /// Requests of the kernel at the last tick.
-    requests: u64,
-    /// Ticks in a row without a request.
-    quiet_ticks: u32,
-    /// True if something may have changed since the last commit.
-    dirty: bool,
-    /// The last error, so that it is logged once.
-    error: Option<String>,
-    /// True once it was logged that nothing can be made durable any more.
-    is_given_up: bool,
-}
-
-impl BackgroundWork {
-    fn tick(&mut self) {
-        if !self.is_given_up && self.gate.quietly("look", |core| Ok(core.flush_failed())).unwrap_or(false) {
-            self.is_given_up = true;
+        Err(error) => {
+            let error = Some(format!("{what}: {error}"));
+            if last_error != error {
+                log(error.as_deref().unwrap_or_default());
+                last_error = error;
+            }
+            false
+        }
+    };
+    let tick = TICK.min(commit_interval);
+    let (mut committed, mut is_dirty, mut is_failure_logged) = (Instant::now(), false, false);
+    let (mut requests_before, mut quiet_ticks) = (0, 0u32);
+    while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+        if !is_failure_logged && gate.ask("look", |core| Ok(core.flush_failed())).unwrap_or(false) {
+            is_failure_logged = true;
             log(
                 "data could not be made durable: the mount is read-only from now on, and nothing is acknowledged; what was \
                  synced before is safe (smrkit umount names the rest)",
             );
         }
-        let requests = self.gate.requests();
-        let is_quiet = requests == self.requests;
-        self.quiet_ticks = if is_quiet { self.quiet_ticks.saturating_add(1) } else { 0 };
-        let idle = self.quiet_ticks >= IDLE_TICKS;
-        self.dirty |= !is_quiet;
-        self.requests = requests;
+        let requests = gate.requests();
+        let is_quiet = requests == requests_before;
+        requests_before = requests;
+        quiet_ticks = if is_quiet { quiet_ticks.saturating_add(1) } else { 0 };
+        is_dirty |= !is_quiet;
+        let is_idle = quiet_ticks >= IDLE_TICKS;
         let until = Instant::now() + TICK;
-        while self.step("background", |core| core.background(idle)) {
-            self.dirty = true;
-            let host_is_back = idle && self.gate.requests() != requests;
+        while step("background", &|core| core.background(is_idle)) {
+            // Cleaning has moved data, so there are new maps to be made durable.
+            is_dirty = true;
+            let host_is_back = is_idle && gate.requests() != requests;
             if host_is_back || Instant::now() >= until {
                 break;
             }
         }
         // Commits now if the next tick would be too late.
-        if self.dirty && self.committed.elapsed() + self.tick > self.commit_interval {
-            self.dirty = false;
-            self.step("commit", |core| core.sync_all().map(|()| false));
-            self.committed = Instant::now();
-        }
-    }
-
-    /// Does a piece of work. Returns true if there is more; false after an error, which is logged unless it is the same as the last.
-    fn step(&mut self, what: &str, work: impl FnOnce(&smrfs::fs::FileSystem) -> smrfs::error::FsResult<bool>) -> bool {
-        match self.gate.quietly(what, work) {
-            Ok(more) => {
-                self.error = None;
-                more
-            }
-            Err(error) => {
-                let error = format!("{what}: {error}");
-                if self.error.as_ref() != Some(&error) {
-                    log(&error);
-                    self.error = Some(error);
-                }
-                false
-            }
+        if is_dirty && committed.elapsed() + tick > commit_interval {
+            is_dirty = false;
+            step("commit", &|core| core.sync_all().map(|()| false));
+            committed = Instant::now();
         }
     }
 }
@@ -448,12 +407,10 @@ pub struct Damaged {
 
 /// Reads all live data.
 fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
-    let live = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
-    let (read_bytes, damaged) =
-        scrub_pieces(live, |piece, owner| gate.quietly("scrub", |core| core.scrub(piece, owner)))?;
+    let live = gate.ask("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
+    let (read_bytes, damaged) = scrub_pieces(live, |piece, owner| gate.ask("scrub", |core| core.scrub(piece, owner)))?;
     let path = |core: &FileSystem, id| core.path_to(id).map(|path| String::from_utf8_lossy(&path).into_owned());
-    let name =
-        |(id, damaged_bytes)| Ok(Damaged { path: gate.quietly("scrub", |core| Ok(path(core, id)))?, damaged_bytes });
+    let name = |(id, damaged_bytes)| Ok(Damaged { path: gate.ask("scrub", |core| Ok(path(core, id)))?, damaged_bytes });
     let files: Vec<Damaged> = damaged.into_iter().map(name).collect::<FsResult<_>>()?;
     let damaged_bytes = files.iter().map(|file| file.damaged_bytes).sum();
     Ok(ScrubReport { read_bytes, damaged_bytes, files })
@@ -478,81 +435,49 @@ pub(crate) fn scrub_pieces<E>(
     Ok((read_bytes, damaged))
 }
 
-/// The most files that a message names; of others it has the number.
-const NAMED: usize = 5;
-
-/// Files with data that is not durable, and the reason.
-#[derive(Debug)]
-pub struct Unsaved {
-    files: Vec<smrfs::fs::Unsaved>,
-    error: FsError,
-    flush_failed: bool,
-    /// True if the mount has ended, and the data with it.
-    is_lost: bool,
-    options: MountOptions,
-}
-
-impl Unsaved {
-    fn new(core: &FileSystem, error: FsError, is_lost: bool, options: &MountOptions) -> Box<Unsaved> {
-        let (files, flush_failed) = (core.unsaved(), core.flush_failed());
-        Box::new(Unsaved { files, error, flush_failed, is_lost, options: options.clone() })
-    }
-
-    /// Makes everything durable. The error has the files for which that failed.
-    pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Result<(), Box<Unsaved>> {
-        let synced =
-            gate.quietly("sync", |core| Ok(core.sync_all().map_err(|error| Unsaved::new(core, error, false, options))));
-        // A gate that lets nobody in is that of a mount that has ended.
-        synced.unwrap_or(Ok(()))
-    }
-
-    /// A line for each file.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.files.iter().map(|smrfs::fs::Unsaved { path, data_bytes, .. }| {
-            let path = path.as_ref().map_or("a file".into(), |path| String::from_utf8_lossy(path));
-            let what = match data_bytes {
-                None => "its name".to_string(),
-                Some(0) => "what was written since its last sync".to_string(),
-                Some(bytes) => format!("what was written since its last sync, {} in memory", Bytes(*bytes)),
-            };
-            format!("{}{path} ({what})", self.options.mount_point.display())
-        })
-    }
-}
-
-impl fmt::Display for Unsaved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (image, meta) = (self.options.image.display(), self.options.meta.display());
-        let point = self.options.mount_point.display();
-        let named: Vec<String> = self.lines().take(NAMED).collect();
-        let more = self.files.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
-        let what = if named.is_empty() { "changes of names".into() } else { named.join(", ") };
-        write!(f, "not saved: {what}{more}: ")?;
-        let is_full = self.error.errno() == Errno::ENOSPC;
-        match (self.flush_failed, is_full) {
-            (true, _) => write!(
-                f,
-                "a disk of {image} or {meta} failed to make data durable, so nothing can be saved any more; all that was \
-                 synced before is safe, and {}",
-                if self.is_lost { "there at the next mount" } else { "the mount is read-only" }
-            )?,
-            (false, true) => write!(f, "the disk of {image} or {meta} is full")?,
-            (false, false) => write!(f, "{}", self.error)?,
+/// Names the files with data that is not durable because of `error`: a line for each, and a message with the remedy. `is_lost` is true if the
+/// mount has ended, and the data with it.
+fn unsaved_files(core: &FileSystem, error: &FsError, is_lost: bool, options: &MountOptions) -> (Vec<String>, String) {
+    let (image, meta, point) = (options.image.display(), options.meta.display(), options.mount_point.display());
+    let line = |Unsaved { path, data_bytes, .. }: Unsaved| {
+        let path = path.map_or("a file".into(), |path| String::from_utf8_lossy(&path).into_owned());
+        let what = match data_bytes {
+            None => "its name".to_string(),
+            Some(0) => "what was written since its last sync".to_string(),
+            Some(bytes) => format!("what was written since its last sync, {} in memory", Bytes(bytes)),
+        };
+        format!("{point}{path} ({what})")
+    };
+    let lines: Vec<String> = core.unsaved().into_iter().map(line).collect();
+    let files = match lines.len() {
+        0 => "changes of names".to_string(),
+        1..=NAMED_FILES_MAX => lines.join(", "),
+        count => format!("{} and {} more files", lines[..NAMED_FILES_MAX].join(", "), count - NAMED_FILES_MAX),
+    };
+    let (flush_failed, is_full) = (core.flush_failed(), error.errno() == Errno::ENOSPC);
+    let reason = match (flush_failed, is_full) {
+        (true, _) => format!(
+            "a disk of {image} or {meta} failed to make data durable, so nothing can be saved any more; all that was \
+             synced before is safe, and {}",
+            if is_lost { "there at the next mount" } else { "the mount is read-only" }
+        ),
+        (false, true) => format!("the disk of {image} or {meta} is full"),
+        (false, false) => error.to_string(),
+    };
+    let remedy = match (flush_failed, is_full) {
+        _ if is_lost => "the mount has ended: check the disk (its log, dmesg), and mount again".to_string(),
+        (true, _) => format!(
+            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with smrkit umount \
+             --give-up {point}"
+        ),
+        (false, true) => format!(
+            "nothing was unmounted: free some room there, or delete files on the mount, and run smrkit umount again, or \
+             give up what is not saved: smrkit umount --give-up {point}"
+        ),
+        (false, false) => {
+            format!("nothing was unmounted: try again, or give up what is not saved: smrkit umount --give-up {point}")
         }
-        if self.is_lost {
-            return write!(f, "; the mount has ended: check the disk (its log, dmesg), and mount again");
-        }
-        write!(f, "; nothing was unmounted: ")?;
-        match (self.flush_failed, is_full) {
-            (true, _) => write!(f, "copy these files elsewhere, they can still be read, and end it with ")?,
-            (false, true) => write!(
-                f,
-                "free some room there, or delete files on the mount, and run smrkit umount again, or give up what is not \
-                 saved: "
-            )?,
-            (false, false) => write!(f, "try again, or give up what is not saved: ")?,
-        }
-        write!(f, "smrkit umount --give-up {point}")
-    }
+    };
+    let message = format!("not saved: {files}: {reason}; {remedy}");
+    (lines, message)
 }

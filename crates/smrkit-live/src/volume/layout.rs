@@ -15,9 +15,9 @@ const DISTANCE_BYTES: u64 = MI;
 /// On images under 1 GiB, which stand for larger disks, DID and DPID are the size divided by this (assumption).
 const SHARE: u64 = 1 << 10;
 /// The least number of bands of an image, so that cleaning has a choice (assumption).
-const LEAST_BANDS: u64 = 64;
-/// The most bands: the state of so many takes about a gigabyte of memory (assumption).
-const MOST_BANDS: u64 = 1 << 24;
+const BANDS_MIN: u64 = 64;
+/// The most bands, whose state takes about a gigabyte of memory (assumption).
+const BANDS_MAX: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
 
@@ -61,11 +61,6 @@ impl Layout {
         if shape.granules < smrfs::superblock::granules_min(&shape) { Err(self.too_small()) } else { Ok(shape) }
     }
 
-    /// The shape of its part for data. Errors: no disk can have this layout.
-    pub fn data_shape(&self) -> Result<Shape, LiveError> {
-        self.shape().map(|shape| smrfs::superblock::data_shape(&shape))
-    }
-
     /// Divides the size into as many bands as fit.
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
@@ -76,7 +71,7 @@ impl Layout {
             Some(band) => granules("band", band)?,
             // A power of two, so that the image has enough bands for cleaning to choose from.
             None => {
-                let share = (self.size_bytes / LEAST_BANDS / KI).max(1).ilog2();
+                let share = (self.size_bytes / BANDS_MIN / KI).max(1).ilog2();
                 (KI << share).clamp(64 * KI, BAND_BYTES) / GRANULE_BYTES
             }
         };
@@ -84,8 +79,8 @@ impl Layout {
         // One more than fit, because the last band needs no gap. The image's head needs room too, and grows with the number of bands, so the
         // loop below takes bands away until all fits.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
-        if count > MOST_BANDS {
-            let problem = format!("over {MOST_BANDS} bands: raise {{band}}, or lower {{size}}");
+        if count > BANDS_MAX {
+            let problem = format!("over {BANDS_MAX} bands: raise {{band}}, or lower {{size}}");
             return Err(LiveError::impossible(problem));
         }
         while count > 0 {
@@ -180,7 +175,7 @@ mod tests {
             let gap = did.max(dpid);
             assert_eq!((shape.did, shape.dpid, shape.bands.granules, shape.bands.gap_granules), (did, dpid, 7, gap));
             assert_eq!(
-                wanted.data_shape().unwrap().bands,
+                smrfs::superblock::data_shape(&wanted.shape().unwrap()).bands,
                 Bands { count: shape.bands.count - 2, max_open: 127, ..shape.bands }
             );
         }
@@ -197,11 +192,11 @@ mod tests {
         says(Layout { dpid_bytes: Some(1), ..tight(MI) }, "dpid of 1 bytes");
         says(Layout { band_bytes: Some(4095), ..tight(MI) }, "band of 4095 bytes");
         says(Layout { band_bytes: Some(0), ..tight(MI) }, "band 0: give at least 4KiB");
-        says(tight(MOST_BANDS * GRANULE_BYTES), "over 16777216 bands: raise band");
+        says(tight(BANDS_MAX * GRANULE_BYTES), "over 16777216 bands: raise band");
         // Of as many bands as there may be some make room for the head.
-        let shape = tight(MOST_BANDS * GRANULE_BYTES - 1).shape().unwrap();
+        let shape = tight(BANDS_MAX * GRANULE_BYTES - 1).shape().unwrap();
         assert_eq!(shape.bands.count, shape.granules);
-        assert!((MOST_BANDS - 33_000..MOST_BANDS).contains(&shape.granules), "{shape:?}");
+        assert!((BANDS_MAX - 33_000..BANDS_MAX).contains(&shape.granules), "{shape:?}");
         // Two superblocks, and room for data.
         let least = 65536 + 3 * GRANULE_BYTES;
         assert_eq!(tight(least).shape().unwrap().granules, 3);

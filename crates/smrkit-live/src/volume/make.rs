@@ -3,17 +3,14 @@
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
 use std::sync::Arc;
 
 use smrfs::device::zoned::ZonedLayout;
 use smrfs::device::{HostManaged, Model, Shape};
-use smrfs::superblock::{Area, AreaError, data_shape};
-use smrfs::superblock::{Superblock, Uuid, VolumeKey};
+use smrfs::superblock::{Area, AreaError, Superblock, Uuid, VolumeKey, data_shape};
 
-use super::{Layout, bands_of, of_area, space};
-use crate::directory::NewHome;
-use crate::directory::probe::Probe;
+use super::{Layout, area_error, bands_of, space};
+use crate::directory::{NewHome, Probe};
 use crate::error::LiveError;
 use crate::image::{Blank, ImageTarget};
 use crate::zoned::{self, BlankZones};
@@ -27,7 +24,7 @@ pub struct MkfsOptions {
     pub meta: PathBuf,
     /// The disk's layout; a size of 0 takes that of the file or the device that is there.
     pub layout: Layout,
-    /// True if what is there is overwritten.
+    /// True to overwrite existing data.
     pub force: bool,
 }
 
@@ -53,7 +50,7 @@ pub struct CreatedVolume {
 /// Makes a file system.
 pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     if zoned::is_zoned(&wanted.image)? {
-        return on_zones(wanted);
+        return mkfs_on_zones(wanted);
     }
     let mut layout = wanted.layout;
     if layout.size_bytes == 0 {
@@ -63,15 +60,19 @@ pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
         };
     }
     let shape = layout.shape()?;
+    // A disk that is too small for a file system is refused before the image is looked at.
     space(&data_shape(&shape))?;
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
-    let created = CreatedFiles { image: blank.created(), meta: None };
-    create_volume(wanted, shape, created, || blank.fill())
+    let new_image = blank.created();
+    create_volume(wanted, shape, || blank.fill()).inspect_err(|_| {
+        // An error here is ignored, because the one that made `mkfs` fail is reported.
+        let _ = new_image.map(std::fs::remove_file);
+    })
 }
 
 /// Makes a file system on a zoned device, whose zones are the bands.
-fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
+fn mkfs_on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     let (path, layout) = (wanted.image.display(), &wanted.layout);
     if layout.model == Model::Caveat {
         return Err(LiveError::impossible(format!(
@@ -87,8 +88,7 @@ fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = blank_zones(&wanted.image, wanted.force)?;
     let zones = blank.layout;
-    let created = CreatedFiles { image: None, meta: None };
-    let volume = create_volume(wanted, zones.shape, created, || blank.fill())?;
+    let volume = create_volume(wanted, zones.shape, || blank.fill())?;
     Ok(CreatedVolume { zones: Some(zones), ..volume })
 }
 
@@ -102,73 +102,44 @@ pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveEr
     Ok(blank)
 }
 
-/// Creates the disk with `create_disk`, and the metadata directory. If either fails, removes `created` and what this call has created.
+/// Creates the disk with `create_disk`, and the metadata directory. If either fails, removes a metadata directory that this call has created.
 fn create_volume(
     wanted: &MkfsOptions,
     shape: Shape,
-    mut created: CreatedFiles,
     create_disk: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
 ) -> Result<CreatedVolume, LiveError> {
-    let volume = NewHome::choose(&wanted.meta, wanted.force).and_then(|new_home| {
-        created.meta = new_home.created();
-        assemble(&wanted.image, shape, create_disk, new_home)
-    });
-    volume.inspect_err(|_| created.remove())
-}
-
-/// Files that did not exist before, to be removed if `mkfs` fails.
-struct CreatedFiles {
-    image: Option<PathBuf>,
-    meta: Option<PathBuf>,
-}
-
-impl CreatedFiles {
-    fn remove(self) {
-        // What can't be removed stays: the error that led here is what counts.
-        let _ = self.image.map(std::fs::remove_file);
-        let _ = self.meta.map(std::fs::remove_dir_all);
-    }
-}
-
-/// Creates the disk and the metadata directory; the disk first, because it fails if the host's disk is full.
-fn assemble(
-    image: &Path,
-    shape: Shape,
-    create_disk: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
-    new_home: NewHome,
-) -> Result<CreatedVolume, LiveError> {
-    let failed = |error| of_area(image, error);
-    let data = data_shape(&shape);
-    let usable = space(&data)?.usable();
-    let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
-    let key = VolumeKey(random_bytes()?);
-    let path = new_home.path.as_os_str().as_bytes().to_vec();
-    let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
-    // Nothing is created if the path is too long for the superblock.
-    first.encode().map_err(|error| failed(AreaError::Superblock(error)))?;
-    let disk = create_disk()?;
-    let probe = new_home.probe;
-    let home = new_home.format(own, uuid, key)?;
-    let area = Area::format(disk, first).map_err(failed)?;
-    let host_free_bytes = area.device.room_bytes().map_err(|error| failed(AreaError::Device(error)))?;
-    Ok(CreatedVolume {
-        superblock: area.newest.clone(),
-        meta: home.path,
-        probe,
-        data,
-        usable,
-        zones: None,
-        host_free_bytes,
+    let failed = |error| area_error(&wanted.image, error);
+    let new_home = NewHome::choose(&wanted.meta, wanted.force)?;
+    let created_meta = new_home.is_new.then(|| new_home.path.clone());
+    let create = || {
+        let data = data_shape(&shape);
+        let usable = space(&data)?.usable();
+        let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
+        let key = VolumeKey(random_bytes()?);
+        let path = new_home.path.as_os_str().as_bytes().to_vec();
+        let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
+        // Nothing is created if the path is too long for the superblock.
+        first.encode().map_err(|error| failed(AreaError::Superblock(error)))?;
+        // The disk comes first, because it fails if the host's disk is full.
+        let disk = create_disk()?;
+        let probe = new_home.probe;
+        let meta = new_home.format(own, uuid, key)?.path;
+        let area = Area::format(disk, first).map_err(failed)?;
+        let host_free_bytes = area.device.room_bytes().map_err(|error| failed(AreaError::Device(error)))?;
+        Ok(CreatedVolume { superblock: area.newest, meta, probe, data, usable, zones: None, host_free_bytes })
+    };
+    create().inspect_err(|_| {
+        let _ = created_meta.map(std::fs::remove_dir_all);
     })
 }
 
 /// Errors: the image is inside its own metadata directory, which is erased.
 fn refuse_nesting(image: &Path, meta: &Path) -> Result<(), LiveError> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| LiveError::io(path, error));
-    match absolute(image)?.starts_with(absolute(meta)?) {
-        true => Err(LiveError::impossible("the image lies in the metadata directory: keep them apart")),
-        false => Ok(()),
+    if absolute(image)?.starts_with(absolute(meta)?) {
+        return Err(LiveError::impossible("the image lies in the metadata directory: keep them apart"));
     }
+    Ok(())
 }
 
 fn random_bytes() -> Result<[u8; 16], LiveError> {

@@ -8,10 +8,6 @@ mod make;
 mod resize;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod forged_tests;
-#[cfg(test)]
-mod mounted_tests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::{HostManaged, Model, Shape};
+use smrfs::error::DeviceError;
 use smrfs::fs::{DamagedMap, FileSystem};
 use smrfs::space::Space;
-use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::BandsOptions;
+use smrfs::space::bands::{BandSpace, BandsOptions};
 use smrfs::space::caveat::{Caveat, CaveatOptions};
-use smrfs::superblock::Superblock;
-use smrfs::superblock::{Area, AreaError, data_part};
+use smrfs::superblock::{Area, AreaError, Superblock, data_part};
+use smrfs::units::NodeId;
 
 pub use layout::Layout;
 pub(crate) use make::blank_zones;
@@ -71,11 +67,11 @@ pub struct Volume {
 }
 
 /// Converts an error of the area of superblocks to an error of the image.
-pub(crate) fn of_area(path: &Path, error: AreaError) -> LiveError {
+pub(crate) fn area_error(path: &Path, error: AreaError) -> LiveError {
     match error {
-        AreaError::Superblock(error) => LiveError::superblock(path, error),
-        AreaError::Device(smrfs::error::DeviceError::Io(error)) => LiveError::io(path, error),
+        AreaError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
         AreaError::Device(error) => LiveError::image(path, error.to_string()),
+        AreaError::Superblock(error) => LiveError::image(path, error.to_string()),
     }
 }
 
@@ -86,7 +82,7 @@ impl Volume {
         let load = |writable| {
             let whole = if is_zoned { zoned::open(image, writable)? } else { image::open(image, writable)? };
             let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
-            area.map_err(|error| of_area(image, error))
+            area.map_err(|error| area_error(image, error))
         };
         // Opening zones for writing fills up their torn granules. So they are first opened read-only, to find out that this is a volume.
         if is_zoned && !how.read_only {
@@ -96,7 +92,7 @@ impl Volume {
         let superblock = &area.newest;
         let meta = how.meta.clone().unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(&superblock.path)));
         let home = Home::open(&meta, superblock.metadata, superblock.uuid, superblock.key)?;
-        let mut exposed = exposed(image, &home)?;
+        let mut exposed: Vec<LiveError> = exposure(image)?.into_iter().chain(exposure(&home.path)?).collect();
         if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
@@ -107,8 +103,9 @@ impl Volume {
                 None
             }
         };
-        let is_last = home.mark().is_some_and(|mark| mark.mounts == superblock.mounts);
-        let was_clean = superblock.is_clean && misfit.is_none() && is_last;
+        // A later mount has begun if the directory's mark is ahead, even if it could not mark the image.
+        let is_last_mount = home.mark().is_some_and(|mark| mark.mounts == superblock.mounts);
+        let was_clean = superblock.is_clean && misfit.is_none() && is_last_mount;
         let failed = |error| LiveError::file_system(&meta, error);
         let store = Arc::new(DirectoryStore::open(home, !how.read_only).map_err(failed)?);
         let device: Arc<dyn HostManaged> = Arc::new(data_part(&area.device));
@@ -137,10 +134,7 @@ impl Volume {
         next.mounts = 1 + next.mounts.max(ahead);
         next.is_clean = false;
         next.path = home.path.as_os_str().as_bytes().to_vec();
-        let mounts = next.mounts;
-        self.set_mark(mounts, MountStep::Begins)?;
-        self.area.store(next).map_err(|error| of_area(&self.image, error))?;
-        self.set_mark(mounts, MountStep::InUse)
+        self.store_between(MountStep::Begins, next, MountStep::InUse)
     }
 
     /// Marks the volume as clean: everything in it is durable.
@@ -149,15 +143,18 @@ impl Volume {
             return Ok(());
         }
         let next = Superblock { is_clean: true, ..self.area.newest.clone() };
-        let mounts = next.mounts;
-        self.set_mark(mounts, MountStep::Ending)?;
-        self.area.store(next).map_err(|error| of_area(&self.image, error))?;
-        self.set_mark(mounts, MountStep::Closed)
+        self.store_between(MountStep::Ending, next, MountStep::Closed)
     }
 
-    fn set_mark(&self, mounts: u64, step: MountStep) -> Result<(), LiveError> {
-        let home = &self.store.home;
-        home.set_mark(mounts, step, &self.image).map_err(|error| LiveError::file_system(&home.path, error))
+    /// Stores a superblock between two steps of the directory's mark. Each is durable before the next, so that a crash leaves one of the pairs that
+    /// `directory/mark.rs` lists.
+    fn store_between(&mut self, before: MountStep, next: Superblock, after: MountStep) -> Result<(), LiveError> {
+        let (home, mounts) = (&self.store.home, next.mounts);
+        let set_mark =
+            |step| home.set_mark(mounts, step, &self.image).map_err(|error| LiveError::file_system(&home.path, error));
+        set_mark(before)?;
+        self.area.store(next).map_err(|error| area_error(&self.image, error))?;
+        set_mark(after)
     }
 
     /// The disk for data.
@@ -191,11 +188,6 @@ impl Volume {
     }
 }
 
-fn exposed(image: &Path, home: &Home) -> Result<Vec<LiveError>, LiveError> {
-    let stat = rustix::fs::stat(image).map_err(|error| LiveError::os(image, error))?;
-    Ok(exposure(image, &stat).into_iter().chain(home.exposure()?).collect())
-}
-
 /// A fresh allocator for a strict-append disk.
 fn bands_of(shape: &Shape) -> Result<BandSpace, smrkit::error::Error> {
     BandSpace::new(shape, BandsOptions::default())
@@ -203,20 +195,20 @@ fn bands_of(shape: &Shape) -> Result<BandSpace, smrkit::error::Error> {
 
 /// A fresh allocator for a disk, of its model and with the default settings.
 pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
-    let impossible = |error: String| LiveError::impossible(format!("the disk is too small: {error}"));
-    Ok(match shape.model {
-        Model::StrictAppend => Box::new(bands_of(shape).map_err(|error| impossible(error.to_string()))?),
-        Model::Caveat => {
-            Box::new(Caveat::new(shape, CaveatOptions::default()).map_err(|error| impossible(error.to_string()))?)
-        }
-    })
+    let space = match shape.model {
+        Model::StrictAppend => bands_of(shape).map(|space| Box::new(space) as Box<dyn Space>),
+        Model::Caveat => Caveat::new(shape, CaveatOptions::default()).map(|space| Box::new(space) as Box<dyn Space>),
+    };
+    space.map_err(|error| LiveError::impossible(format!("the disk is too small: {error}")))
+}
+
+/// A path of a file for messages, or its number if no path is known.
+pub(crate) fn file_name(core: &FileSystem, file: NodeId) -> String {
+    core.path_to(file).map_or(format!("file {file}"), |path| String::from_utf8_lossy(&path).into_owned())
 }
 
 /// The files of a mount whose maps can't be used, and why.
 pub(crate) fn damaged_maps(core: &FileSystem) -> Vec<String> {
-    let lines = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
-        let path = core.path_to(*file).map(|path| String::from_utf8_lossy(&path).into_owned());
-        format!("{}: {reason}", path.unwrap_or(format!("file {file}")))
-    });
-    lines.collect()
+    let line = |DamagedMap { file, reason }: &DamagedMap| format!("{}: {reason}", file_name(core, *file));
+    core.damaged_maps().iter().map(line).collect()
 }

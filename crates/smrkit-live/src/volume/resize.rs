@@ -13,7 +13,7 @@ use smrfs::superblock::{data_shape, granules_min};
 use smrfs::units::Granule;
 use smrkit::quantity::Bytes;
 
-use super::{Open, Volume, of_area, space};
+use super::{Open, Volume, area_error, space};
 use crate::error::LiveError;
 use crate::image::{self, bytes_for, head_bytes};
 use crate::zoned;
@@ -34,7 +34,7 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
     zoned::refuse(path, "has the size of its zones", "make a new volume on a larger one, and copy the files")?;
     let mut volume = Volume::open(path, &Open { any_size: true, ..how.clone() })?;
     let before = volume.superblock().shape;
-    let resized = check(&volume, size_bytes).and_then(|(after, usable)| {
+    let resized = check_fit(&volume, size_bytes).and_then(|(after, usable)| {
         // The saved free map is for the old size.
         let home = &volume.store.home;
         home.forget_states().map_err(|error| LiveError::file_system(&home.path, error))?;
@@ -56,14 +56,14 @@ impl Volume {
     /// Writes the shape to the superblock.
     fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
         let next = Superblock { shape, ..self.area.newest.clone() };
-        self.area.store(next).map_err(|error| of_area(&self.image, error))
+        self.area.store(next).map_err(|error| area_error(&self.image, error))
     }
 }
 
 /// Returns the new shape, and the granules that files can then fill. Errors: the data does not fit.
-fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
+fn check_fit(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
     let before = volume.superblock().shape;
-    let after = shape(&before, size_bytes)?;
+    let after = resized_shape(&before, size_bytes)?;
     let usable = space(&data_shape(&after))?.usable();
     let needs = Needs::for_volume(volume)?;
     if needs.end > data_shape(&after).granules || needs.granules > usable {
@@ -71,7 +71,7 @@ fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
             "{} are too few for what lies in {}: it takes {}KiB at least",
             Bytes(size_bytes),
             volume.image.display(),
-            least(&before, &needs).div_ceil(1024)
+            smallest_size_bytes(&before, &needs).div_ceil(1024)
         )));
     }
     Ok((after, usable))
@@ -99,11 +99,11 @@ impl Needs {
 }
 
 /// The smallest size, of those that are tried, that holds the data in its places.
-fn least(before: &Shape, needs: &Needs) -> u64 {
+fn smallest_size_bytes(before: &Shape, needs: &Needs) -> u64 {
     let superblock_granules = before.granules - data_shape(before).granules;
     let pitch = before.bands.granules + before.bands.gap_granules;
     let fits = |granules: u64| {
-        let shape = shape(before, head_bytes(before) + granules * before.granule_bytes).ok()?;
+        let shape = resized_shape(before, head_bytes(before) + granules * before.granule_bytes).ok()?;
         let data = data_shape(&shape);
         let usable = space(&data).ok()?.usable();
         (data.granules >= needs.end && usable >= needs.granules).then(|| bytes_for(&shape))?
@@ -118,7 +118,7 @@ fn least(before: &Shape, needs: &Needs) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
+fn resized_shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
     let mut after = *before;
     let granules = size_bytes.saturating_sub(head_bytes(before)) / before.granule_bytes;
     match before.model {
@@ -166,12 +166,12 @@ mod tests {
             for granules in [least, least + step, 2000 / step * step + least, 5000 / step * step + least] {
                 let bytes = 65536 + 4096 * granules;
                 for more in [0, 1, 4096 * step - 1] {
-                    let after = shape(&before, bytes + more).unwrap();
+                    let after = resized_shape(&before, bytes + more).unwrap();
                     let count = (granules + before.bands.gap_granules).checked_div(pitch).unwrap_or(0);
                     let bands = smrfs::device::Bands { count, ..before.bands };
                     assert_eq!(after, Shape { granules, bands, ..before });
                 }
-                let less = shape(&before, bytes - 1);
+                let less = resized_shape(&before, bytes - 1);
                 assert_eq!(less.ok().map(|after| after.granules), (granules > least).then(|| granules - step));
             }
         }
@@ -181,7 +181,7 @@ mod tests {
     fn bands_are_added_as_long_as_the_head_has_room_for_their_cursors() {
         let before = before(Model::StrictAppend, 16 << 20, Some(1));
         let bands = (65536 - 4096) / 8;
-        let with = |granules| shape(&before, 65536 + 4096 * granules);
+        let with = |granules| resized_shape(&before, 65536 + 4096 * granules);
         assert_eq!(with(bands).unwrap().bands.count, bands);
         let said = with(bands + 1).unwrap_err().to_string();
         assert!(said.contains("7681 bands do not fit into the head of this image"), "{said}");
@@ -196,14 +196,14 @@ mod tests {
             let usable = space(&all).unwrap().usable();
             let step = if model == Model::Caveat { before.granules / 1024 } else { all.bands.span(1).at.0 };
             let fits = |bytes: u64, needs: &Needs| {
-                let Ok(after) = shape(&before, bytes) else { return false };
+                let Ok(after) = resized_shape(&before, bytes) else { return false };
                 let data = data_shape(&after);
                 data.granules >= needs.end && space(&data).is_ok_and(|space| space.usable() >= needs.granules)
             };
             for end in [0, 1, 3000, 3001, all.granules - 1, all.granules] {
                 for granules in [0, end / 3, end.min(usable)] {
                     let needs = Needs { end, granules };
-                    let bytes = least(&before, &needs);
+                    let bytes = smallest_size_bytes(&before, &needs);
                     assert!(bytes <= bytes_for(&before).unwrap(), "{model:?}, {end}, {granules}");
                     assert!(fits(bytes, &needs), "{model:?}, {end}, {granules}");
                     assert!(!fits(bytes.saturating_sub(step * 4096), &needs), "{model:?}, {end}, {granules}: {bytes}");

@@ -8,6 +8,7 @@ use smrfs::bench::FileserverOptions;
 use smrfs::bench::PostmarkOptions;
 use smrfs::device::Model;
 use smrfs::fs::FileSystem;
+use smrfs::superblock::data_shape;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
 use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
@@ -53,7 +54,7 @@ fn disk(model: Model) -> (Layout, World) {
     let (distance, band) = (64 << 10, 2 << 20);
     let (did_bytes, band_bytes) = (Some(distance), Some(band));
     let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes, dpid_bytes: did_bytes, band_bytes };
-    let shape = layout.data_shape().expect("a shape");
+    let shape = data_shape(&layout.shape().expect("a shape"));
     let world = World {
         disk_bytes: shape.granules * shape.granule_bytes,
         did_bytes: distance,
@@ -66,7 +67,7 @@ fn disk(model: Model) -> (Layout, World) {
 
 fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> Option<AgeingResult> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let shape = layout.data_shape().expect("a shape");
+    let shape = data_shape(&layout.shape().expect("a shape"));
     let space = world.space(&shape).expect("a space");
     let [image, meta] = ["disk.img", "meta"].map(|name| folder.path().join(name));
     mkfs(&MkfsOptions { image: image.clone(), meta: meta.clone(), layout, force: false }).expect("a volume");

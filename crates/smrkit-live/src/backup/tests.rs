@@ -1,6 +1,6 @@
 //! Copies to and from an emulated zoned device: failures, interrupts (of images, too), power cuts, and granules that can't be read.
 
-#[path = "../../../../smrfs/tests/common/zones.rs"]
+#[path = "../../../smrfs/tests/common/zones.rs"]
 mod zones;
 
 use std::collections::BTreeMap;
@@ -21,7 +21,6 @@ use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
 use zones::{Emulated, EmulatedZones};
 
-use super::super::{RestoreOptions, of_volume, restore};
 use super::*;
 use crate::mount::MountError;
 use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs, space};
@@ -89,9 +88,9 @@ fn put(
     source: &Area,
     from: &VolumePaths,
     to: &VolumePaths,
-    goes_on: &GoesOn,
+    may_continue: &MayContinue,
 ) -> Result<(), LiveError> {
-    copy_to_disk(Arc::clone(disk), source, from, to, &mut || {}, goes_on)?.finish(goes_on).map(drop)
+    fill_disk(Arc::clone(disk), source, from, to, &mut || {}, may_continue)?.finish(may_continue).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -125,7 +124,7 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         put(&zoned_disk(&device, true), &open(&old).area, &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
-        copy(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
+        copy_to_disk(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();
@@ -298,9 +297,9 @@ fn an_interrupted_backup_or_restore_of_an_image_leaves_nothing() {
     let (saved, new) = (folder.path().join("saved"), paths(folder.path(), "new"));
     let how = Open { meta: Some(old.meta.clone()), ..Open::default() };
     let wanted = RestoreOptions { to: new.clone(), force: false, trust_open_metadata: false };
-    type Step<'a> = &'a dyn Fn(&GoesOn) -> Result<(), MountError>;
-    let backup: Step = &|goes_on| of_volume(&old.image, &how, &saved, goes_on).map(drop);
-    let back: Step = &|goes_on| restore(&saved, &wanted, goes_on).map(drop);
+    type Step<'a> = &'a dyn Fn(&MayContinue) -> Result<(), MountError>;
+    let backup: Step = &|may_continue| of_volume(&old.image, &how, &saved, may_continue).map(drop);
+    let back: Step = &|may_continue| restore(&saved, &wanted, may_continue).map(drop);
     for (step, left) in [(backup, [&saved, &saved]), (back, [&new.image, &new.meta])] {
         for questions in 0.. {
             let asked = AtomicU64::new(0);
@@ -332,13 +331,13 @@ fn a_copy_that_fails_or_is_interrupted_leaves_an_empty_disk() {
     // It is asked before each entry of the directory and each piece of the disk.
     for questions in 0..20 {
         let asked = AtomicU64::new(0);
-        let goes_on = || asked.fetch_add(1, Relaxed) < questions;
-        let copied = put(&disk, &volume.area, &old, &to, &goes_on);
+        let may_continue = || asked.fetch_add(1, Relaxed) < questions;
+        let copied = put(&disk, &volume.area, &old, &to, &may_continue);
         assert!(matches!(copied, Err(LiveError::Interrupted)), "{questions}: {copied:?}");
         is_empty();
     }
     device.fail_next_write(3);
-    assert!(matches!(put(&disk, &volume.area, &old, &to, &|| true), Err(LiveError::Io { .. })));
+    assert!(matches!(put(&disk, &volume.area, &old, &to, &|| true), Err(LiveError::Io(..))));
     is_empty();
     put(&disk, &volume.area, &old, &to, &|| true).unwrap();
     drop(disk);
@@ -350,8 +349,9 @@ fn a_disk_that_does_not_fit_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let (old, _) = made(folder.path());
     let shape = *open(&old).area.device.shape();
-    let said =
-        |from: &Shape, to: &Shape| check(&old, from, Path::new("/dev/zoned"), to).map_err(|error| error.to_string());
+    let said = |from: &Shape, to: &Shape| {
+        check_bands(&old, from, Path::new("/dev/zoned"), to).map_err(|error| error.to_string())
+    };
     let more = Shape { bands: smrfs::device::Bands { count: COUNT + 1, ..shape.bands }, ..shape };
     assert_eq!(said(&shape, &more), Ok(()));
     let fewer = said(&more, &shape).unwrap_err();

@@ -16,7 +16,7 @@ use smrfs::meta::{Attributes, Kind, Maps, Names, NewNode, SetAttr};
 use smrfs::superblock::VolumeKey;
 use tempfile::TempDir;
 
-use super::{Layout, MkfsOptions, Open, Volume, mkfs};
+use super::super::{Layout, MkfsOptions, Open, Volume, mkfs};
 use crate::directory::seal::{Owners, Sealer};
 
 const MAP: &str = "user.smrfs.map";

@@ -7,9 +7,9 @@ use smrfs::meta::{Attr, Attributes, Durability, Kind, Maps, Names, RenameMode, S
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
-use super::seal::SEAL_BYTES;
-use super::tests::{home, new, store};
-use super::{DirectoryStore, checked};
+use super::super::seal::SEAL_BYTES;
+use super::super::{DirectoryStore, check_name};
+use super::{home, new, store};
 
 fn own() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
@@ -216,7 +216,7 @@ fn names_that_are_none_are_refused_everywhere() {
     let (uid, gid) = own();
     for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0"] {
         let refused = [
-            checked(name),
+            check_name(name),
             store.lookup(root, name).map(drop),
             store.make(root, name, &new(Kind::File, 0o644, uid, gid)).map(drop),
             store.make_link(root, name, b"x", uid, gid).map(drop),
@@ -228,7 +228,7 @@ fn names_that_are_none_are_refused_everywhere() {
         assert!(refused.into_iter().all(|done| done.is_err_and(|error| error.errno() == Errno::EINVAL)), "{name:?}");
     }
     for name in [&b"..."[..], b".a", b"a b", b"\xff"] {
-        checked(name).unwrap();
+        check_name(name).unwrap();
     }
 }
 

@@ -12,8 +12,8 @@ use smrfs::meta::{Attr, Attributes, Kind, Maps, MetadataStore, Names, RenameMode
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
-use super::DirectoryStore;
-use super::tests::{everything, files, new, store};
+use super::super::DirectoryStore;
+use super::{everything, files, new, store};
 
 /// Two stores that are told the same.
 struct Pair {

@@ -1,5 +1,8 @@
 //! Volumes: changes that survive, and refusals, after which nothing has changed.
 
+mod forged;
+mod mounted;
+
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -261,7 +264,7 @@ fn failed_marks_leave_image_and_directory_in_step() {
         fs::rename(place.path("meta"), deep.join("m")).unwrap();
         let how = Open { meta: Some(deep.join("m")), ..Open::default() };
         for _ in 0..3 {
-            assert!(matches!(Volume::open(&place.path("image"), &how), Err(LiveError::BadImage { .. })));
+            assert!(matches!(Volume::open(&place.path("image"), &how), Err(LiveError::BadImage(..))));
         }
         fs::rename(deep.join("m"), place.path("meta")).unwrap();
         let mut volume = place.open().unwrap();
@@ -281,7 +284,7 @@ fn a_mkfs_that_was_interrupted_can_be_repeated() {
     for folder in ["tree", "maps", "state", "orphans"] {
         fs::remove_dir(place.path("meta").join(folder)).unwrap();
     }
-    assert!(matches!(place.open(), Err(LiveError::BadImage { .. })));
+    assert!(matches!(place.open(), Err(LiveError::BadImage(..))));
     fs::create_dir(place.path("meta").join("tree")).unwrap();
     mkfs(&MkfsOptions { force: true, ..place.wanted() }).unwrap();
     assert!(place.open().unwrap().was_clean);
@@ -296,7 +299,7 @@ fn damaged_and_truncated_images_are_refused() {
         let image = || fs::OpenOptions::new().write(true).open(place.path("image")).unwrap();
         for bytes in [0, 1, 8, 4095, 4096, 65536, whole.len() as u64 * 3 / 4] {
             image().set_len(bytes).unwrap();
-            assert!(matches!(place.open(), Err(LiveError::BadImage { .. })), "{model:?} cut to {bytes}");
+            assert!(matches!(place.open(), Err(LiveError::BadImage(..))), "{model:?} cut to {bytes}");
             fs::write(place.path("image"), &whole).unwrap();
         }
         let look = Open { read_only: true, ..Open::default() };

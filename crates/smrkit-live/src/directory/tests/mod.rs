@@ -1,5 +1,8 @@
 //! Faults that only a directory can have: descriptors, names that go while a node is in use, wrong directories.
 
+mod comparison;
+mod state;
+
 use std::collections::BTreeMap;
 
 use smrfs::error::{Errno, FsResult};

@@ -18,10 +18,10 @@ use smrfs::units::{GRANULE_BYTES, Granule, HostJournal, NodeId, Span};
 use smrkit::tally::Cause;
 use tempfile::TempDir;
 
-use super::{Layout, MkfsOptions, Open, Volume, mkfs};
+use super::super::{Layout, MkfsOptions, Open, Volume, mkfs};
 use crate::survey::survey;
 
-#[path = "../../../smrfs/tests/model/crowd.rs"]
+#[path = "../../../../smrfs/tests/model/crowd.rs"]
 mod crowd;
 
 /// A Caveat-Scriptor disk on which a write destroys its neighbours, as its law says.
@@ -252,7 +252,7 @@ fn one_damaged_map_costs_its_file_and_not_the_volume() {
             let read_only = FsOptions { read_only: true, ..FsOptions::default() };
             let fs = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), read_only).unwrap();
             assert!(whole(&fs) && corrupt(&fs, "b"));
-            assert!(ends_well || names(super::damaged_maps(&fs)), "a saved state names none");
+            assert!(ends_well || names(super::super::damaged_maps(&fs)), "a saved state names none");
         }
         let backup = folder.join("backup");
         let copy = crate::backup::of_volume(&image, &Open::default(), &backup, &|| true).unwrap();
