@@ -14,7 +14,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit_report::format;
 
 use crate::budget::{Budget, Recovery};
-use crate::changes::{self, ArrayFacts, Change, ChangeKind};
+use crate::changes::{self, ArrayFacts, ChangeKind};
 use crate::comparison::{
     ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, SHORT_NS, Trajectory, UNNOTICED_NS,
 };
@@ -943,12 +943,22 @@ impl Remedy {
         }
     }
 
-    /// Remedy that a change turned out to be.
-    pub fn new(change: &Change, judged: Result<(Effect, Trajectory, Comparison, Problems), NotRun>) -> Remedy {
-        let (effect, trajectory, against, problems, not_run) = match judged {
-            Ok((effect, run, against, problems)) => (Some(effect), Some(run), Some(against), Some(problems), None),
-            Err(reason) => (None, None, None, None, Some(reason)),
-        };
-        Remedy { kind: change.kind, change: change.name.clone(), effect, problems, not_run, trajectory, against }
+    /// A change that was run.
+    pub(crate) fn judged(
+        kind: ChangeKind,
+        change: String,
+        effect: Effect,
+        problems: Problems,
+        run: Trajectory,
+        against: Comparison,
+    ) -> Remedy {
+        let (effect, problems, trajectory) = (Some(effect), Some(problems), Some(run));
+        Remedy { kind, change, effect, problems, not_run: None, trajectory, against: Some(against) }
+    }
+
+    /// A change that was not run.
+    pub(crate) fn not_run(kind: ChangeKind, change: String, why: NotRun) -> Remedy {
+        let not_run = Some(why);
+        Remedy { kind, change, effect: None, problems: None, not_run, trajectory: None, against: None }
     }
 }

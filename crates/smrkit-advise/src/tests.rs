@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildSpec, Task};
 use smrkit::experiment::demand::{Demand, GeneratedDemand};
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Unwatched};
 use smrkit::experiment::system::{AskedCapacity, System};
 use smrkit::settings::{Arrival, Settings};
@@ -1229,8 +1230,8 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
     assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
     let text = "Yes: the longest write takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
-    let text = "Perhaps: the recorder's buffer bridges 2 s. Of the 100 s that were simulated the longest write takes 2 s, and a longer time may have \
-                a longer one; then pictures are lost.";
+    let text = "Perhaps: the longest write in 100 s takes 2 s, and the recorder's buffer bridges 2 s. When one takes longer than yours bridges, \
+                pictures are lost.";
     assert_eq!(waits(1, 2), (Answer::Perhaps, Verdict::Depends, text.into()));
     // A player beside it, whose reads have less time.
     let player = Buffer {
@@ -1265,8 +1266,8 @@ fn a_limit_that_was_only_assumed_is_no_reason_for_a_no() {
     };
     let near = waits(1010, true);
     assert_eq!((near.answer, near.verdict), (Answer::Perhaps, Verdict::Depends));
-    let text = "Perhaps: now and then a request takes up to 1.01 s. That a player's buffer bridges 1 s is assumed; if yours bridges less than \
-                that, the picture stops.";
+    let text = "Perhaps: the longest read in 100 s takes 1.01 s, and a player's buffer bridges 1 s (which is assumed). When one takes longer than \
+                yours bridges, the picture stops.";
     assert_eq!(near.text.lines().next().unwrap(), text);
     assert!(near.actions[0].what.starts_with("Look up how long a player's buffer lasts"), "{:?}", near.actions);
     assert_eq!([waits(1010, false), waits(2100, true)].map(|one| one.verdict), [Verdict::Misses; 2]);
@@ -1511,9 +1512,17 @@ fn drives_side_by_side_are_told_in_units_that_suit_each() {
 #[test]
 fn what_was_said_already_is_not_said_again() {
     let mut one = answered(advice(1.0, 1));
-    one.text = "Yes: it does.\nHow sure: figures are measured; its cache was empty.".into();
-    let rest = screen::rest(&one, "Yes: it does.\nHow sure: figures are measured.", Screen::default());
-    assert!(rest.starts_with("\nHow sure, besides: its cache was empty.\n"), "{rest}");
+    one.text = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\nHow sure: figures are measured.".into();
+    let first = |preview: &str| screen::first(&one, preview, Screen::default());
+    let all = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\n";
+    assert_eq!(first(""), all);
+    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), all, "a preview shows no reason");
+    assert_eq!(
+        first("Yes: it does.\nHow fast: 1 MB/s."),
+        "More runs confirm this:\nHow fast: 2 MB/s.\nWhy: it is new.\n"
+    );
+    let rest = screen::rest(&one, &one.text, Screen::default());
+    assert_eq!(rest, "\nHow sure: figures are measured.\n", "said once, at the end");
 }
 
 #[test]
@@ -1595,16 +1604,21 @@ fn each_effect_has_its_word() {
     assert_eq!(words(false), ["enough", "enough at first", "better", "mixed", "no difference", "worse"]);
 }
 
+/// A run of a load that is the same throughout.
+fn of_even_load(run: PlannedRun, text: &str) -> Trial {
+    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
+    let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
+    let sectors = run.host_sectors().unwrap();
+    Trial::new(run, &load, sectors)
+}
+
 #[test]
 fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
     let system = System::drive("st8000dm004").layer("drive-managed").capacity(AskedCapacity::Sectors(3_900_000_000));
     let run = system.run(Settings { depth: 16, ..Settings::default() }).unwrap();
-    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
-    let text = "mix:size=4Ki,write_share=0.5,span=2%,count=480k";
-    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
-    let served = pool::make_one(&Unwatched, "", |watch| {
-        Ok([trial.serve_enough(&demand, sectors, 160_000, false, watch)?, trial.serve(&demand, sectors, false, watch)?])
-    });
+    let trial = of_even_load(run, "mix:size=4Ki,write_share=0.5,span=2%,count=480k");
+    let served =
+        pool::make_one(&Unwatched, "", |watch| Ok([trial.serve_enough(160_000, false, watch)?, trial.serve(watch)?]));
     let [part, whole] = served.unwrap().map(|served| served.trajectory);
     let times = part.seconds_for(whole.bytes as f64) / (whole.elapsed_ns as f64 / 1e9);
     assert!(part.bytes < whole.bytes && (0.67..1.5).contains(&times), "{times}");
@@ -1614,11 +1628,8 @@ fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
 fn free_room_that_small_writes_fill_late_is_filled_by_larger_ones() {
     let settings = Settings { depth: 4, ..Settings::default() };
     let run = System::drive("wd40efax").layer("log").run(settings).unwrap();
-    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
-    let demand: Arc<dyn Demand> =
-        Arc::new(GeneratedDemand::from(Workload::parse("random-write:size=4Ki,count=10M").unwrap()));
-    let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
-    let part = pool::make_one(&Unwatched, "", |watch| crate::serve(&trial, &load, sectors, watch)).unwrap().trajectory;
+    let trial = of_even_load(run, "random-write:size=4Ki,count=10M");
+    let part = pool::make_one(&Unwatched, "", |watch| trial.serve_to_the_end(watch)).unwrap().trajectory;
     // Of 10 million requests, all of them run, the first waits after 1,805 s, and 305 kB/s remain.
     assert!(part.requests < 200_000 && part.is_full_later(), "{part:?}");
     assert!((part.cache_full_at_s.unwrap() / 1805.0 - 1.0).abs() < 0.05, "{part:?}");

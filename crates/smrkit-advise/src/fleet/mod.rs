@@ -29,6 +29,7 @@ use smrkit_options::value::{count, value};
 
 use crate::trial::Trial;
 use crate::uses::parse_rate;
+use crate::{Load, LoadKind};
 use losses::{Failures, Fleet, Losses, Repair, Sums};
 
 /// Layer by which hosts write the zones of a host-managed drive one after another.
@@ -582,6 +583,7 @@ impl FleetOptions {
             let run = run.ok_or_else(|| Error::Usage("the values of {set} make no run: give one value each".into()))?;
             if job.is_twin { run.conventional() } else { Ok(run) }
         };
+        let load = Load { kind: LoadKind::Light, demand, settings, is_even: false };
         let whole = run(1.0)?;
         let drive = whole.system().drives()[0].clone();
         let drive_bytes = whole.host_sectors()? * SECTOR_BYTES;
@@ -594,9 +596,10 @@ impl FleetOptions {
                 break RepairSpeed::given(rate);
             }
             let bytes = ((pieces * piece_bytes) as f64).min(chunk_bytes * 1.1).max(piece_bytes as f64 * 64.0);
-            let trial = Trial::for_run(run((bytes / drive_bytes as f64).min(1.0))?);
-            let served = trial.serve(&demand, trial.run.host_sectors()?, false, watch);
-            let served = served.map_err(|error| trial.run.named(error))?;
+            let part = run((bytes / drive_bytes as f64).min(1.0))?;
+            let sectors = part.host_sectors()?;
+            let trial = Trial::new(part, &load, sectors);
+            let served = trial.serve(watch)?;
             let Some(rebuild) = served.outcome.rebuild.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
             let speed = RepairSpeed::measured(&rebuild);
             let knows_end = bytes >= chunk_bytes || speed.full_after_bytes.is_some_and(|full| full < bytes * 0.8);
