@@ -1,9 +1,8 @@
 //! The answer as a record, which `--json` writes and the terminal renders. `docs/reference/advise.md` has every key.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use smrkit::VERSION;
 use smrkit::drive::Drive;
 use smrkit::settings::rebuild::{RebuildSpec, Task};
@@ -297,36 +296,15 @@ pub struct Remedy {
     /// Problems with it; null where it was not run.
     pub problems: Option<Problems>,
     /// Why it was not run; null where it was.
-    pub not_run: Option<NotRun>,
+    pub not_run: Option<String>,
     /// The run; null where there was none.
     pub trajectory: Option<Trajectory>,
     /// Compared with conventional disks under the load as it is.
     pub against: Option<Comparison>,
 }
 
-/// Why a change was not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotRun {
-    /// Interrupted before its turn.
-    Interrupted,
-    /// Impossible to run.
-    Refused(String),
-}
-
-impl fmt::Display for NotRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NotRun::Interrupted => "interrupted",
-            NotRun::Refused(reason) => reason,
-        })
-    }
-}
-
-impl Serialize for NotRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+/// Why a change was not run that had to wait its turn for too long.
+pub const INTERRUPTED: &str = "interrupted";
 
 /// Something that an owner can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -394,31 +372,19 @@ impl KnownFigures {
     }
 }
 
-/// Of drives of several kinds the name of that with the longest command.
-fn slowest_drive(outcome: &Outcome) -> Option<String> {
-    let drives = outcome.drives();
-    let slowest = drives.iter().max_by_key(|disk| disk.verdict.commands.longest_command_ns)?;
-    drives.iter().any(|disk| disk.drive != slowest.drive).then(|| slowest.drive.clone())
-}
-
-/// The name of the drive that is rebuilt.
-fn rebuilt_drive(outcome: &Outcome) -> Option<String> {
-    let Some(RebuildSpec { task: Task::Rebuild { disk, .. }, .. }) = outcome.run.rebuild else { return None };
-    Some(outcome.members.get(disk as usize)?.drive.clone())
-}
-
 /// The drive's name; of an array of several kinds all of them, each with how many there are.
 fn drive_names(outcome: &Outcome) -> String {
-    let names: Vec<&str> = outcome.drives().iter().map(|disk| disk.drive.as_str()).collect();
-    let kinds: Vec<&[&str]> = names.chunk_by(|one, next| one == next).collect();
-    let counted = |alike: &&[&str]| match alike {
-        [one] => (*one).to_string(),
-        alike => format!("{} × {}", alike.len(), alike[0]),
-    };
-    match kinds.as_slice() {
-        [_] => outcome.drive.clone(),
-        several => format::list(several.iter().map(counted).collect()),
+    let kinds = outcome.drives().chunk_by(|one, next| one.drive == next.drive);
+    let mut names: Vec<String> = kinds
+        .map(|alike| match alike {
+            [one] => one.drive.clone(),
+            alike => format!("{} × {}", alike.len(), alike[0].drive),
+        })
+        .collect();
+    if names.len() == 1 {
+        names = vec![outcome.drive.clone()];
     }
+    format::list(names)
 }
 
 /// Demand on them.
@@ -497,8 +463,8 @@ impl Advice {
                 cleans: verdict::cleans(outcome),
                 is_conventional: question.run.is_conventional(),
                 is_dynamic: trial::is_dynamic(&question.run),
-                slowest: slowest_drive(outcome),
-                rebuilt: rebuilt_drive(outcome),
+                slowest: slowest.drive.clone().filter(|_| outcome.drives().iter().any(|one| one.drive != slowest.drive)),
+                rebuilt: rebuilt.map(|member| member.drive.clone()),
                 known: drives.iter().map(|own| KnownFigures::of(&own.drive)).max().unwrap_or_default(),
             },
             rebuild: outcome.run.rebuild,
@@ -933,6 +899,11 @@ fn bytes_of_all(question: &Question, own: &Measured) -> f64 {
 }
 
 impl Remedy {
+    /// True if it was interrupted before its turn, or in it.
+    pub fn is_interrupted(&self) -> bool {
+        self.not_run.as_deref() == Some(INTERRUPTED)
+    }
+
     /// Its place among others by its effect, 0 for the best; `None` where it doesn't help.
     pub fn rank(&self) -> Option<u8> {
         match self.effect? {
@@ -957,7 +928,7 @@ impl Remedy {
     }
 
     /// A change that was not run.
-    pub(crate) fn not_run(kind: ChangeKind, change: String, why: NotRun) -> Remedy {
+    pub(crate) fn not_run(kind: ChangeKind, change: String, why: String) -> Remedy {
         let not_run = Some(why);
         Remedy { kind, change, effect: None, problems: None, not_run, trajectory: None, against: None }
     }

@@ -9,7 +9,6 @@ use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
-use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::Bytes;

@@ -29,7 +29,7 @@ use serde::{Serialize, Serializer};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::experiment::pool::{self, Monitor, RunWatch};
+use smrkit::experiment::pool::{self, Monitor};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::units::Nanos;
 
