@@ -365,26 +365,45 @@ pub struct KnownFigures {
     pub all: usize,
 }
 
-impl KnownFigures {
-    fn of(drive: &Drive) -> KnownFigures {
-        let assumed = drive.settings.iter().filter(|setting| setting.basis() == "assumed").count();
-        KnownFigures { assumed, ranged: drive.ranges().count(), all: drive.settings.len() }
+impl AdvisedSystem {
+    fn new(question: &Question, outcome: &Outcome) -> AdvisedSystem {
+        let drives = outcome.drives();
+        // Several kinds of drive are all named, each with how many there are.
+        let kinds: Vec<&[Outcome]> = drives.chunk_by(|one, next| one.drive == next.drive).collect();
+        let name = |alike: &&[Outcome]| match alike.len() {
+            1 => alike[0].drive.clone(),
+            count => format!("{count} × {}", alike[0].drive),
+        };
+        let drive = match kinds.len() {
+            1 => outcome.drive.clone(),
+            _ => format::list(kinds.iter().map(name).collect()),
+        };
+        let slowest = drives.iter().max_by_key(|disk| disk.verdict.commands.longest_command_ns);
+        let rebuilt = match outcome.run.rebuild.map(|spec| spec.task) {
+            Some(Task::Rebuild { disk, .. }) => outcome.members.get(disk as usize),
+            _ => None,
+        };
+        let known = |drive: &Drive| KnownFigures {
+            assumed: drive.settings.iter().filter(|setting| setting.basis() == "assumed").count(),
+            ranged: drive.ranges().count(),
+            all: drive.settings.len(),
+        };
+        AdvisedSystem {
+            drive,
+            drive_file: outcome.drive_file.clone(),
+            layer: outcome.layer.clone(),
+            array: outcome.array.clone(),
+            parameters: outcome.parameters.clone(),
+            host_sectors: outcome.capacity.host_sectors,
+            cache_sectors: outcome.capacity.cache_sectors,
+            cleans: verdict::cleans(outcome),
+            is_conventional: question.run.is_conventional(),
+            is_dynamic: trial::is_dynamic(&question.run),
+            known: question.run.system().drives().iter().map(|own| known(&own.drive)).max().unwrap_or_default(),
+            slowest: slowest.filter(|_| kinds.len() > 1).map(|disk| disk.drive.clone()),
+            rebuilt: rebuilt.map(|disk| disk.drive.clone()),
+        }
     }
-}
-
-/// The drive's name; of an array of several kinds all of them, each with how many there are.
-fn drive_names(outcome: &Outcome) -> String {
-    let kinds = outcome.drives().chunk_by(|one, next| one.drive == next.drive);
-    let mut names: Vec<String> = kinds
-        .map(|alike| match alike {
-            [one] => one.drive.clone(),
-            alike => format!("{} × {}", alike.len(), alike[0].drive),
-        })
-        .collect();
-    if names.len() == 1 {
-        names = vec![outcome.drive.clone()];
-    }
-    format::list(names)
 }
 
 /// Demand on them.
@@ -408,23 +427,22 @@ pub struct AdvisedDemand {
 impl Advice {
     /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
     pub(crate) fn new(question: &Question, (own, usual): &Pair, present: Vec<Present>, hardest: usize) -> Advice {
-        let outcome = &own.outcome;
-        let writes = outcome.commands.host_write;
-        let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
-        let system = question.run.system();
-        let drives = system.drives();
+        let (outcome, load) = (&own.outcome, &question.loads[hardest]);
+        let asked_use = question.asked_use.as_ref();
+        let (writes, written_bytes) = (outcome.commands.host_write, outcome.host_written_sectors * SECTOR_BYTES);
+        let is_whole = outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut;
         let mut advice = Advice {
             schema: 1,
             answer: Answer::Unknown,
             verdict: Verdict::TooShort,
             text: String::new(),
             actions: Vec::new(),
-            asked_use: question.asked_use.as_ref().map(ToString::to_string),
-            what: question.asked_use.as_ref().map(AskedUse::what),
-            spread: question.asked_use.as_ref().and_then(AskedUse::spread_amount),
-            assumed: question.asked_use.as_ref().and_then(AskedUse::assumed),
-            is_even: question.loads[hardest].is_even,
-            is_endless: question.loads[hardest].is_endless(),
+            asked_use: asked_use.map(ToString::to_string),
+            what: asked_use.map(AskedUse::what),
+            spread: asked_use.and_then(AskedUse::spread_amount),
+            assumed: asked_use.and_then(AskedUse::assumed),
+            is_even: load.is_even,
+            is_endless: load.is_endless(),
             need: question.need,
             problems: Problems::default(),
             range: None,
@@ -452,25 +470,10 @@ impl Advice {
                 mean_write_bytes: (writes > 0).then(|| written_bytes as f64 / writes as f64),
                 sequential_share: own.sequential_share,
             },
-            system: AdvisedSystem {
-                drive: drive_names(outcome),
-                drive_file: outcome.drive_file.clone(),
-                layer: outcome.layer.clone(),
-                array: outcome.array.clone(),
-                parameters: outcome.parameters.clone(),
-                host_sectors: outcome.capacity.host_sectors,
-                cache_sectors: outcome.capacity.cache_sectors,
-                cleans: verdict::cleans(outcome),
-                is_conventional: question.run.is_conventional(),
-                is_dynamic: trial::is_dynamic(&question.run),
-                slowest: slowest.drive.clone().filter(|_| outcome.drives().iter().any(|one| one.drive != slowest.drive)),
-                rebuilt: rebuilt.map(|member| member.drive.clone()),
-                known: drives.iter().map(|own| KnownFigures::of(&own.drive)).max().unwrap_or_default(),
-            },
+            system: AdvisedSystem::new(question, outcome),
             rebuild: outcome.run.rebuild,
             whole_disk_bytes: question.whole_disk_bytes,
-            whole_bytes: (outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut)
-                .then(|| question.times * bytes_of_all(question, own)),
+            whole_bytes: is_whole.then(|| question.times * bytes_of_all(question, own)),
             note: question.note.clone(),
             seen: question.seen,
             engine: outcome.engine,
@@ -512,31 +515,29 @@ impl Advice {
     /// Problems of a run. Where something is needed, slow is what misses that.
     pub fn problems_of(&self, run: &Trajectory, against: &Comparison) -> Problems {
         let problems = Judged::new(run, against).problems;
-        // A drive alone is behind no RAID controller.
-        let problems = Problems { dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems };
         let slow = match against.rebuild {
             _ if self.has_limit() => self.misses(run),
             // Light use stands for whatever is done beside a rebuild: what is asked about is how long that takes.
             Some(times) if self.judged().load == LoadKind::Light => times > FACTOR,
             _ => problems.slow,
         };
-        Problems { slow, ..problems }
+        // A drive alone is behind no RAID controller.
+        Problems { slow, dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems }
     }
 
     /// Problems at an end of what is known of the drive. Without a need it is compared by its figures, as its requests may be more, or fewer.
     fn problems_at(&self, end: &Trajectory) -> Problems {
         let Present { conventional, against, .. } = self.base();
         let (own, usual) = (self.metric(end), self.metric(conventional));
-        let is_slow = match self.measure() {
-            Measure::MeanNs => {
-                let multiples = Multiples::from_figures(&end.figures(), &conventional.figures(), false);
-                end.falls_behind || multiples.worst() > FACTOR
-            }
+        let multiples = || Multiples::from_figures(&end.figures(), &conventional.figures(), false);
+        let problems = self.problems_of(end, against);
+        let slow = match self.measure() {
+            _ if self.has_limit() => problems.slow,
+            Measure::MeanNs => end.falls_behind || multiples().worst() > FACTOR,
             Measure::BytesPerS => own * FACTOR < usual,
             Measure::Seconds => own > usual * FACTOR,
         };
-        let problems = self.problems_of(end, against);
-        Problems { slow: if self.has_limit() { problems.slow } else { is_slow }, ..problems }
+        Problems { slow, ..problems }
     }
 
     /// True if the need is a limit that a run meets or misses. Requests at times of their own take as long as their times say, so `every` is
@@ -557,11 +558,6 @@ impl Advice {
             Recovery::After(rest_s) => Some(self.judged().own.elapsed_ns as f64 / 1e9 + rest_s > every.as_secs()),
             Recovery::NotSoon => Some(true),
         }
-    }
-
-    /// True if requests at times of their own wait for seconds on average, though the backlog does not grow for ever.
-    fn is_swamped(&self) -> bool {
-        self.is_open() && self.rebuild.is_none() && !self.has_limit() && self.judged().own.mean_ns > SHORT_NS
     }
 
     /// True if a run does not do what is needed.
@@ -611,12 +607,12 @@ impl Advice {
         self.rebuild.is_none() && !self.problems.refused && self.present.iter().all(is_short)
     }
 
-    /// True if the cache would be full before the load ends, if it ever does, but no run has shown what comes then.
+    /// True if no run has shown what comes once the cache is full.
     pub fn is_unsettled(&self) -> bool {
         self.leaves_open(&self.judged().own)
     }
 
-    /// The same of a run of the load.
+    /// True of a run that ended with a cache which would be full before the load ends, if it ever does.
     fn leaves_open(&self, run: &Trajectory) -> bool {
         let Some(more_s) = run.full_in_s else { return false };
         match self.whole_bytes {
@@ -647,20 +643,19 @@ impl Advice {
     /// trimmed disk.
     pub fn conclude(&mut self) {
         self.problems = self.problems_of(&self.judged().own, &self.judged().against);
-        let ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
-        let likely = self.metric(&self.base().own);
-        // With a growing backlog the mean latency depends on the run's length, so such an end has no place in the range.
-        let has_metric = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
-        let at_ends = self.ends.iter().filter(has_metric).map(|end| self.metric(&end.trajectory));
-        let drive_range = self.range_of(at_ends.chain([likely]));
-        let trimmed = self.trimmed_base().map(|trimmed| self.metric(&trimmed.own));
-        // The drive's range is of the state that is assumed; this one covers a trimmed disk, too.
-        let range =
-            self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([likely]).chain(trimmed));
-        (self.range, self.drive_range) = (range, drive_range);
-        for (end, problems) in self.ends.iter_mut().zip(ends) {
+        let at_ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
+        for (end, problems) in self.ends.iter_mut().zip(at_ends) {
             end.problems = problems;
         }
+        // With a growing backlog the mean latency depends on the run's length, so such an end has no place in the range.
+        let has_metric = |run: &&Trajectory| self.measure() != Measure::MeanNs || !run.falls_behind;
+        let ends = self.ends.iter().map(|end| &end.trajectory).filter(has_metric);
+        let likely = &self.base().own;
+        let drive_range = self.range_of(ends.chain([likely]).map(|run| self.metric(run)));
+        // The drive's range is of the state that is assumed; this one covers a trimmed disk, too.
+        let known = drive_range.map_or([self.metric(likely); 2], |range| [range.low, range.high]);
+        let trimmed = self.trimmed_base().map(|trimmed| self.metric(&trimmed.own));
+        (self.range, self.drive_range) = (self.range_of(known.into_iter().chain(trimmed)), drive_range);
         self.verdict = self.verdict_by_itself();
         let depends = match self.verdict.answer() {
             Answer::No => self.may_hold(),
@@ -681,7 +676,14 @@ impl Advice {
             _ if self.is_too_short() => Verdict::TooShort,
             // Where both fall behind, it is the shingling all the same if one does so by far.
             _ if conventional.falls_behind && own.elapsed_ns <= 2 * conventional.elapsed_ns => Verdict::Overloaded,
-            _ if self.system.is_conventional && self.is_swamped() => Verdict::Overloaded,
+            // Requests wait for seconds on average, though the backlog does not grow for ever.
+            _ if self.system.is_conventional
+                && self.measure() == Measure::MeanNs
+                && !self.has_limit()
+                && own.mean_ns > SHORT_NS =>
+            {
+                Verdict::Overloaded
+            }
             _ if own.falls_behind => Verdict::FallsBehind,
             Problems { slow: true, .. } if self.has_limit() => Verdict::Misses,
             Problems { dropped_30s: true, .. } => Verdict::Dropped,

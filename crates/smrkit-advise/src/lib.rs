@@ -33,7 +33,7 @@ use smrkit::experiment::pool::{self, Monitor};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::units::Nanos;
 
-use advice::{Advice, Answer, End, NotRun, Present, Remedy};
+use advice::{Advice, Answer, End, INTERRUPTED, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
 use sums::Seen;
@@ -306,8 +306,7 @@ pub fn advise(
         }
     }
     advice.is_tried = true;
-    let is_interrupted = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
-    advice.complete = monitor.goes_on() && !advice.remedies.iter().any(is_interrupted);
+    advice.complete = monitor.goes_on() && !advice.remedies.iter().any(Remedy::is_interrupted);
     words::answer(&mut advice, &own.outcome);
     Ok(Some(advice))
 }
@@ -467,12 +466,11 @@ fn try_change(advice: &Advice, change: Change, (own, usual): &Pair, monitor: &dy
     let served = trial
         .and_then(|trial| pool::make_one(monitor, &format!("trying {name}"), |watch| trial.serve_load(is_part, watch)));
     let made = match served {
-        Err(error) => return Ok(Remedy::not_run(kind, name, NotRun::Refused(changes::one_line(&error)))),
-        Ok(made) if made.outcome.interrupted => return Ok(Remedy::not_run(kind, name, NotRun::Interrupted)),
+        Err(error) => return Ok(Remedy::not_run(kind, name, changes::one_line(&error))),
+        Ok(made) if made.outcome.interrupted => return Ok(Remedy::not_run(kind, name, INTERRUPTED.into())),
         // Nothing can be said of a change that serves nothing.
         Ok(made) if made.outcome.requests == 0 && made.outcome.rebuild.is_none() => {
-            let why = "the warm-up takes all of its requests".into();
-            return Ok(Remedy::not_run(kind, name, NotRun::Refused(why)));
+            return Ok(Remedy::not_run(kind, name, "the warm-up takes all of its requests".into()));
         }
         Ok(made) => made,
     };

@@ -8,7 +8,7 @@ use smrkit::stats::timeline::Timeline;
 use smrkit::stats::verdict::{self, times};
 use smrkit_report::format::{bytes, capital, counted, list, nanos, rate, seconds};
 
-use crate::advice::{Action, Advice, Answer, End, KnownFigures, Measure, NotRun, Present, Range, Remedy, Verdict};
+use crate::advice::{Action, Advice, Answer, End, KnownFigures, Measure, Present, Range, Remedy, Verdict};
 use crate::budget::Recovery;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{ALIKE, Effect, FACTOR, FULL, Multiples, SHORT_NS, Trajectory};
@@ -61,8 +61,7 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
         lines.push(format!("{HOW_SURE}{}.", grounds(advice).join("; ")));
     }
     lines.extend(verdict::scaling(outcome));
-    let is_missing = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
-    if !advice.complete || advice.remedies.iter().any(is_missing) {
+    if !advice.complete || advice.remedies.iter().any(Remedy::is_interrupted) {
         lines.push("Interrupted: not all of it was tried.".into());
     }
     advice.text = lines.join("\n");
