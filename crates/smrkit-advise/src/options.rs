@@ -199,7 +199,7 @@ impl AdviseOptions {
                 paced.info.what
             )));
         }
-        let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && !asked.is_spread());
+        let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && asked.spread_over.is_none());
         let is_recorded =
             arrival == Arrival::Trace || self.measured()?.is_some_and(|measured| measured.depth.is_none());
         if self.within.is_some() && (is_paced || is_recorded) {
@@ -460,7 +460,7 @@ impl AskedAdvice<'_> {
             None => None,
         };
         // What is spread over a time has no other need of it.
-        let within = within.filter(|_| !asked_use.as_ref().is_some_and(AskedUse::is_spread));
+        let within = within.filter(|_| !asked_use.as_ref().is_some_and(|asked| asked.spread_over.is_some()));
         let load = &loads[loads.len() - 1];
         let even_requests = match load.is_even && load.settings.arrival == Arrival::FlatOut {
             true => load.demand.open(&run.opening()?)?.progress().total,

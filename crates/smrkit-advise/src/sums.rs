@@ -142,7 +142,6 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         () if text.lines().any(|line| is_diskstats(line.as_bytes())) => ("diskstats", diskstats(text)?),
         () => return Ok(None),
     };
-    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
     let wanted = |name: &str| match device {
         Some(device) => name == device,
         None if is_of_array => name.starts_with("md"),
@@ -152,47 +151,40 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         let names: Vec<&str> = devices.keys().map(String::as_str).collect();
         return Err(format!("{what} has no device {device}: it has {}", names.join(", ")));
     }
+    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
     let any_is_wanted = devices.keys().any(|name| wanted(name));
-    let busiest = devices
-        .iter()
-        .filter(|(name, _)| !any_is_wanted || wanted(name))
-        .max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+    let looked_at = devices.iter().filter(|(name, _)| !any_is_wanted || wanted(name));
+    let busiest = looked_at.max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
     let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
         return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
     };
-    let known = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
-    let seconds = |one: &Sums| if one.seconds > 0.0 { one.seconds } else { known.unwrap_or(INTERVAL_S) };
-    let sums: Vec<Sums> = sums.iter().map(|one| Sums { seconds: seconds(one), ..*one }).collect();
+    let known_s = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
+    let mut sums = sums.clone();
+    for one in sums.iter_mut().filter(|one| one.seconds <= 0.0) {
+        one.seconds = known_s.unwrap_or(INTERVAL_S);
+    }
     let (workload, shortened) = workload(&sums);
-    let length = match known {
-        Some(_) => {
-            format!(" of {}", format::seconds(sums.iter().map(|one| one.seconds).sum::<f64>() / sums.len() as f64))
-        }
+    let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
+    let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
+    let busy = total(|one| one.busy) / total(|_| 1.0);
+    let seen = (mean_s > 0.0).then_some(Seen { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
+    let mut over = format::counted(sums.len() as u64, "interval");
+    over += &match known_s {
+        Some(_) => format!(" of {}", format::seconds(total(|_| 1.0) / sums.len() as f64)),
         None => format!(
             ", each taken for {} since it tells no times (record them, with iostat -t or zpool iostat -T u)",
             format::seconds(INTERVAL_S)
         ),
     };
-    let shortened = match shortened {
-        factor if factor < 1.0 => {
-            format!(", with each interval shortened to {} of itself", format::percent(factor, 1.0))
-        }
-        _ => String::new(),
-    };
-    let is_of_pool = what == "zpool iostat" && !is_of_array && !holds_parts(text);
-    let whole = if is_of_pool {
-        ", which are those of the whole pool, here on one disk (name its --array, or record each disk with zpool iostat -v)"
-    } else {
-        ""
-    };
-    let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
-    let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
-    let busy = total(|one| one.busy) / total(|_| 1.0);
-    let seen = (mean_s > 0.0).then_some(Seen { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
+    if shortened < 1.0 {
+        over += &format!(", with each interval shortened to {} of itself", format::percent(shortened, 1.0));
+    }
+    if what == "zpool iostat" && !is_of_array && !holds_parts(text) {
+        over += ", which are those of the whole pool, here on one disk (name its --array, or record each disk with zpool iostat -v)";
+    }
     let note = format!(
-        "made of {what}'s sums of {device} over {}{length}{shortened}{whole}: where requests went, their order and their bunching can't be known, so \
-         small ones were taken for random ones and large ones for streams",
-        format::counted(sums.len() as u64, "interval")
+        "made of {what}'s sums of {device} over {over}: where requests went, their order and their bunching can't be known, so \
+         small ones were taken for random ones and large ones for streams"
     );
     Ok(Some(Measured { workload, depth: None, note, seen }))
 }
@@ -251,7 +243,7 @@ impl Reports {
     }
 
     /// What there is of intervals; where there is none, the means.
-    fn told(self) -> Devices {
+    fn into_devices(self) -> Devices {
         if self.intervals.is_empty() { self.since_start } else { self.intervals }
     }
 }
@@ -305,7 +297,7 @@ fn named_columns(text: &str, begins_with_means: bool) -> Devices {
             reports.add(words[device], begins_with_means && tables == 1, sums);
         }
     }
-    reports.told()
+    reports.into_devices()
 }
 
 /// A number with K, M, G or T for powers of 1024.
@@ -365,7 +357,7 @@ fn zpool(text: &str, is_of_array: bool) -> Devices {
             reports.add(name, is_first, sums);
         }
     }
-    reports.told()
+    reports.into_devices()
 }
 
 /// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
@@ -395,14 +387,9 @@ fn diskstats(text: &str) -> Result<Devices, String> {
             });
         }
     }
-    match devices.is_empty() {
-        true => {
-            Err("one look at /proc/diskstats, which has no rate: append another, with the time in seconds before each \
-                     (while date +%s; do cat /proc/diskstats; sleep 60; done)"
-                .into())
-        }
-        false => Ok(devices),
-    }
+    let how =
+        "append another, with the time in seconds before each (while date +%s; do cat /proc/diskstats; sleep 60; done)";
+    (!devices.is_empty()).then_some(devices).ok_or(format!("one look at /proc/diskstats, which has no rate: {how}"))
 }
 
 /// A comma-separated log of Windows' performance counters.
@@ -412,12 +399,12 @@ fn perfmon(text: &str) -> Result<Devices, String> {
     let mut lines = text.lines();
     let header = lines.next().map(cells).unwrap_or_default();
     // \\HOST\PhysicalDisk(0 C:)\Disk Reads/sec
-    let counter = |name: &str| -> Option<(String, String)> {
+    let counter = |name: &String| -> Option<(String, String)> {
         let (before, counter) = name.rsplit_once('\\')?;
         let (_, disk) = before.rsplit_once("PhysicalDisk(")?;
         Some((disk.trim_end_matches(')').into(), counter.into()))
     };
-    let columns: Vec<Option<(String, String)>> = header.iter().map(|name| counter(name)).collect();
+    let columns: Vec<Option<(String, String)>> = header.iter().map(counter).collect();
     let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for row in lines.map(cells).filter(|row| row.len() == header.len()) {
         clock.read(&row[0]);
@@ -438,12 +425,8 @@ fn perfmon(text: &str) -> Result<Devices, String> {
         }
         sums.into_iter().for_each(|(disk, one)| devices.entry(disk).or_default().push(one));
     }
-    match devices.is_empty() {
-        true => Err("no counter of PhysicalDisk is in it: log Disk Reads/sec, Disk Writes/sec, Disk Read Bytes/sec and Disk Write \
-                     Bytes/sec"
-            .into()),
-        false => Ok(devices),
-    }
+    let log = "log Disk Reads/sec, Disk Writes/sec, Disk Read Bytes/sec and Disk Write Bytes/sec";
+    (!devices.is_empty()).then_some(devices).ok_or(format!("no counter of PhysicalDisk is in it: {log}"))
 }
 
 /// Seconds since midnight of a line that tells the time: `11/28/2026 12:00:00.000`, `12:00:01 PM`, `2026-11-28T12:00:00+0000`.
@@ -470,11 +453,12 @@ fn is_fio_job(text: &str) -> bool {
         && lines.any(|line| line.starts_with("rw=") || line.starts_with("readwrite="))
 }
 
+/// Keys of a job of fio, with those of its global section.
+type Job = BTreeMap<String, String>;
+
 /// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
 fn fio(text: &str) -> Result<Measured, String> {
-    let mut global: BTreeMap<String, String> = BTreeMap::new();
-    let mut jobs: Vec<BTreeMap<String, String>> = Vec::new();
-    let mut in_global = true;
+    let (mut global, mut jobs, mut in_global) = (Job::new(), Vec::<Job>::new(), true);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             in_global = name == "global";
@@ -487,7 +471,7 @@ fn fio(text: &str) -> Result<Measured, String> {
         let into = if in_global { Some(&mut global) } else { jobs.last_mut() };
         into.map(|into| into.insert(key.trim().into(), value.trim().into()));
     }
-    let mut phases: Vec<Vec<&BTreeMap<String, String>>> = Vec::new();
+    let mut phases: Vec<Vec<&Job>> = Vec::new();
     for job in &jobs {
         let begins = job.contains_key("stonewall") || job.contains_key("wait_for_previous");
         match phases.last_mut().filter(|_| !begins) {
@@ -497,62 +481,51 @@ fn fio(text: &str) -> Result<Measured, String> {
     }
     let mut note = "made of fio's job file: file system, page cache and flushes are left out".to_string();
     // All of the disk written in order is the state in which it is looked at anyway.
-    let fills =
-        |job: &BTreeMap<String, String>| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
-    if phases.len() > 1 && phases[0].iter().all(|job| fills(job)) {
+    let fills = |job: &&Job| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
+    if phases.len() > 1 && phases[0].iter().all(fills) {
         phases.remove(0);
         note += ", and the job that fills the disk is taken for its state";
     }
     // How much a run of some time comes to is what is asked; of one phase as much is run as shows what remains.
     let endless = if phases.len() > 1 { "100k" } else { "10M" };
-    let made: Result<Vec<String>, String> = phases
-        .iter()
-        .map(|phase| Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+")))
-        .collect();
-    let workload = made?.join(";");
+    let made = |phase: &Vec<&Job>| -> Result<String, String> {
+        Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+"))
+    };
+    let workload = phases.iter().map(made).collect::<Result<Vec<_>, _>>()?.join(";");
     if workload.is_empty() {
         return Err("a job file of fio without a job: add a section with rw=".into());
     }
-    let number = |job: &BTreeMap<String, String>, key: &str| {
-        job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1)
-    };
+    let number = |job: &Job, key: &str| job.get(key).and_then(|text| text.parse().ok()).unwrap_or(1_u32).max(1);
     let depth = phases.iter().flatten().map(|job| number(job, "iodepth") * number(job, "numjobs")).max();
     Ok(Measured { workload, depth, note, seen: None })
 }
 
-fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, String> {
+fn fio_job(job: &Job, endless: &str) -> Result<String, String> {
     let get = |names: &[&str]| names.iter().find_map(|name| job.get(*name)).map(String::as_str);
     let size = |names: &[&str]| get(names).and_then(|text| text.split(',').next()).and_then(fio_bytes);
-    let rw = get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default();
-    let writes = || {
-        let percent = |names: &[&str]| get(names).and_then(|text| text.parse::<f64>().ok());
-        let share = percent(&["rwmixwrite"]).or_else(|| percent(&["rwmixread"]).map(|reads| 100.0 - reads));
-        share.unwrap_or(50.0) / 100.0
-    };
-    let name = match rw {
-        "read" => "sequential-read".to_string(),
-        "write" => "sequential-write".into(),
-        "randread" => "random-read".into(),
-        "randwrite" => "random-write".into(),
-        "randrw" | "rw" | "readwrite" => "mix".into(),
+    let percent = |name: &str| get(&[name]).and_then(|text| text.parse::<f64>().ok());
+    let name = match get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default() {
+        "read" => "sequential-read",
+        "write" => "sequential-write",
+        "randread" => "random-read",
+        "randwrite" => "random-write",
+        "randrw" | "rw" | "readwrite" => "mix",
         other => {
             return Err(format!("fio's rw={other} has no workload: use read, write, randread, randwrite or randrw"));
         }
     };
     let mut keys = vec![format!("size={}", exact_bytes(size(&["bs", "blocksize"]).unwrap_or(4096)))];
     if name == "mix" {
-        keys.push(format!("write_share={}", writes()));
+        let writes = percent("rwmixwrite").or_else(|| percent("rwmixread").map(|reads| 100.0 - reads));
+        keys.push(format!("write_share={}", writes.unwrap_or(50.0) / 100.0));
     }
     let jobs = get(&["numjobs"]).and_then(|text| text.parse::<u64>().ok()).unwrap_or(1).max(1);
-    let reach = size(&["size", "filesize"]);
-    let amount = size(&["io_size"]).or(reach);
-    if let Some(reach) = reach {
-        keys.push(format!("span={}", exact_bytes(reach)));
-    }
-    match amount.filter(|_| !job.contains_key("time_based")) {
-        Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs)))),
-        None => keys.push(format!("count={endless}")),
-    }
+    let span = size(&["size", "filesize"]);
+    keys.extend(span.map(|bytes| format!("span={}", exact_bytes(bytes))));
+    keys.push(match size(&["io_size"]).or(span).filter(|_| !job.contains_key("time_based")) {
+        Some(bytes) => format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs))),
+        None => format!("count={endless}"),
+    });
     Ok(format!("{name}:{}", keys.join(",")))
 }
 

@@ -338,7 +338,8 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
     assert_eq!(
         filling(false, Some(7e8)).text,
-        "Too short to say for all 700 MB: it does 1 MB/s until the drive's cache is full, after about 10 min. 100 s were simulated."
+        "Too short to say for all 700 MB: until the drive's cache is full, after about 10 min of this, it does 1 MB/s. What comes then was not \
+         simulated."
     );
 }
 
@@ -477,7 +478,7 @@ fn the_reason_says_when_the_cache_is_full_if_that_matters() {
     let full = "Why: the cache on the drive's platters is full after 4 s (7 MB), and from then on requests wait while the drive moves what is in \
                 it to its place.";
     assert_eq!(why(3.0, 0.9, 8, true, Some(4.0)), full);
-    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for cleaning.";
+    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for cleaning then.";
     assert_eq!(why(1.0, 0.9, 8, true, Some(4.0)), full);
     assert_eq!(
         why(3.0, 0.89, 8, true, Some(4.0)),
@@ -1013,7 +1014,7 @@ fn a_rebuild_is_told_unused_and_used() {
              been written before; errors of firmware are not modelled.",
         ]
     );
-    let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
+    let card = "Yes: the longest command takes 44 s, and kernels wait 30 s, hardware RAID controllers 7 s.";
     assert_eq!(words::dropped(&one), card);
     assert!(one.asked_work().known().is_none());
     let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
@@ -1551,11 +1552,11 @@ fn a_timeout_is_told_by_who_waits_how_long() {
     assert_eq!(words::dropped(&advice(1.0, 8)), "No: the longest command takes 8 s, and kernels wait 30 s.");
     assert_eq!(
         words::dropped(&in_array(8)),
-        "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes 8 s."
+        "Only by a hardware RAID controller: the longest command takes 8 s, and kernels wait 30 s, hardware RAID controllers 7 s."
     );
     assert_eq!(
         words::dropped(&in_array(5)),
-        "No: the longest command takes 5 s. A hardware RAID controller waits 7 s, kernels 30 s."
+        "No: the longest command takes 5 s, and kernels wait 30 s, hardware RAID controllers 7 s."
     );
 }
 

@@ -189,19 +189,14 @@ fn too_short(advice: &Advice) -> String {
         );
     }
     let full = seconds(own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0));
-    if let Some(whole) = advice.whole_bytes {
-        let (whole, pace, run) = (bytes(whole), rate(own.lasting_bytes_per_s()), nanos(own.elapsed_ns));
-        let until = format!("it does {pace} until the drive's cache is full, after about {full}");
-        return format!("Too short to say for all {whole}: {until}. {run} were simulated.");
-    }
-    let so_far = match against.is_alike() {
-        true => format!("it does as well as {}", disks(advice)),
-        false => slower(advice),
+    let (how_long, so_far) = match advice.whole_bytes {
+        Some(whole) => (format!("all {}", bytes(whole)), format!("it does {}", rate(own.lasting_bytes_per_s()))),
+        None if against.is_alike() => ("longer".into(), format!("it does as well as {}", disks(advice))),
+        None => ("longer".into(), slower(advice)),
     };
     let room = if advice.system.is_dynamic { "free room is" } else { "cache is" };
-    format!(
-        "Too short to say for longer: until the drive's {room} full, after about {full} of this, {so_far}. What comes then was not simulated."
-    )
+    let until = format!("until the drive's {room} full, after about {full} of this, {so_far}");
+    format!("Too short to say for {how_long}: {until}. What comes then was not simulated.")
 }
 
 /// On what it depends.
@@ -290,8 +285,10 @@ fn recovered(advice: &Advice) -> String {
             let rest = seconds(rest_s);
             format!(" After {rest} of rest the drive has recovered, before it comes again after {every}.")
         }
-        _ if !advice.is_rest_known => format!(" Whether the drive has recovered after {every} is tried now."),
-        _ => format!(" Whether the drive has recovered when it comes again after {every} is not known."),
+        _ => {
+            let known = if advice.is_rest_known { "not known" } else { "tried now" };
+            format!(" Whether the drive has recovered when it comes again after {every} is {known}.")
+        }
     }
 }
 
@@ -629,35 +626,31 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
         return reason_of_rebuild(spec, is_slow, own.longest_command_ns > SHORT_NS).into();
     }
     let who = if advice.system.cleans || advice.system.cache_sectors > 0 { "cleaning" } else { "rewriting" };
-    let is_full = |when: String| {
-        let waits = "from then on requests wait while the drive moves what is in it to its place";
-        format!("the cache on the drive's platters is full {when}, and {waits}")
-    };
-    if let Some(after_s) = own.full_after_s {
-        let when = format!("after about {} of this", seconds(after_s));
+    // A run that begins with a full cache stands for a load that had filled it before.
+    let full = own.full_after_s.map(|after_s| (format!("after about {} of this", seconds(after_s)), true));
+    let first_wait = own.cache_full_at_s.map(|at_s| {
+        let size = bytes(own.cache_full_after_bytes.unwrap_or(0) as f64);
+        // Cleaning that has begun in a pause makes requests wait as well.
+        let window = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
+        let is_full = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
+        (format!("after {} ({size})", seconds(at_s)), is_full)
+    });
+    if let Some((when, is_full)) = full.clone().or(first_wait) {
         // Nothing but the map of its cache, which it writes now and then, makes a drive wait for itself.
         let is_map = own.cache_full_at_s.is_none() && !own.falls_behind && multiple(advice, present) <= ALIKE;
-        return match is_slow {
-            true if is_map => {
+        let waits = "from then on requests wait while the drive moves what is in it to its place";
+        return match (is_slow, is_full) {
+            _ if full.is_none() && own.cache_full_at_s == Some(0.0) => {
+                format!("requests wait for {who} from the first on")
+            }
+            (true, _) if is_map => {
                 format!(
                     "no request waits for {who}, but now and then one does while the drive writes the map of its cache"
                 )
             }
-            true => is_full(when),
-            false => format!("the drive's cache is full {when}, but no request waits long for {who} then"),
-        };
-    }
-    if let Some(at_s) = own.cache_full_at_s {
-        let size = bytes(own.cache_full_after_bytes.unwrap_or(0) as f64);
-        let when = format!("after {} ({size})", seconds(at_s));
-        // Cleaning that has begun in a pause makes requests wait as well.
-        let window = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
-        let fills = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
-        return match (is_slow, fills) {
-            _ if at_s == 0.0 => format!("requests wait for {who} from the first on"),
-            (true, true) => is_full(when),
+            (true, true) => format!("the cache on the drive's platters is full {when}, and {waits}"),
             (true, false) => format!("{when} the drive begins to clean, and requests wait for it"),
-            (false, true) => format!("the drive's cache is full {when}, but no request waits long for {who}"),
+            (false, true) => format!("the drive's cache is full {when}, but no request waits long for {who} then"),
             (false, false) => "the drive cleans now and then, but no request waits long for that".into(),
         };
     }
@@ -749,20 +742,19 @@ pub fn choice(all: &[Advice]) -> Option<String> {
 
 /// Whether a timeout would drop a disk.
 pub fn dropped(advice: &Advice) -> String {
+    if advice.problems.refused {
+        return "It refuses requests; there is no time to speak of.".into();
+    }
     let runs = || advice.present.iter().map(|present| &present.own);
     let longest = nanos(runs().map(|run| run.longest_command_ns).max().unwrap_or(0));
-    if advice.problems.refused {
-        "It refuses requests; there is no time to speak of.".into()
-    } else if runs().any(|run| run.dropped_30s > 0) {
-        format!("Yes: a command takes {longest}. Kernels wait 30 s, a hardware RAID controller 7 s.")
-    } else if advice.array.is_none() {
-        format!("No: the longest command takes {longest}, and kernels wait 30 s.")
-    } else if runs().any(|run| run.dropped_7s > 0) {
-        let who = "By a hardware RAID controller, which waits 7 s";
-        format!("Not by a kernel, which waits 30 s. {who}: a command takes {longest}.")
-    } else {
-        format!("No: the longest command takes {longest}. A hardware RAID controller waits 7 s, kernels 30 s.")
-    }
+    let is_array = advice.array.is_some();
+    let answer = match () {
+        () if runs().any(|run| run.dropped_30s > 0) => "Yes",
+        () if is_array && runs().any(|run| run.dropped_7s > 0) => "Only by a hardware RAID controller",
+        () => "No",
+    };
+    let others = if is_array { ", hardware RAID controllers 7 s" } else { "" };
+    format!("{answer}: the longest command takes {longest}, and kernels wait {KERNEL_S} s{others}.")
 }
 
 /// What was assumed of the use.
