@@ -658,8 +658,8 @@ impl Advice {
         (self.range, self.drive_range) = (self.range_of(known.into_iter().chain(trimmed)), drive_range);
         self.verdict = self.verdict_by_itself();
         let depends = match self.verdict.answer() {
-            Answer::No => self.may_hold(),
-            Answer::Yes | Answer::Unknown => self.may_fail(),
+            Answer::No => self.may_suffice(),
+            Answer::Yes | Answer::Unknown => self.may_not_suffice(),
             Answer::Perhaps => false,
         };
         if depends {
@@ -700,9 +700,9 @@ impl Advice {
         }
     }
 
-    /// True if what is not all right may be so: at the better end of what is known of the drive, on a disk that was trimmed, or since it is
-    /// a limit that was only assumed which is missed.
-    fn may_hold(&self) -> bool {
+    /// True if a "no" may be a "yes": at the better end of what is known of the drive, on a disk that was trimmed, or because the limit that is
+    /// missed was only assumed.
+    fn may_suffice(&self) -> bool {
         let holds = |end: &End| {
             let Problems { refused, dropped_30s, slow, .. } = end.problems;
             // Of a cache that was still filling nobody has seen what comes then.
@@ -713,12 +713,12 @@ impl Advice {
             && !self.tries_unused()
             && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
         is_of_load && self.ends.iter().any(holds)
-            || self.assumes_written && self.trim_does()
+            || self.assumes_written && self.trim_suffices()
             || self.misses_an_assumption()
     }
 
-    /// True if what is all right may not be so at an end of what is known of the drive.
-    fn may_fail(&self) -> bool {
+    /// True if a "yes" may be a "no": at an end of what is known of the drive, or with a buffer that only just bridges the waits.
+    fn may_not_suffice(&self) -> bool {
         let base = self.base();
         let is_slow = match self.verdict {
             // It is not known what comes after that either.
@@ -739,8 +739,7 @@ impl Advice {
         self.need.scarcest_buffer(own).is_some_and(is_near)
     }
 
-    /// True if nothing is wrong but that a request takes longer than a buffer bridges of which nobody has said how much it does, and
-    /// not twice as long.
+    /// True if all that is missed is the time that a buffer is assumed to bridge, and by less than a factor of two.
     pub fn misses_an_assumption(&self) -> bool {
         let own = &self.judged().own;
         let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
@@ -777,11 +776,11 @@ impl Advice {
     /// The drive where the disk that is written to was trimmed before, if the answer depends on that.
     pub fn decided_by_trim(&self) -> Option<&Present> {
         let is_good = self.verdict == Verdict::Depends && !self.problems.any() && !self.judged().own.falls_behind;
-        self.trimmed_base().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_does())
+        self.trimmed_base().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_suffices())
     }
 
-    /// True if no problem is left where it was.
-    fn trim_does(&self) -> bool {
+    /// True if no problem is left on a disk that was trimmed.
+    fn trim_suffices(&self) -> bool {
         let does =
             |present: &Present| !present.own.falls_behind && !self.problems_of(&present.own, &present.against).any();
         self.trimmed.get(self.hardest).is_some_and(does)

@@ -86,7 +86,7 @@ fn of_several(all: &[Advice]) -> Vec<Section> {
 fn cards(advice: &Advice) -> Vec<Card> {
     let mut to_do = Vec::new();
     for action in &advice.actions {
-        to_do.push(words::told(action));
+        to_do.push(words::with_price(action));
         to_do.extend(action.command.as_ref().map(|command| format!("$ {command}")));
     }
     let is_more = advice.answer == Answer::Yes && !to_do.is_empty();

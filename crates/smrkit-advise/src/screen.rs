@@ -149,7 +149,7 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     if lists {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {
-            out += &format!("{}\n", wrapped("- ", &words::told(action), width));
+            out += &format!("{}\n", wrapped("- ", &words::with_price(action), width));
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
     }

@@ -25,14 +25,14 @@ pub const FEWEST: u64 = 10_000;
 /// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
 pub const MOST_REQUESTS: u64 = 160_000;
 const MOST_PACKED: u64 = 16 * MOST_REQUESTS;
-/// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions). Where the
-/// log is cleaned in turns, in which hardly any request is served, as many as before: one turn is over then.
+/// The rate that remains is known this share of the requests that filled the cache after it was full, and at least this many (assumptions).
+/// Where the log is cleaned in turns, in which hardly any request is served, as many are needed as filled it: one turn is over then.
 const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
 const MOST_FILLING: u64 = 2_560_000;
-/// Requests to which small writes are joined, where more than are served at most would fill the free room of a disk that writes wherever there
-/// is some: how much of each band is room then depends little on their size (assumption). To a quarter of these it would be too uneven.
+/// If filling the free room of a disk that writes wherever there is some takes more small writes than that, they are joined to this many larger
+/// ones: how much of each band is free then depends little on their size (assumption). A quarter of these would fill it too unevenly.
 const JOINED: u64 = MOST_FILLING / 2;
 const MOST_JOINED: u64 = 8 * MOST_FILLING;
 /// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
@@ -43,13 +43,12 @@ const ENOUGH_WRITTEN: u64 = 512 << 20;
 const FEWEST_FROM_FULL: u64 = 40_000;
 const MOST_FROM_FULL: u64 = 8 * FEWEST_FROM_FULL;
 pub const MOST_OF_PHASES: u64 = 4 * MOST_FROM_FULL;
-/// Requests that come at times of their own are later and later if they are late by more than this share of a second more each second
-/// (assumption).
+/// A backlog grows for ever if latencies rise by more than this share of the time that passes (assumption).
 const LATE: f64 = 0.015;
-/// How many times as many as are left would have to be served before filling is given up (assumption: a cache may fill more slowly at
-/// first).
+/// Filling is given up if it seems to take more than this many times the requests that are left (assumption: a cache may fill more slowly
+/// at first).
 const HOPELESS: f64 = 4.0;
-/// By how many times as many requests as are served at most a cache may be expected to be full, for that to be tried at all (assumption).
+/// Filling is tried only if it seems to take no more than this many times as many requests as are served for it (assumption).
 const FAR: f64 = 2.0;
 /// A backlog that is shorter than this has been worked off, and from this share in use down a full cache has been cleaned (assumptions).
 const CAUGHT_UP_NS: u64 = 1_000_000_000;
@@ -73,14 +72,14 @@ pub struct Trial {
     pub sectors: u64,
     /// Writes are packed into writes of this many sectors.
     pub packed_sectors: Option<u32>,
-    /// Only this many requests are served, if that is given.
+    /// The number of requests to serve, if not all of them.
     pub first: Option<u64>,
-    /// At least as many of a load of equal requests, of which enough are served.
+    /// The least number of requests from which `serve_enough` draws conclusions.
     pub fewest: u64,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
-    /// All but reads are served, from the request of this number on, again and again, if that is given. Reads take no room in a cache,
-    /// and without the load's flushes its streams would go past it.
+    /// If given, the load is repeated to fill a cache, beginning with the request of this number. Reads are left out, because they take no room;
+    /// flushes are not, because streams without them would go past the cache.
     pub filling_from: Option<u64>,
     /// True if the SHA-256 of a trace is wanted.
     pub hash: bool,

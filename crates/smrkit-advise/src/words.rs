@@ -1131,7 +1131,7 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
 }
 
 /// A step with its price, unless that goes without saying.
-pub fn told(action: &Action) -> String {
+pub fn with_price(action: &Action) -> String {
     match has_price(action) {
         true => format!("{}. It costs: {}.", action.what, action.cost),
         false => format!("{}.", action.what),
