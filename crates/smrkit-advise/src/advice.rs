@@ -116,6 +116,9 @@ pub struct Advice {
     /// True once all changes were tried.
     #[serde(skip)]
     pub is_tried: bool,
+    /// True of an answer by the first requests of a load, of which more are served meanwhile.
+    #[serde(skip)]
+    pub is_preview: bool,
     /// The disks that serve.
     pub system: AdvisedSystem,
     /// The demand.
@@ -462,6 +465,7 @@ impl Advice {
             recovery: Recovery::Unknown,
             is_rest_known: false,
             is_tried: false,
+            is_preview: false,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
                 requests: outcome.requests,

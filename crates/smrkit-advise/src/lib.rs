@@ -368,6 +368,7 @@ impl Inquiry<'_> {
         let is_flat_out = load.settings.arrival == Arrival::FlatOut;
         let question = Question { even_requests: all.filter(|_| is_flat_out), ..self.question.clone() };
         let mut advice = Advice::new(&question, &pair, vec![present_of((&pair, load))], 0);
+        advice.is_preview = true;
         advice.conclude();
         let is_told = !advice.is_too_short() && (own.asked == AT_FIRST_SIGHT || self.has_more_to_run(&advice)?);
         if is_told {

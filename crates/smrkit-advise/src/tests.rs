@@ -88,6 +88,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         recovery: Recovery::Unknown,
         is_rest_known: true,
         is_tried: true,
+        is_preview: false,
         system: AdvisedSystem {
             drive: "tiny".into(),
             drive_file: None,
@@ -1630,7 +1631,7 @@ fn free_room_that_small_writes_fill_late_is_filled_by_larger_ones() {
     let settings = Settings { depth: 4, ..Settings::default() };
     let run = System::drive("wd40efax").layer("log").run(settings).unwrap();
     let trial = of_even_load(run, "random-write:size=4Ki,count=10M");
-    let part = pool::make_one(&Unwatched, "", |watch| trial.serve_to_the_end(watch)).unwrap().trajectory;
+    let part = pool::make_one(&Unwatched, "", |watch| trial.serve_until_known(watch)).unwrap().trajectory;
     // Of 10 million requests, all of them run, the first waits after 1,805 s, and 305 kB/s remain.
     assert!(part.requests < 200_000 && part.is_full_later(), "{part:?}");
     assert!((part.cache_full_at_s.unwrap() / 1805.0 - 1.0).abs() < 0.05, "{part:?}");

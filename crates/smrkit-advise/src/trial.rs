@@ -202,10 +202,10 @@ impl Trial {
         Trial { run: self.run.clone().beginning_with(Arc::clone(state)), ..self.clone() }
     }
 
-    /// Serves the load, or enough of it. If only a part of each disk is rebuilt (`is_part`), disks of half that size are rebuilt as well, which
-    /// tells how much of the time grows with the disk.
+    /// Serves as much of the load as tells how the system does. If only a part of each disk is rebuilt (`is_part`), disks of half that size are
+    /// rebuilt as well, which tells how much of the time grows with the disk.
     pub fn serve_load(&self, is_part: bool, watch: &mut RunWatch) -> Result<Measured, Error> {
-        let mut served = self.serve_to_the_end(watch)?;
+        let mut served = self.serve_until_known(watch)?;
         // Where nothing is cleaned, all of it grows with the disk.
         let cleans = served.outcome.drives().iter().any(|disk| disk.cleaning.count > 0);
         let Some(part) = served.trajectory.rebuild.filter(|_| is_part && cleans && !served.outcome.interrupted) else {
@@ -213,15 +213,15 @@ impl Trial {
         };
         let run = changes::halved(&self.run)?;
         let sectors = run.host_sectors()?.min(self.sectors);
-        let half = Trial { run, sectors, ..self.clone() }.serve_to_the_end(watch)?;
+        let half = Trial { run, sectors, ..self.clone() }.serve_until_known(watch)?;
         served.outcome.interrupted |= half.outcome.interrupted;
         served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
         Ok(served)
     }
 
-    /// Serves the load, or enough of it. One without an end is not judged by how it began: where the cache was still filling when that ended,
-    /// it is served again from when the cache is full.
-    pub fn serve_to_the_end(&self, watch: &mut RunWatch) -> Result<Measured, Error> {
+    /// Serves as much of the load as tells what remains. A load without an end is not judged by how it began: if the cache was still filling at
+    /// the end of the run, it is served again from when the cache is full.
+    pub fn serve_until_known(&self, watch: &mut RunWatch) -> Result<Measured, Error> {
         let load = &self.load;
         let most = if self.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
         let part = match load.is_even {

@@ -196,7 +196,8 @@ fn too_short(advice: &Advice) -> String {
     };
     let room = if advice.system.is_dynamic { "free room is" } else { "cache is" };
     let until = format!("until the drive's {room} full, after about {full} of this, {so_far}");
-    format!("Too short to say for {how_long}: {until}. What comes then was not simulated.")
+    let then = if advice.is_preview { "is tried now" } else { "was not simulated" };
+    format!("Too short to say for {how_long}: {until}. What comes then {then}.")
 }
 
 /// On what it depends.
