@@ -18,7 +18,7 @@ use crate::comparison::{
     ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, SHORT_NS, Trajectory, UNNOTICED_NS,
 };
 use crate::measured::{AskedWork, Known};
-use crate::sums::Seen;
+use crate::sums::ReportedWaits;
 use crate::trial::{self, Measured};
 use crate::uses::AskedUse;
 use crate::{Buffer, LoadKind, Need, Pair, Question};
@@ -65,9 +65,9 @@ pub struct Advice {
     pub is_endless: bool,
     /// What can't be known of the load, where it was made of sums over intervals; null else.
     pub note: Option<String>,
-    /// How the disk did that was measured, where that was told.
+    /// How the recorded disk did, if the report says so.
     #[serde(skip)]
-    pub seen: Option<Seen>,
+    pub reported: Option<ReportedWaits>,
     /// What is needed; all null without a need.
     pub need: Need,
     /// Problems under the load on which changes were tried.
@@ -479,7 +479,7 @@ impl Advice {
             whole_disk_bytes: question.whole_disk_bytes,
             whole_bytes: is_whole.then(|| question.times * bytes_of_all(question, own)),
             note: question.note.clone(),
-            seen: question.seen,
+            reported: question.reported,
             engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
@@ -752,16 +752,17 @@ impl Advice {
 
     /// True if requests were measured to wait as they do for a drive that cleans all the time: for longer than any seek, on a disk that was
     /// busy most of the time (assumptions).
-    pub fn is_seen_full(&self) -> bool {
-        self.seen.is_some_and(|seen| {
-            seen.mean_ns as f64 > ELSEWHERE * UNNOTICED_NS as f64 && (seen.busy == 0.0 || seen.busy > MOSTLY_BUSY)
+    pub fn is_reported_full(&self) -> bool {
+        self.reported.is_some_and(|reported| {
+            reported.mean_ns as f64 > ELSEWHERE * UNNOTICED_NS as f64
+                && (reported.busy == 0.0 || reported.busy > MOSTLY_BUSY)
         })
     }
 
     /// True if requests were measured to wait far longer than this load makes them.
     pub fn is_held_up_elsewhere(&self) -> bool {
         let own_ns = self.judged().own.mean_ns.max(UNNOTICED_NS) as f64;
-        self.seen.is_some_and(|seen| seen.mean_ns as f64 > ELSEWHERE * own_ns)
+        self.reported.is_some_and(|reported| reported.mean_ns as f64 > ELSEWHERE * own_ns)
     }
 
     /// The range of some figures; `None` if its ends differ by too little to be told.

@@ -1,9 +1,9 @@
 //! Advice on a drive or an array: whether it will do for a load, how long or how fast, why, and which changes would help, each shown by a
 //! run.
 //!
-//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). The first answer
-//! comes from the drive as it is and its conventional twin; then its budget is worked out (`budget.rs`) and changes are tried
-//! (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`, what others have measured in
+//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). A preview comes from
+//! the first requests of the load, the answer from the drive as it is and its conventional twin; then its budget is worked out
+//! (`budget.rs`) and changes are tried (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`, what others have measured in
 //! `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
 
 mod stretches;
@@ -36,7 +36,7 @@ use smrkit::units::Nanos;
 use advice::{Advice, Answer, End, INTERRUPTED, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
-use sums::Seen;
+use sums::ReportedWaits;
 use trial::{FEWEST, Measured, Trial};
 use uses::AskedUse;
 
@@ -61,7 +61,7 @@ pub struct Question {
     /// What a report of sums leaves unknown about the load.
     pub note: Option<String>,
     /// How the recorded disk did, if the report says so.
-    pub seen: Option<Seen>,
+    pub reported: Option<ReportedWaits>,
     /// The multiple of the load that has to be done.
     pub times: f64,
     /// Requests of the whole load, if only a part may be run.
@@ -83,7 +83,7 @@ impl Question {
             instead: None,
             need: Need::default(),
             note: None,
-            seen: None,
+            reported: None,
             times: 1.0,
             even_requests: None,
             whole_disk_bytes: None,

@@ -27,7 +27,7 @@ use smrkit_trace::VolumeChoice;
 
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
-use crate::sums::{self, Measured, Seen};
+use crate::sums::{self, Recorded, ReportedWaits};
 use crate::uses::{AskedUse, Disk, Pace, USES, Use, Work};
 use crate::{Listener, Load, LoadKind, Need, Question, ScaledLoad, advise};
 
@@ -140,7 +140,7 @@ struct LoadSource {
     /// How many times as much it stands for.
     times: f64,
     note: Option<String>,
-    seen: Option<Seen>,
+    reported: Option<ReportedWaits>,
 }
 
 impl AdviseOptions {
@@ -288,7 +288,7 @@ impl AdviseOptions {
         has_table: bool,
     ) -> Result<(LoadSource, Settings), Error> {
         let settings = |depth: u32| self.conditions.settings(self.depth.unwrap_or(depth), self.demand.is_log());
-        let mut source = LoadSource { kind: LoadKind::Asked, workload: None, times: 1.0, note: None, seen: None };
+        let mut source = LoadSource { kind: LoadKind::Asked, workload: None, times: 1.0, note: None, reported: None };
         let has_load = asked_use.is_some_and(AskedUse::has_load) || self.demand.count() > 0 || has_table;
         if let (Some(array), Some(spec), false) = (&system.array, system.rebuild, has_load) {
             let is_scattered = matches!(spec.order, RebuildOrder::Scattered { .. });
@@ -311,19 +311,19 @@ impl AdviseOptions {
             if asked.is_paced() {
                 settings.arrival = Arrival::Trace;
             }
-        } else if let Some(Measured { workload, depth, note, seen }) = self.measured()? {
+        } else if let Some(Recorded { workload, depth, note, reported }) = self.measured()? {
             settings.depth = self.depth.or(depth).unwrap_or(DEPTH);
             if depth.is_none() {
                 settings.arrival = Arrival::Trace;
             }
-            source = LoadSource { workload: Some(workload), note: Some(note), seen, ..source };
+            source = LoadSource { workload: Some(workload), note: Some(note), reported, ..source };
         }
         settings.validate()?;
         Ok((source, settings))
     }
 
     /// What was measured, where a file is not a trace but sums of one.
-    fn measured(&self) -> Result<Option<Measured>, Error> {
+    fn measured(&self) -> Result<Option<Recorded>, Error> {
         match self.demand.trace.as_slice() {
             [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => {
                 let device = match &self.conditions.volume {
@@ -474,7 +474,7 @@ impl AskedAdvice<'_> {
             instead,
             need: Need { within, every, keep, buffers },
             note: source.note,
-            seen: source.seen,
+            reported: source.reported,
             times: source.times,
             even_requests,
             whole_disk_bytes: self.whole_disk_bytes,

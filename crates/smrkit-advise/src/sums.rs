@@ -13,22 +13,22 @@ use smrkit::quantity::exact_bytes;
 use smrkit_report::format;
 use smrkit_trace::{in_utf8, is_diskstats};
 
-/// A workload made of what was measured.
+/// A workload made of a report or a job file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct Recorded {
     /// The workload.
     pub workload: String,
     /// Commands outstanding; `None` where requests come at their own times.
     pub depth: Option<u32>,
     /// What can't be known of it.
     pub note: String,
-    /// How the disk did that was measured, where that was told.
-    pub seen: Option<Seen>,
+    /// How long requests waited, if the report says so.
+    pub reported: Option<ReportedWaits>,
 }
 
-/// How a disk did under the load that was measured.
+/// How long the recorded disk let requests wait, and how busy it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct ReportedWaits {
     /// Whose report it is: `iostat`.
     pub tool: &'static str,
     /// Mean time until a request was answered.
@@ -65,7 +65,7 @@ struct Sums {
     busy: f64,
 }
 
-/// Times of a report's lines, in whichever form they stand.
+/// Reads the times of a report's lines in any of their formats.
 #[derive(Default)]
 struct Clock {
     now: Option<Time>,
@@ -106,7 +106,7 @@ type Devices = BTreeMap<String, Vec<Sums>>;
 
 /// Reads a file, if it is one of these; `None` if it may be a trace. The sums are those of `device` if it is given, for an array those of
 /// a pool or md array, else those of the busiest disk.
-pub fn read(path: &Path, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, Error> {
+pub fn read(path: &Path, is_of_array: bool, device: Option<&str>) -> Result<Option<Recorded>, Error> {
     let mut bytes = Vec::new();
     let Ok(file) = File::open(path) else { return Ok(None) };
     // A pipe can be read once, and is the trace reader's.
@@ -132,7 +132,7 @@ fn is_whole_disk(name: &str, devices: &Devices) -> bool {
         && !devices.keys().any(is_partition_of)
 }
 
-fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, String> {
+fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Option<Recorded>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
         () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", named_columns(text, true)),
@@ -167,7 +167,7 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
     let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
     let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
     let busy = total(|one| one.busy) / total(|_| 1.0);
-    let seen = (mean_s > 0.0).then_some(Seen { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
+    let reported = (mean_s > 0.0).then_some(ReportedWaits { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
     let mut over = format::counted(sums.len() as u64, "interval");
     over += &match known_s {
         Some(_) => format!(" of {}", format::seconds(total(|_| 1.0) / sums.len() as f64)),
@@ -186,7 +186,7 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         "made of {what}'s sums of {device} over {over}: where requests went, their order and their bunching can't be known, so \
          small ones were taken for random ones and large ones for streams"
     );
-    Ok(Some(Measured { workload, depth: None, note, seen }))
+    Ok(Some(Recorded { workload, depth: None, note, reported }))
 }
 
 fn holds_line(text: &str, words: &[&str]) -> bool {
@@ -457,7 +457,7 @@ fn is_fio_job(text: &str) -> bool {
 type Job = BTreeMap<String, String>;
 
 /// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
-fn fio(text: &str) -> Result<Measured, String> {
+fn fio(text: &str) -> Result<Recorded, String> {
     let (mut global, mut jobs, mut in_global) = (Job::new(), Vec::<Job>::new(), true);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -497,7 +497,7 @@ fn fio(text: &str) -> Result<Measured, String> {
     }
     let number = |job: &Job, key: &str| job.get(key).and_then(|text| text.parse().ok()).unwrap_or(1_u32).max(1);
     let depth = phases.iter().flatten().map(|job| number(job, "iodepth") * number(job, "numjobs")).max();
-    Ok(Measured { workload, depth, note, seen: None })
+    Ok(Recorded { workload, depth, note, reported: None })
 }
 
 fn fio_job(job: &Job, endless: &str) -> Result<String, String> {
@@ -542,7 +542,7 @@ mod tests {
     use super::*;
     use smrkit::workload::Workload;
 
-    fn made(text: &str) -> Measured {
+    fn made(text: &str) -> Recorded {
         let made = from_text(text, false, None).unwrap().expect("recognised");
         Workload::parse(&made.workload).unwrap_or_else(|error| panic!("{}: {error}", made.workload));
         made
@@ -671,18 +671,23 @@ mod tests {
 
     #[test]
     fn how_long_requests_waited_is_read_where_it_is_told() {
-        let seen = |text: &str| made(text).seen.map(|seen| (seen.mean_ns / 1_000_000, (seen.busy * 1000.0).round()));
+        let reported = |text: &str| {
+            made(text).reported.map(|reported| (reported.mean_ns / 1_000_000, (reported.busy * 1000.0).round()))
+        };
         let iostat = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\nsda 10.00 40.00 20.00 30.00 120.00 380.00 9.99 99.80\n";
-        assert_eq!(seen(iostat), Some((290, 998.0)));
-        assert_eq!(seen("Device r/s rkB/s w/s wkB/s aqu-sz\nsda 10.00 40.00 30.00 120.00 4.00\n"), Some((100, 0.0)));
+        assert_eq!(reported(iostat), Some((290, 998.0)));
+        assert_eq!(
+            reported("Device r/s rkB/s w/s wkB/s aqu-sz\nsda 10.00 40.00 30.00 120.00 4.00\n"),
+            Some((100, 0.0))
+        );
         let sar = "12:00:01 DEV tps rkB/s wkB/s await %util\n12:01:01 sda 20.00 0.00 160.00 5.00 50.00\n";
-        assert_eq!(seen(sar), Some((5, 500.0)));
+        assert_eq!(reported(sar), Some((5, 500.0)));
         // 60 requests in a minute, 10 ms each.
         let look = |reads: u64, weighted_ms: u64| {
             format!("{reads}\n   8  0 sda {reads} 0 {} 0 0 0 0 0 0 {weighted_ms} {weighted_ms}\n", reads * 8)
         };
-        assert_eq!(seen(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
-        assert_eq!(seen("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
+        assert_eq!(reported(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
+        assert_eq!(reported("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::budget::{Budget, Recovery};
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
-use crate::sums::Seen;
+use crate::sums::ReportedWaits;
 use crate::trial::Trial;
 use crate::words;
 use crate::{Buffer, Load, LoadKind, Need};
@@ -68,7 +68,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         is_even: true,
         is_endless: false,
         note: None,
-        seen: None,
+        reported: None,
         need: Need::default(),
         problems: Judged::new(&own, &against).problems,
         range: None,
@@ -615,7 +615,7 @@ fn a_disk_that_is_hardly_busy_is_not_called_full() {
     let told = |mean_ms: u64, busy: f64| {
         let mut one = open(9.0);
         one.present[0].own.falls_behind = true;
-        one.seen = Some(Seen { tool: "iostat", mean_ns: mean_ms * 1_000_000, busy });
+        one.reported = Some(ReportedWaits { tool: "iostat", mean_ns: mean_ms * 1_000_000, busy });
         answered(one).text.contains("as on a drive whose cache is full")
     };
     assert_eq!(
@@ -1308,7 +1308,7 @@ fn what_was_measured_and_is_not_explained_is_held_up_elsewhere() {
         let mut one = open(1.0);
         one.system.is_conventional = is_conventional;
         one.present[0].own.mean_ns = 4_000_000;
-        one.seen = Some(Seen { tool: "iostat", mean_ns: seen_ms * 1_000_000, busy });
+        one.reported = Some(ReportedWaits { tool: "iostat", mean_ns: seen_ms * 1_000_000, busy });
         answered(one)
     };
     let one = measured(380, true, 0.998);
@@ -1324,7 +1324,7 @@ fn what_was_measured_and_is_not_explained_is_held_up_elsewhere() {
     assert_eq!(usual.verdict, Verdict::Conventional);
     assert!(usual.text.contains("Your iostat shows requests that wait 45 ms on average on a disk that was 50 % busy."));
     let mut behind = open(9.0);
-    (behind.present[0].own.falls_behind, behind.seen) = (true, full.seen);
+    (behind.present[0].own.falls_behind, behind.reported) = (true, full.reported);
     assert!(said(behind, "How fast").2.ends_with("380 ms on average, as on a drive whose cache is full."));
 }
 

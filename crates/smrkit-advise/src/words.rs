@@ -161,8 +161,8 @@ fn headline(advice: &Advice) -> String {
         },
         Verdict::Elsewhere => {
             let not = if advice.system.is_conventional { ", it is not the shingling" } else { "" };
-            let (seen, pace) = (seen(advice).unwrap_or_default(), pace(advice, own));
-            format!("No{not}: your {seen}, which this load alone does not explain: {pace} on {who}.")
+            let (reported, pace) = (reported(advice).unwrap_or_default(), pace(advice, own));
+            format!("No{not}: your {reported}, which this load alone does not explain: {pace} on {who}.")
         }
         Verdict::Depends => depends(advice),
         Verdict::Conventional if advice.is_open() => {
@@ -402,14 +402,14 @@ fn spread(advice: &Advice) -> String {
     format!(" {amount} is not done in the {limit} that you have: it takes about {takes}.")
 }
 
-/// What was measured of the disk under this load.
-fn seen(advice: &Advice) -> Option<String> {
-    let seen = advice.seen?;
-    let busy = match seen.busy > 0.0 {
-        true => format!(" on a disk that was {} busy", share(seen.busy, 1.0)),
+/// What the report says of the recorded disk.
+fn reported(advice: &Advice) -> Option<String> {
+    let reported = advice.reported?;
+    let busy = match reported.busy > 0.0 {
+        true => format!(" on a disk that was {} busy", share(reported.busy, 1.0)),
         false => String::new(),
     };
-    Some(format!("{} shows requests that wait {} on average{busy}", seen.tool, nanos(seen.mean_ns)))
+    Some(format!("{} shows requests that wait {} on average{busy}", reported.tool, nanos(reported.mean_ns)))
 }
 
 /// What may be at an end of the drive's range.
@@ -506,7 +506,7 @@ fn figures(advice: &Advice) -> String {
             format!(
                 "How fast: {when}this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an \
                  hour takes it {takes}.{}",
-                as_seen(advice)
+                beside_reported(advice)
             )
         }
         Measure::MeanNs => {
@@ -518,7 +518,7 @@ fn figures(advice: &Advice) -> String {
             let flush = if is_flush { " (a flush)" } else { "" };
             format!(
                 "How fast: a request takes {mean} on average{range}, one in a hundred {p99} or more, the longest {longest}{flush}{usual}.{}",
-                as_seen(advice)
+                beside_reported(advice)
             )
         }
         Measure::Seconds => {
@@ -542,13 +542,15 @@ fn figures(advice: &Advice) -> String {
     }
 }
 
-/// What was measured of the disk, where it stands beside what was simulated.
-fn as_seen(advice: &Advice) -> String {
-    let Some(seen) = seen(advice).filter(|_| advice.verdict != Verdict::Elsewhere) else { return String::new() };
+/// What the report says of the recorded disk, beside what was simulated.
+fn beside_reported(advice: &Advice) -> String {
+    let Some(reported) = reported(advice).filter(|_| advice.verdict != Verdict::Elsewhere) else {
+        return String::new();
+    };
     // A cache that is full now was found empty by the simulated load.
     let is_explained = advice.judged().own.falls_behind || advice.is_held_up_elsewhere();
-    let is_as_if_full = !advice.system.is_conventional && advice.is_seen_full() && is_explained;
-    format!(" Your {seen}{}.", if is_as_if_full { ", as on a drive whose cache is full" } else { "" })
+    let is_as_if_full = !advice.system.is_conventional && advice.is_reported_full() && is_explained;
+    format!(" Your {reported}{}.", if is_as_if_full { ", as on a drive whose cache is full" } else { "" })
 }
 
 /// The work of an array of its own, as its software calls it.
@@ -772,7 +774,7 @@ pub fn certainty(advice: &Advice) -> String {
 pub fn certainties(all: &[Advice]) -> Vec<String> {
     let each: Vec<Vec<String>> = all.iter().map(grounds).collect();
     let is_common = |ground: &String| each.iter().all(|grounds| grounds.contains(ground));
-    let (common, _) = each.first().cloned().unwrap_or_default().into_iter().partition::<Vec<_>, _>(is_common);
+    let common: Vec<String> = each.iter().take(1).flatten().filter(|&ground| is_common(ground)).cloned().collect();
     let mut lines = Vec::new();
     if !common.is_empty() {
         lines.push(format!("{HOW_SURE}{}.", common.join("; ")));
