@@ -243,20 +243,12 @@ impl Measure {
 
     /// The unit that keeps figures up to the largest readable: how much of the figure it is, and its name.
     pub fn unit(self, largest: f64) -> (f64, String) {
-        match self {
-            Measure::BytesPerS => {
-                let (unit, name) = format::byte_unit(largest);
-                (unit, format!("{name}/s"))
-            }
-            Measure::Seconds => {
-                let (unit, name) = format::time_unit(largest);
-                (unit, name.into())
-            }
-            Measure::MeanNs => {
-                let (unit, name) = format::time_unit(largest / 1e9);
-                (unit * 1e9, name.into())
-            }
-        }
+        let ((unit, name), scale, suffix) = match self {
+            Measure::BytesPerS => (format::byte_unit(largest), 1.0, "/s"),
+            Measure::Seconds => (format::time_unit(largest), 1.0, ""),
+            Measure::MeanNs => (format::time_unit(largest / 1e9), 1e9, ""),
+        };
+        (unit * scale, format!("{name}{suffix}"))
     }
 }
 

@@ -11,9 +11,9 @@ use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::timeline::Timeline;
 use smrkit::units::Nanos;
 
+use crate::Question;
 use crate::comparison::share_until_full;
 use crate::trial::{Full, MOST_OF_PHASES, MOST_REQUESTS, Measured, Pace, Trial};
-use crate::{Load, Question};
 
 /// Rests that are tried at first: half an hour, and so on to two days.
 const FIRST_REST: Nanos = Nanos(1_800_000_000_000);
@@ -49,20 +49,14 @@ pub struct Budget {
     pub for_ever_bytes_per_s: Option<f64>,
 }
 
-/// The budget of the question's system under `load`; `None` after an interrupt, or if there is nothing to clean.
-pub fn find(
-    question: &Question,
-    load: &Load,
-    own: &Measured,
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<Option<Budget>, Error> {
+/// The budget of the system of `trial` under its load; `None` after an interrupt, or if there is nothing to clean.
+pub fn find(question: &Question, trial: Trial, own: &Measured, monitor: &dyn Monitor) -> Result<Option<Budget>, Error> {
     let outcome = &own.outcome;
     let is_free = question.run.is_conventional() || outcome.host_written_sectors == 0 || own.trajectory.refused > 0;
     if is_free || outcome.rebuild.is_some() {
         return Ok(None);
     }
-    pool::make_one(monitor, "what it takes", |watch| Search::new(question, load, sectors, watch).budget(own))
+    pool::make_one(monitor, "what it takes", |watch| Search { question, trial, watch }.budget(own))
 }
 
 /// How long the drive has to rest after a load.
@@ -78,15 +72,9 @@ pub enum Recovery {
 }
 
 /// The time for which the drive has to rest after all of a load.
-pub fn recovery(
-    question: &Question,
-    load: &Load,
-    own: &Measured,
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<Recovery, Error> {
+pub fn recovery(question: &Question, trial: Trial, own: &Measured, monitor: &dyn Monitor) -> Result<Recovery, Error> {
     pool::make_one(monitor, "how long it has to rest", |watch| {
-        let mut search = Search::new(question, load, sectors, watch);
+        let mut search = Search { question, trial, watch };
         let whole = Trial { first: Some(own.asked), ..search.beginning_with(own.full.as_ref()) };
         let (served, state) = whole.serve_to_state(search.watch)?;
         let Some(state) = state.filter(|_| !served.outcome.timeline.cache_fill.is_empty()) else {
@@ -108,11 +96,7 @@ struct Search<'a, 'w> {
     watch: &'a mut RunWatch<'w>,
 }
 
-impl<'a, 'w> Search<'a, 'w> {
-    fn new(question: &'a Question, load: &Load, sectors: u64, watch: &'a mut RunWatch<'w>) -> Search<'a, 'w> {
-        Search { question, trial: Trial::new(question.run.clone().with(load.settings), load, sectors), watch }
-    }
-
+impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let Measured { outcome, trajectory, .. } = own;
         let request_bytes = trajectory.bytes as f64 / trajectory.requests.max(1) as f64;

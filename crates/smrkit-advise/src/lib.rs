@@ -276,9 +276,9 @@ pub fn advise(
         // Whether the drive has recovered when work comes again is known only by its budget.
         if question.need.every.is_some() {
             if advice.is_open() {
-                advice.recovery = budget::recovery(question, load, own, sectors, monitor)?;
+                advice.recovery = budget::recovery(question, inquiry.trial(load), own, monitor)?;
             } else {
-                advice.budget = budget::find(question, load, own, sectors, monitor)?;
+                advice.budget = budget::find(question, inquiry.trial(load), own, monitor)?;
             }
             advice.is_rest_known = true;
         }
@@ -295,7 +295,7 @@ pub fn advise(
         return Ok(Some(advice));
     }
     if is_open && advice.budget.is_none() {
-        advice.budget = budget::find(question, load, own, sectors, monitor)?;
+        advice.budget = budget::find(question, inquiry.trial(load), own, monitor)?;
     }
     // Of a load that is over at once every change would seem to help, or none.
     if !advice.is_too_short() && advice.problems.any() {

@@ -79,7 +79,7 @@ fn tries_more(advice: &Advice, screen: Screen) -> bool {
 }
 
 fn table_head(advice: &Advice, screen: Screen) -> String {
-    let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
+    let head = [head(advice), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
     let rows: String = as_it_is(advice).iter().map(|row| table_row(row)).collect();
     format!("\n{}{}\n{rows}", table_row(&head), "─".repeat(screen.width.min(80)))
 }
@@ -238,8 +238,7 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
 
 /// The table of what was tried, with the best marked.
 pub(crate) fn tried(advice: &Advice) -> Grid {
-    let load = Some(head(advice)).filter(|load| !load.is_empty());
-    let first = load.as_deref().unwrap_or("change");
+    let first = if head(advice).is_empty() { "change" } else { head(advice) };
     let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
     grid.rows = as_it_is(advice);
     let before = grid.rows.len();
@@ -282,11 +281,11 @@ pub(crate) fn longest(advice: &Advice, run: &Trajectory) -> String {
 }
 
 /// The load that the table is for.
-fn head(advice: &Advice) -> String {
+fn head(advice: &Advice) -> &'static str {
     match advice.base().load {
-        LoadKind::Unused => "while nobody uses it".into(),
-        LoadKind::Light => "in light use".into(),
-        LoadKind::Asked => String::new(),
+        LoadKind::Unused => "while nobody uses it",
+        LoadKind::Light => "in light use",
+        LoadKind::Asked => "",
     }
 }
 
