@@ -1,10 +1,10 @@
 //! Advice on a drive or an array: whether it will do for a load, how long or how fast, why, and which changes would help, each shown by a
 //! run.
 //!
-//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). A preview comes from
-//! the first requests of the load, the answer from the drive as it is and its conventional twin; then its budget is worked out
-//! (`budget.rs`) and changes are tried (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`, what others have measured in
-//! `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
+//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). A preview comes
+//! from the first requests of the load, the answer from the drive as it is and its conventional twin; then its budget is worked out
+//! (`budget.rs`) and changes are tried (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in
+//! `words.rs`, what others have measured in `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
 
 mod stretches;
 pub mod comparison;
@@ -263,8 +263,8 @@ pub fn advise(
     advice.refused_where_written = refused_where_written;
     let base = if advice.tries_unused() { 0 } else { hardest };
     let (base_load, base_pair) = (&question.loads[base], &pairs[base]);
-    let is_open = !advice.is_too_short() && !advice.problems.refused;
-    if is_open {
+    let can_be_judged = !advice.is_too_short() && !advice.problems.refused;
+    if can_be_judged {
         advice.conclude();
         if !is_previewed && inquiry.has_more_to_run(&advice)? {
             words::answer(&mut advice, &own.outcome);
@@ -294,7 +294,7 @@ pub fn advise(
     if !listener.wants_changes() {
         return Ok(Some(advice));
     }
-    if is_open && advice.budget.is_none() {
+    if can_be_judged && advice.budget.is_none() {
         advice.budget = budget::find(question, inquiry.trial(load), own, monitor)?;
     }
     // Of a load that is over at once every change would seem to help, or none.
@@ -364,9 +364,12 @@ impl Inquiry<'_> {
         if !is_whole || own.trajectory.refused > 0 {
             return Ok(false);
         }
-        let all = load.demand.open(&run.opening()?)?.progress().total;
-        let is_flat_out = load.settings.arrival == Arrival::FlatOut;
-        let question = Question { even_requests: all.filter(|_| is_flat_out), ..self.question.clone() };
+        // Times and bytes of the whole load are extrapolated, also of one that is run whole later.
+        let even_requests = match load.settings.arrival {
+            Arrival::FlatOut => load.demand.open(&run.opening()?)?.progress().total,
+            Arrival::Trace | Arrival::Closed => None,
+        };
+        let question = Question { even_requests, ..self.question.clone() };
         let mut advice = Advice::new(&question, &pair, vec![present_of((&pair, load))], 0);
         advice.is_preview = true;
         advice.conclude();
@@ -385,10 +388,10 @@ impl Inquiry<'_> {
         let is_part = question.whole_disk_bytes.is_some();
         let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |nth, load, mut watch| {
             let mut trial = self.trial(load);
-            let usual = Trial { run: trial.run.conventional()?, ..trial.clone() };
             if let Some(trimmed) = written.and_then(|_| changes::trimmed(&trial.run)) {
                 trial.run = trimmed;
             }
+            let usual = Trial { run: trial.run.conventional()?, ..trial.clone() };
             let own = trial.serve_load(is_part, &mut watch)?;
             // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
             let known = written.map(|pairs| &pairs[nth]);

@@ -426,7 +426,7 @@ impl Trial {
             asked.store(0, Ordering::Relaxed);
             let opened: Box<dyn Opened> = match (self.filling_from, self.pace) {
                 (None, None) => demand.open(&opening)?,
-                (filling_from, _) => Box::new(Again::new(Arc::clone(demand), opening, filling_from)?),
+                (filling_from, _) => Box::new(Repeated::new(Arc::clone(demand), opening, filling_from)?),
             };
             let opened = Taken::first(opened, self.first.unwrap_or(u64::MAX));
             let first: Box<dyn Opened> =
@@ -450,37 +450,39 @@ impl Trial {
     }
 }
 
-/// Locks what only one run uses, so that no panic can have left it half changed.
+/// Locks the mutex, also if a thread panicked while it held it.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Requests of a demand again and again. Elsewhere on the disk than those of the load itself and those before, since
-/// what is written again takes no more room, and is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the
-/// part of the disk that lands farthest from all places before.
-struct Again {
+/// Repeats a demand. Each repetition goes to other places than the load itself and the repetitions before, because what is written to the
+/// same place takes no more room in a cache and is cleaned sooner. A workload gets another seed; a trace is shifted by that part of the disk
+/// which ends up farthest from all places before.
+struct Repeated {
     demand: Arc<dyn Demand>,
     opening: Opening,
     opened: Box<dyn Opened>,
+    /// Requests still to be skipped.
     skip: u64,
+    /// True if reads are left out, to fill a cache.
     fills: bool,
-    /// How far behind their own place they go, around the end of the disk.
+    /// The distance by which requests are shifted, around the end of the disk.
     shift_sectors: u64,
-    /// The number of the repetition. Those that fill a cache come first, so that others go elsewhere than these as well.
+    /// The number of the repetition. A run from a full cache has higher numbers than those that filled it, so that it goes elsewhere.
     nth: u32,
     last: u32,
-    /// True if any has come of this repetition.
+    /// False while this repetition has given no request: one that gives none would be repeated for ever.
     has_any: bool,
 }
 
-impl Again {
-    /// Requests that fill a cache, all but reads, where it is said from which of them on; else all requests.
-    fn new(demand: Arc<dyn Demand>, opening: Opening, filling_from: Option<u64>) -> Result<Again, Error> {
+impl Repeated {
+    /// All requests, or with `filling_from` those that fill a cache, from the request of that number on.
+    fn new(demand: Arc<dyn Demand>, opening: Opening, filling_from: Option<u64>) -> Result<Repeated, Error> {
         let opened = demand.open(&opening)?;
         let (fills, skip) = (filling_from.is_some(), filling_from.unwrap_or(0));
         let nth = if fills { 0 } else { MOST_REPEATED };
         let last = nth + MOST_REPEATED;
-        let mut all = Again { demand, opening, opened, skip, fills, shift_sectors: 0, nth, last, has_any: true };
+        let mut all = Repeated { demand, opening, opened, skip, fills, shift_sectors: 0, nth, last, has_any: true };
         all.repeat()?;
         Ok(all)
     }
@@ -497,7 +499,7 @@ impl Again {
     }
 }
 
-impl Source for Again {
+impl Source for Repeated {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         loop {
             self.opened.fill(batch)?;
@@ -529,7 +531,7 @@ impl Source for Again {
     }
 }
 
-impl Opened for Again {
+impl Opened for Repeated {
     fn describe(&self) -> Replayed {
         self.opened.describe()
     }
