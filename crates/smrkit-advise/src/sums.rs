@@ -65,6 +65,14 @@ struct Sums {
     busy: f64,
 }
 
+impl Sums {
+    /// Reads, writes, bytes read and bytes written, each a second.
+    fn of_rates(seconds: f64, [reads, writes, read, written]: [f64; 4]) -> Sums {
+        let (reads_per_s, writes_per_s, read_bytes_per_s, written_bytes_per_s) = (reads, writes, read, written);
+        Sums { seconds, reads_per_s, writes_per_s, read_bytes_per_s, written_bytes_per_s, ..Sums::default() }
+    }
+}
+
 /// Reads the times of a report's lines in any of their formats.
 #[derive(Default)]
 struct Clock {
@@ -285,14 +293,11 @@ fn named_columns(text: &str, begins_with_means: bool) -> Devices {
             let waits = reads * of(&[("r_await", 0.001), ("await", 0.001)])
                 + writes * of(&[("w_await", 0.001), ("await", 0.001)])
                 + tps * of(&[("await", 0.001)]);
+            let (reads, writes) = (reads + tps * read / all, writes + tps * written / all);
             let sums = Sums {
-                seconds: clock.seconds,
                 queue: if waits > 0.0 { waits } else { of(&[("aqu-sz", 1.0), ("avgqu-sz", 1.0)]) },
                 busy: of(&[("%util", 0.01)]),
-                reads_per_s: reads + tps * read / all,
-                writes_per_s: writes + tps * written / all,
-                read_bytes_per_s: read,
-                written_bytes_per_s: written,
+                ..Sums::of_rates(clock.seconds, [reads, writes, read, written])
             };
             reports.add(words[device], begins_with_means && tables == 1, sums);
         }
@@ -346,14 +351,7 @@ fn zpool(text: &str, is_of_array: bool) -> Devices {
             if is_first {
                 first.push(*name);
             }
-            let sums = Sums {
-                seconds: clock.seconds,
-                reads_per_s: *reads,
-                writes_per_s: *writes,
-                read_bytes_per_s: *read,
-                written_bytes_per_s: *written,
-                ..Sums::default()
-            };
+            let sums = Sums::of_rates(clock.seconds, [*reads, *writes, *read, *written]);
             reports.add(name, is_first, sums);
         }
     }
@@ -376,14 +374,10 @@ fn diskstats(text: &str) -> Result<Devices, String> {
             let seconds = clock.seconds;
             let rate = |at: usize| (is[at] - was[at]).max(0.0) / if seconds > 0.0 { seconds } else { INTERVAL_S };
             devices.entry((*name).into()).or_default().push(Sums {
-                seconds,
-                reads_per_s: rate(0),
-                writes_per_s: rate(1),
-                read_bytes_per_s: rate(2) * 512.0,
-                written_bytes_per_s: rate(3) * 512.0,
                 // Both in milliseconds.
                 queue: rate(4) / 1000.0,
                 busy: rate(5) / 1000.0,
+                ..Sums::of_rates(seconds, [rate(0), rate(1), rate(2) * 512.0, rate(3) * 512.0])
             });
         }
     }

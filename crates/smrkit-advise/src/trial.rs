@@ -407,8 +407,8 @@ impl Trial {
     /// Serves the load, and keeps the state at its end; `None` after an interrupt.
     pub fn serve_to_state(&self, watch: &mut RunWatch) -> Result<(Measured, Option<Arc<SavedState>>), Error> {
         let state = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&state);
-        watch.state = Some(Box::new(move |saved| *lock(&kept) = Some(Arc::new(saved))));
+        let saved_state = Arc::clone(&state);
+        watch.state = Some(Box::new(move |saved| *lock(&saved_state) = Some(Arc::new(saved))));
         let served = self.serve(watch)?;
         let state = lock(&state).take();
         Ok((served, state))
@@ -437,8 +437,8 @@ impl Trial {
             })
         };
         let served = Arc::new(Mutex::new(Served::default()));
-        let kept = Arc::clone(&served);
-        let sink: RequestSink = Box::new(move |row| lock(&kept).add(row));
+        let recorder = Arc::clone(&served);
+        let sink: RequestSink = Box::new(move |row| lock(&recorder).add(row));
         watch.requests = Some(sink);
         let outcome = self.run.serve(demand.as_ref(), open, watch);
         let outcome = outcome.map_err(|error| self.run.named(demand.named(error)))?;

@@ -423,17 +423,17 @@ impl AskedUse {
 
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
-        let told = |asked: &AskedUse| {
+        let describe = |asked: &AskedUse| {
             let (Use { name, keys, assumed, .. }, values) = (asked.info, asked.values(1.0));
-            let mut told = if self.beside.is_empty() { (*assumed).into() } else { format!("{name}: {assumed}") };
+            let mut text = if self.beside.is_empty() { (*assumed).into() } else { format!("{name}: {assumed}") };
             if !keys.is_empty() {
                 let keys: Vec<String> = keys.iter().map(|(key, ..)| format!("{key}={}", values.text(key))).collect();
-                told += &format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(","));
+                text += &format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(","));
             }
-            told
+            text
         };
         let loads = self.all().filter(|asked| !asked.info.work.is_of_array());
-        let mut all: Vec<String> = loads.map(told).collect();
+        let mut all: Vec<String> = loads.map(describe).collect();
         let time = self.spread_over.map(|time| format::seconds(time.as_secs()));
         all.extend(
             time.map(|time| format!("What has to be done is spread evenly over {time}, and taken to go on like that.")),

@@ -216,8 +216,8 @@ fn depends(advice: &Advice) -> String {
         );
     }
     match contradicted(advice) {
-        Some(Known { told, source, .. }) => format!(
-            "Perhaps: simulated {who} does as well as {}, but {told} was measured by others ({source}).",
+        Some(Known { figure, source, .. }) => format!(
+            "Perhaps: simulated {who} does as well as {}, but {figure} was measured by others ({source}).",
             disks(advice)
         ),
         None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
@@ -829,12 +829,12 @@ fn grounds(advice: &Advice) -> Vec<String> {
         say("errors of firmware are not modelled".into());
     }
     let asked = advice.asked_work();
-    if let Some(Known { told, source, .. }) = asked.known().filter(|_| contradicted(advice).is_none()) {
-        say(format!("{told} was measured by others ({source})"));
+    if let Some(Known { figure, source, .. }) = asked.known().filter(|_| contradicted(advice).is_none()) {
+        say(format!("{figure} was measured by others ({source})"));
     }
     for known in asked.known_of_its_kind() {
-        let (model, Known { told, source, .. }) = (known.model(), known);
-        say(format!("of a {model}, which is of the same kind, {told} was measured ({source})"));
+        let (model, Known { figure, source, .. }) = (known.model(), known);
+        say(format!("of a {model}, which is of the same kind, {figure} was measured ({source})"));
     }
     grounds
 }
