@@ -1,9 +1,8 @@
 //! The answer as a record, which `--json` writes and the terminal renders. `docs/reference/advise.md` has every key.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use smrkit::VERSION;
 use smrkit::drive::Drive;
 use smrkit::settings::rebuild::{RebuildSpec, Task};
@@ -14,12 +13,12 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit_report::format;
 
 use crate::budget::{Budget, Recovery};
-use crate::changes::{self, ArrayFacts, Change, ChangeKind};
+use crate::changes::{self, ArrayFacts, ChangeKind};
 use crate::comparison::{
     ALIKE, Comparison, Effect, FACTOR, Judged, Multiples, Problems, SHORT_NS, Trajectory, UNNOTICED_NS,
 };
 use crate::measured::{AskedWork, Known};
-use crate::sums::Seen;
+use crate::sums::ReportedWaits;
 use crate::trial::{self, Measured};
 use crate::uses::AskedUse;
 use crate::{Buffer, LoadKind, Need, Pair, Question};
@@ -66,9 +65,9 @@ pub struct Advice {
     pub is_endless: bool,
     /// What can't be known of the load, where it was made of sums over intervals; null else.
     pub note: Option<String>,
-    /// How the disk did that was measured, where that was told.
+    /// How the recorded disk did, if the report says so.
     #[serde(skip)]
-    pub seen: Option<Seen>,
+    pub reported: Option<ReportedWaits>,
     /// What is needed; all null without a need.
     pub need: Need,
     /// Problems under the load on which changes were tried.
@@ -117,6 +116,9 @@ pub struct Advice {
     /// True once all changes were tried.
     #[serde(skip)]
     pub is_tried: bool,
+    /// True of an answer by the first requests of a load, of which more are served meanwhile.
+    #[serde(skip)]
+    pub is_preview: bool,
     /// The disks that serve.
     pub system: AdvisedSystem,
     /// The demand.
@@ -241,20 +243,12 @@ impl Measure {
 
     /// The unit that keeps figures up to the largest readable: how much of the figure it is, and its name.
     pub fn unit(self, largest: f64) -> (f64, String) {
-        match self {
-            Measure::BytesPerS => {
-                let (unit, name) = format::byte_unit(largest);
-                (unit, format!("{name}/s"))
-            }
-            Measure::Seconds => {
-                let (unit, name) = format::time_unit(largest);
-                (unit, name.into())
-            }
-            Measure::MeanNs => {
-                let (unit, name) = format::time_unit(largest / 1e9);
-                (unit * 1e9, name.into())
-            }
-        }
+        let ((unit, name), scale, suffix) = match self {
+            Measure::BytesPerS => (format::byte_unit(largest), 1.0, "/s"),
+            Measure::Seconds => (format::time_unit(largest), 1.0, ""),
+            Measure::MeanNs => (format::time_unit(largest / 1e9), 1e9, ""),
+        };
+        (unit * scale, format!("{name}{suffix}"))
     }
 }
 
@@ -297,36 +291,15 @@ pub struct Remedy {
     /// Problems with it; null where it was not run.
     pub problems: Option<Problems>,
     /// Why it was not run; null where it was.
-    pub not_run: Option<NotRun>,
+    pub not_run: Option<String>,
     /// The run; null where there was none.
     pub trajectory: Option<Trajectory>,
     /// Compared with conventional disks under the load as it is.
     pub against: Option<Comparison>,
 }
 
-/// Why a change was not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotRun {
-    /// Interrupted before its turn.
-    Interrupted,
-    /// Impossible to run.
-    Refused(String),
-}
-
-impl fmt::Display for NotRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NotRun::Interrupted => "interrupted",
-            NotRun::Refused(reason) => reason,
-        })
-    }
-}
-
-impl Serialize for NotRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+/// Why a change was not run that had to wait its turn for too long.
+pub const INTERRUPTED: &str = "interrupted";
 
 /// Something that an owner can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -387,37 +360,44 @@ pub struct KnownFigures {
     pub all: usize,
 }
 
-impl KnownFigures {
-    fn of(drive: &Drive) -> KnownFigures {
-        let assumed = drive.settings.iter().filter(|setting| setting.basis() == "assumed").count();
-        KnownFigures { assumed, ranged: drive.ranges().count(), all: drive.settings.len() }
-    }
-}
-
-/// Of drives of several kinds the name of that with the longest command.
-fn slowest_drive(outcome: &Outcome) -> Option<String> {
-    let drives = outcome.drives();
-    let slowest = drives.iter().max_by_key(|disk| disk.verdict.commands.longest_command_ns)?;
-    drives.iter().any(|disk| disk.drive != slowest.drive).then(|| slowest.drive.clone())
-}
-
-/// The name of the drive that is rebuilt.
-fn rebuilt_drive(outcome: &Outcome) -> Option<String> {
-    let Some(RebuildSpec { task: Task::Rebuild { disk, .. }, .. }) = outcome.run.rebuild else { return None };
-    Some(outcome.members.get(disk as usize)?.drive.clone())
-}
-
-/// The drive's name; of an array of several kinds all of them, each with how many there are.
-fn drive_names(outcome: &Outcome) -> String {
-    let names: Vec<&str> = outcome.drives().iter().map(|disk| disk.drive.as_str()).collect();
-    let kinds: Vec<&[&str]> = names.chunk_by(|one, next| one == next).collect();
-    let counted = |alike: &&[&str]| match alike {
-        [one] => (*one).to_string(),
-        alike => format!("{} × {}", alike.len(), alike[0]),
-    };
-    match kinds.as_slice() {
-        [_] => outcome.drive.clone(),
-        several => format::list(several.iter().map(counted).collect()),
+impl AdvisedSystem {
+    fn new(question: &Question, outcome: &Outcome) -> AdvisedSystem {
+        let drives = outcome.drives();
+        // Several kinds of drive are all named, each with how many there are.
+        let kinds: Vec<&[Outcome]> = drives.chunk_by(|one, next| one.drive == next.drive).collect();
+        let name = |alike: &&[Outcome]| match alike.len() {
+            1 => alike[0].drive.clone(),
+            count => format!("{count} × {}", alike[0].drive),
+        };
+        let drive = match kinds.len() {
+            1 => outcome.drive.clone(),
+            _ => format::list(kinds.iter().map(name).collect()),
+        };
+        let slowest = drives.iter().max_by_key(|disk| disk.verdict.commands.longest_command_ns);
+        let rebuilt = match outcome.run.rebuild.map(|spec| spec.task) {
+            Some(Task::Rebuild { disk, .. }) => outcome.members.get(disk as usize),
+            _ => None,
+        };
+        let known = |drive: &Drive| KnownFigures {
+            assumed: drive.settings.iter().filter(|setting| setting.basis() == "assumed").count(),
+            ranged: drive.ranges().count(),
+            all: drive.settings.len(),
+        };
+        AdvisedSystem {
+            drive,
+            drive_file: outcome.drive_file.clone(),
+            layer: outcome.layer.clone(),
+            array: outcome.array.clone(),
+            parameters: outcome.parameters.clone(),
+            host_sectors: outcome.capacity.host_sectors,
+            cache_sectors: outcome.capacity.cache_sectors,
+            cleans: verdict::cleans(outcome),
+            is_conventional: question.run.is_conventional(),
+            is_dynamic: trial::is_dynamic(&question.run),
+            known: question.run.system().drives().iter().map(|own| known(&own.drive)).max().unwrap_or_default(),
+            slowest: slowest.filter(|_| kinds.len() > 1).map(|disk| disk.drive.clone()),
+            rebuilt: rebuilt.map(|disk| disk.drive.clone()),
+        }
     }
 }
 
@@ -442,23 +422,22 @@ pub struct AdvisedDemand {
 impl Advice {
     /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
     pub(crate) fn new(question: &Question, (own, usual): &Pair, present: Vec<Present>, hardest: usize) -> Advice {
-        let outcome = &own.outcome;
-        let writes = outcome.commands.host_write;
-        let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
-        let system = question.run.system();
-        let drives = system.drives();
+        let (outcome, load) = (&own.outcome, &question.loads[hardest]);
+        let asked_use = question.asked_use.as_ref();
+        let (writes, written_bytes) = (outcome.commands.host_write, outcome.host_written_sectors * SECTOR_BYTES);
+        let is_whole = outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut;
         let mut advice = Advice {
             schema: 1,
             answer: Answer::Unknown,
             verdict: Verdict::TooShort,
             text: String::new(),
             actions: Vec::new(),
-            asked_use: question.asked_use.as_ref().map(ToString::to_string),
-            what: question.asked_use.as_ref().map(AskedUse::what),
-            spread: question.asked_use.as_ref().and_then(AskedUse::spread_amount),
-            assumed: question.asked_use.as_ref().and_then(AskedUse::assumed),
-            is_even: question.loads[hardest].is_even,
-            is_endless: question.loads[hardest].is_endless(),
+            asked_use: asked_use.map(ToString::to_string),
+            what: asked_use.map(AskedUse::what),
+            spread: asked_use.and_then(AskedUse::spread_amount),
+            assumed: asked_use.and_then(AskedUse::assumed),
+            is_even: load.is_even,
+            is_endless: load.is_endless(),
             need: question.need,
             problems: Problems::default(),
             range: None,
@@ -478,6 +457,7 @@ impl Advice {
             recovery: Recovery::Unknown,
             is_rest_known: false,
             is_tried: false,
+            is_preview: false,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
                 requests: outcome.requests,
@@ -486,27 +466,12 @@ impl Advice {
                 mean_write_bytes: (writes > 0).then(|| written_bytes as f64 / writes as f64),
                 sequential_share: own.sequential_share,
             },
-            system: AdvisedSystem {
-                drive: drive_names(outcome),
-                drive_file: outcome.drive_file.clone(),
-                layer: outcome.layer.clone(),
-                array: outcome.array.clone(),
-                parameters: outcome.parameters.clone(),
-                host_sectors: outcome.capacity.host_sectors,
-                cache_sectors: outcome.capacity.cache_sectors,
-                cleans: verdict::cleans(outcome),
-                is_conventional: question.run.is_conventional(),
-                is_dynamic: trial::is_dynamic(&question.run),
-                slowest: slowest_drive(outcome),
-                rebuilt: rebuilt_drive(outcome),
-                known: drives.iter().map(|own| KnownFigures::of(&own.drive)).max().unwrap_or_default(),
-            },
+            system: AdvisedSystem::new(question, outcome),
             rebuild: outcome.run.rebuild,
             whole_disk_bytes: question.whole_disk_bytes,
-            whole_bytes: (outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut)
-                .then(|| question.times * bytes_of_all(question, own)),
+            whole_bytes: is_whole.then(|| question.times * bytes_of_all(question, own)),
             note: question.note.clone(),
-            seen: question.seen,
+            reported: question.reported,
             engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
@@ -546,31 +511,29 @@ impl Advice {
     /// Problems of a run. Where something is needed, slow is what misses that.
     pub fn problems_of(&self, run: &Trajectory, against: &Comparison) -> Problems {
         let problems = Judged::new(run, against).problems;
-        // A drive alone is behind no RAID controller.
-        let problems = Problems { dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems };
         let slow = match against.rebuild {
             _ if self.has_limit() => self.misses(run),
             // Light use stands for whatever is done beside a rebuild: what is asked about is how long that takes.
             Some(times) if self.judged().load == LoadKind::Light => times > FACTOR,
             _ => problems.slow,
         };
-        Problems { slow, ..problems }
+        // A drive alone is behind no RAID controller.
+        Problems { slow, dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems }
     }
 
     /// Problems at an end of what is known of the drive. Without a need it is compared by its figures, as its requests may be more, or fewer.
     fn problems_at(&self, end: &Trajectory) -> Problems {
         let Present { conventional, against, .. } = self.base();
         let (own, usual) = (self.metric(end), self.metric(conventional));
-        let is_slow = match self.measure() {
-            Measure::MeanNs => {
-                let multiples = Multiples::from_figures(&end.figures(), &conventional.figures(), false);
-                end.falls_behind || multiples.worst() > FACTOR
-            }
+        let multiples = || Multiples::from_figures(&end.figures(), &conventional.figures(), false);
+        let problems = self.problems_of(end, against);
+        let slow = match self.measure() {
+            _ if self.has_limit() => problems.slow,
+            Measure::MeanNs => end.falls_behind || multiples().worst() > FACTOR,
             Measure::BytesPerS => own * FACTOR < usual,
             Measure::Seconds => own > usual * FACTOR,
         };
-        let problems = self.problems_of(end, against);
-        Problems { slow: if self.has_limit() { problems.slow } else { is_slow }, ..problems }
+        Problems { slow, ..problems }
     }
 
     /// True if the need is a limit that a run meets or misses. Requests at times of their own take as long as their times say, so `every` is
@@ -591,11 +554,6 @@ impl Advice {
             Recovery::After(rest_s) => Some(self.judged().own.elapsed_ns as f64 / 1e9 + rest_s > every.as_secs()),
             Recovery::NotSoon => Some(true),
         }
-    }
-
-    /// True if requests at times of their own wait for seconds on average, though the backlog does not grow for ever.
-    fn is_swamped(&self) -> bool {
-        self.is_open() && self.rebuild.is_none() && !self.has_limit() && self.judged().own.mean_ns > SHORT_NS
     }
 
     /// True if a run does not do what is needed.
@@ -645,12 +603,12 @@ impl Advice {
         self.rebuild.is_none() && !self.problems.refused && self.present.iter().all(is_short)
     }
 
-    /// True if the cache would be full before the load ends, if it ever does, but no run has shown what comes then.
+    /// True if no run has shown what comes once the cache is full.
     pub fn is_unsettled(&self) -> bool {
         self.leaves_open(&self.judged().own)
     }
 
-    /// The same of a run of the load.
+    /// True of a run that ended with a cache which would be full before the load ends, if it ever does.
     fn leaves_open(&self, run: &Trajectory) -> bool {
         let Some(more_s) = run.full_in_s else { return false };
         match self.whole_bytes {
@@ -681,24 +639,23 @@ impl Advice {
     /// trimmed disk.
     pub fn conclude(&mut self) {
         self.problems = self.problems_of(&self.judged().own, &self.judged().against);
-        let ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
-        let likely = self.metric(&self.base().own);
-        // With a growing backlog the mean latency depends on the run's length, so such an end has no place in the range.
-        let has_metric = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
-        let at_ends = self.ends.iter().filter(has_metric).map(|end| self.metric(&end.trajectory));
-        let drive_range = self.range_of(at_ends.chain([likely]));
-        let trimmed = self.trimmed_base().map(|trimmed| self.metric(&trimmed.own));
-        // The drive's range is of the state that is assumed; this one covers a trimmed disk, too.
-        let range =
-            self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([likely]).chain(trimmed));
-        (self.range, self.drive_range) = (range, drive_range);
-        for (end, problems) in self.ends.iter_mut().zip(ends) {
+        let at_ends: Vec<Problems> = self.ends.iter().map(|end| self.problems_at(&end.trajectory)).collect();
+        for (end, problems) in self.ends.iter_mut().zip(at_ends) {
             end.problems = problems;
         }
+        // With a growing backlog the mean latency depends on the run's length, so such an end has no place in the range.
+        let has_metric = |run: &&Trajectory| self.measure() != Measure::MeanNs || !run.falls_behind;
+        let ends = self.ends.iter().map(|end| &end.trajectory).filter(has_metric);
+        let likely = &self.base().own;
+        let drive_range = self.range_of(ends.chain([likely]).map(|run| self.metric(run)));
+        // The drive's range is of the state that is assumed; this one covers a trimmed disk, too.
+        let known = drive_range.map_or([self.metric(likely); 2], |range| [range.low, range.high]);
+        let trimmed = self.trimmed_base().map(|trimmed| self.metric(&trimmed.own));
+        (self.range, self.drive_range) = (self.range_of(known.into_iter().chain(trimmed)), drive_range);
         self.verdict = self.verdict_by_itself();
         let depends = match self.verdict.answer() {
-            Answer::No => self.may_hold(),
-            Answer::Yes | Answer::Unknown => self.may_fail(),
+            Answer::No => self.may_suffice(),
+            Answer::Yes | Answer::Unknown => self.may_not_suffice(),
             Answer::Perhaps => false,
         };
         if depends {
@@ -715,7 +672,14 @@ impl Advice {
             _ if self.is_too_short() => Verdict::TooShort,
             // Where both fall behind, it is the shingling all the same if one does so by far.
             _ if conventional.falls_behind && own.elapsed_ns <= 2 * conventional.elapsed_ns => Verdict::Overloaded,
-            _ if self.system.is_conventional && self.is_swamped() => Verdict::Overloaded,
+            // Requests wait for seconds on average, though the backlog does not grow for ever.
+            _ if self.system.is_conventional
+                && self.measure() == Measure::MeanNs
+                && !self.has_limit()
+                && own.mean_ns > SHORT_NS =>
+            {
+                Verdict::Overloaded
+            }
             _ if own.falls_behind => Verdict::FallsBehind,
             Problems { slow: true, .. } if self.has_limit() => Verdict::Misses,
             Problems { dropped_30s: true, .. } => Verdict::Dropped,
@@ -732,9 +696,9 @@ impl Advice {
         }
     }
 
-    /// True if what is not all right may be so: at the better end of what is known of the drive, on a disk that was trimmed, or since it is
-    /// a limit that was only assumed which is missed.
-    fn may_hold(&self) -> bool {
+    /// True if a "no" may be a "yes": at the better end of what is known of the drive, on a disk that was trimmed, or because the limit that is
+    /// missed was only assumed.
+    fn may_suffice(&self) -> bool {
         let holds = |end: &End| {
             let Problems { refused, dropped_30s, slow, .. } = end.problems;
             // Of a cache that was still filling nobody has seen what comes then.
@@ -745,12 +709,12 @@ impl Advice {
             && !self.tries_unused()
             && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
         is_of_load && self.ends.iter().any(holds)
-            || self.assumes_written && self.trim_does()
+            || self.assumes_written && self.trim_suffices()
             || self.misses_an_assumption()
     }
 
-    /// True if what is all right may not be so at an end of what is known of the drive.
-    fn may_fail(&self) -> bool {
+    /// True if a "yes" may be a "no": at an end of what is known of the drive, or with a buffer that only just bridges the waits.
+    fn may_not_suffice(&self) -> bool {
         let base = self.base();
         let is_slow = match self.verdict {
             // It is not known what comes after that either.
@@ -771,8 +735,7 @@ impl Advice {
         self.need.scarcest_buffer(own).is_some_and(is_near)
     }
 
-    /// True if nothing is wrong but that a request takes longer than a buffer bridges of which nobody has said how much it does, and
-    /// not twice as long.
+    /// True if all that is missed is the time that a buffer is assumed to bridge, and by less than a factor of two.
     pub fn misses_an_assumption(&self) -> bool {
         let own = &self.judged().own;
         let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
@@ -781,16 +744,17 @@ impl Advice {
 
     /// True if requests were measured to wait as they do for a drive that cleans all the time: for longer than any seek, on a disk that was
     /// busy most of the time (assumptions).
-    pub fn is_seen_full(&self) -> bool {
-        self.seen.is_some_and(|seen| {
-            seen.mean_ns as f64 > ELSEWHERE * UNNOTICED_NS as f64 && (seen.busy == 0.0 || seen.busy > MOSTLY_BUSY)
+    pub fn is_reported_full(&self) -> bool {
+        self.reported.is_some_and(|reported| {
+            reported.mean_ns as f64 > ELSEWHERE * UNNOTICED_NS as f64
+                && (reported.busy == 0.0 || reported.busy > MOSTLY_BUSY)
         })
     }
 
     /// True if requests were measured to wait far longer than this load makes them.
     pub fn is_held_up_elsewhere(&self) -> bool {
         let own_ns = self.judged().own.mean_ns.max(UNNOTICED_NS) as f64;
-        self.seen.is_some_and(|seen| seen.mean_ns as f64 > ELSEWHERE * own_ns)
+        self.reported.is_some_and(|reported| reported.mean_ns as f64 > ELSEWHERE * own_ns)
     }
 
     /// The range of some figures; `None` if its ends differ by too little to be told.
@@ -809,11 +773,11 @@ impl Advice {
     /// The drive where the disk that is written to was trimmed before, if the answer depends on that.
     pub fn decided_by_trim(&self) -> Option<&Present> {
         let is_good = self.verdict == Verdict::Depends && !self.problems.any() && !self.judged().own.falls_behind;
-        self.trimmed_base().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_does())
+        self.trimmed_base().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_suffices())
     }
 
-    /// True if no problem is left where it was.
-    fn trim_does(&self) -> bool {
+    /// True if no problem is left on a disk that was trimmed.
+    fn trim_suffices(&self) -> bool {
         let does =
             |present: &Present| !present.own.falls_behind && !self.problems_of(&present.own, &present.against).any();
         self.trimmed.get(self.hardest).is_some_and(does)
@@ -933,6 +897,11 @@ fn bytes_of_all(question: &Question, own: &Measured) -> f64 {
 }
 
 impl Remedy {
+    /// True if it was interrupted before its turn, or in it.
+    pub fn is_interrupted(&self) -> bool {
+        self.not_run.as_deref() == Some(INTERRUPTED)
+    }
+
     /// Its place among others by its effect, 0 for the best; `None` where it doesn't help.
     pub fn rank(&self) -> Option<u8> {
         match self.effect? {
@@ -943,12 +912,22 @@ impl Remedy {
         }
     }
 
-    /// Remedy that a change turned out to be.
-    pub fn new(change: &Change, judged: Result<(Effect, Trajectory, Comparison, Problems), NotRun>) -> Remedy {
-        let (effect, trajectory, against, problems, not_run) = match judged {
-            Ok((effect, run, against, problems)) => (Some(effect), Some(run), Some(against), Some(problems), None),
-            Err(reason) => (None, None, None, None, Some(reason)),
-        };
-        Remedy { kind: change.kind, change: change.name.clone(), effect, problems, not_run, trajectory, against }
+    /// A change that was run.
+    pub(crate) fn judged(
+        kind: ChangeKind,
+        change: String,
+        effect: Effect,
+        problems: Problems,
+        run: Trajectory,
+        against: Comparison,
+    ) -> Remedy {
+        let (effect, problems, trajectory) = (Some(effect), Some(problems), Some(run));
+        Remedy { kind, change, effect, problems, not_run: None, trajectory, against: Some(against) }
+    }
+
+    /// A change that was not run.
+    pub(crate) fn not_run(kind: ChangeKind, change: String, why: String) -> Remedy {
+        let not_run = Some(why);
+        Remedy { kind, change, effect: None, problems: None, not_run, trajectory: None, against: None }
     }
 }

@@ -8,11 +8,12 @@ use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::timeline::Timeline;
 use smrkit::units::Nanos;
 
+use crate::Question;
 use crate::comparison::share_until_full;
-use crate::trial::{Full, Measured, Pace, Trial};
-use crate::{Load, MOST_REQUESTS, Question};
+use crate::trial::{Full, MOST_OF_PHASES, MOST_REQUESTS, Measured, Pace, Trial};
 
 /// Rests that are tried at first: half an hour, and so on to two days.
 const FIRST_REST: Nanos = Nanos(1_800_000_000_000);
@@ -48,20 +49,14 @@ pub struct Budget {
     pub for_ever_bytes_per_s: Option<f64>,
 }
 
-/// The budget of the question's system under `load`; `None` after an interrupt, or if there is nothing to clean.
-pub fn find(
-    question: &Question,
-    load: &Load,
-    own: &Measured,
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<Option<Budget>, Error> {
+/// The budget of the system of `trial` under its load; `None` after an interrupt, or if there is nothing to clean.
+pub fn find(question: &Question, trial: Trial, own: &Measured, monitor: &dyn Monitor) -> Result<Option<Budget>, Error> {
     let outcome = &own.outcome;
     let is_free = question.run.is_conventional() || outcome.host_written_sectors == 0 || own.trajectory.refused > 0;
     if is_free || outcome.rebuild.is_some() {
         return Ok(None);
     }
-    pool::make_one(monitor, "what it takes", |watch| Search { question, load, sectors, watch }.budget(own))
+    pool::make_one(monitor, "what it takes", |watch| Search { question, trial, watch }.budget(own))
 }
 
 /// How long the drive has to rest after a load.
@@ -77,50 +72,49 @@ pub enum Recovery {
 }
 
 /// The time for which the drive has to rest after all of a load.
-pub fn recovery(
-    question: &Question,
-    load: &Load,
-    own: &Measured,
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<Recovery, Error> {
-    let found = pool::make_one(monitor, "how long it has to rest", |watch| {
-        let mut search = Search { question, load, sectors, watch };
-        let trial = search.from(own.full.as_ref().map(|full| &full.state), load.settings);
-        let whole = Trial { first: Some(own.asked), ..trial };
-        let (served, state) = whole.serve_to_state(&load.demand, sectors, search.watch)?;
+pub fn recovery(question: &Question, trial: Trial, own: &Measured, monitor: &dyn Monitor) -> Result<Recovery, Error> {
+    pool::make_one(monitor, "how long it has to rest", |watch| {
+        let mut search = Search { question, trial, watch };
+        let whole = Trial { first: Some(own.asked), ..search.beginning_with(own.full.as_ref()) };
+        let (served, state) = whole.serve_to_state(search.watch)?;
         let Some(state) = state.filter(|_| !served.outcome.timeline.cache_fill.is_empty()) else {
-            return Ok(None);
+            return Ok(Recovery::Unknown);
         };
         let rest_s = search.rest_s(&state)?;
-        Ok(Some(rest_s.map_or(Recovery::NotSoon, Recovery::After)).filter(|_| search.watch.is_at(1.0)))
-    });
-    Ok(found?.unwrap_or_default())
+        // After an interrupt it is not known.
+        Ok(match search.watch.is_at(1.0) {
+            true => rest_s.map_or(Recovery::NotSoon, Recovery::After),
+            false => Recovery::Unknown,
+        })
+    })
 }
 
 struct Search<'a, 'w> {
     question: &'a Question,
-    load: &'a Load,
-    sectors: u64,
+    /// The load on the system as it is.
+    trial: Trial,
     watch: &'a mut RunWatch<'w>,
 }
 
 impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
-        let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
+        let Measured { outcome, trajectory, .. } = own;
+        let request_bytes = trajectory.bytes as f64 / trajectory.requests.max(1) as f64;
         let written_share = own.written_a_request() / request_bytes;
-        let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
+        let (arrival, is_even) = (self.trial.load.settings.arrival, self.trial.load.is_even);
+        let is_open = arrival != Arrival::FlatOut;
         let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
-            budget.at_once_bytes = own.trajectory.cache_full_after_bytes;
-            budget.at_once_bytes_per_s = own.trajectory.rate_before_bytes_per_s.unwrap_or(0.0);
-            budget.after_bytes_per_s = own.trajectory.rate_after_bytes_per_s;
+            budget.at_once_bytes = trajectory.cache_full_after_bytes;
+            budget.at_once_bytes_per_s = trajectory.rate_before_bytes_per_s.unwrap_or(0.0);
+            budget.after_bytes_per_s = trajectory.rate_after_bytes_per_s;
         }
         let full = match &own.full {
             Some(full) => Some(full.clone()),
             // A load may end before the cache is full. What it would find with a full one is of interest all the same.
-            None if is_open || own.trajectory.cache_full_at_s.is_some() || share_until_full(outcome).is_some() => {
-                self.fill(own)?
+            None if is_open || trajectory.cache_full_at_s.is_some() || share_until_full(outcome).is_some() => {
+                let writes = own.requests_until_full().map_or(own.asked, |requests| requests as u64);
+                self.trial.fill(writes, own.written_a_request(), self.watch)?
             }
             None => None,
         };
@@ -128,21 +122,19 @@ impl Search<'_, '_> {
         if let Some(full) = full.as_ref().filter(|_| is_open || budget.at_once_bytes.is_none()) {
             let at_once = full.bytes as f64 / written_share;
             budget.at_once_bytes = Some(at_once as u64);
-            match is_open {
-                true => budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9),
+            if is_open {
+                budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9);
+            } else if is_even || own.asked <= MOST_OF_PHASES {
                 // Only all of a load with phases tells its rate, which may be too much to run.
-                false if self.load.is_even || own.is_repeatable() => {
-                    budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?);
-                }
-                false => {}
+                budget.after_bytes_per_s = Some(self.rate_from_full(full, own)?);
             }
         }
-        budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
+        budget.for_ever_bytes_per_s = match (&full, arrival) {
             // If the cache was still filling, and could not be filled, no run shows what comes after.
-            (None, Arrival::Trace) if own.trajectory.full_in_s.is_some() => None,
+            (None, Arrival::Trace) if trajectory.full_in_s.is_some() => None,
             // What a load with phases leaves to its next round depends on where it ends. A rate that holds for one round, from one state of
             // the cache on, need not hold for ever.
-            _ if !self.load.is_even => None,
+            _ if !is_even => None,
             (_, Arrival::Trace) => self.scaled_rate(full.as_ref(), own)?,
             (Some(full), _) => {
                 // What remains in a closed loop is a good guess.
@@ -152,36 +144,30 @@ impl Search<'_, '_> {
             (None, _) => None,
         };
         if let Some(full) = full.filter(|full| full.has_fill) {
-            let nearly_full = full.nearly(&self.load.demand, self.sectors, self.watch)?;
+            let nearly_full = full.nearly(self.watch)?;
             budget.rest_s = nearly_full.map(|state| self.rest_s(&state)).transpose()?.flatten();
         }
         Ok(Some(budget).filter(|_| self.watch.is_at(1.0)))
     }
 
-    fn fill(&mut self, own: &Measured) -> Result<Option<Full>, Error> {
-        let trial = Trial::for_run(self.question.run.clone().with(self.load.settings));
-        let writes = own.requests_until_full().map_or(own.asked, |requests| requests as u64);
-        trial.fill(&self.load.demand, self.sectors, (writes, own.written_a_request()), self.watch)
+    /// The load, from a full cache on where there is one.
+    fn beginning_with(&self, full: Option<&Full>) -> Trial {
+        full.map_or_else(|| self.trial.clone(), |full| self.trial.from_state(&full.state))
     }
 
-    /// The load at a pace, from a full cache on where there is one.
-    fn at_pace(&self, full: Option<&Arc<SavedState>>, pace: Pace) -> Trial {
-        let settings = Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.load.settings };
-        Trial { pace: Some(pace), ..self.from(full, settings) }
-    }
-
-    /// Its first requests.
-    fn paced(&mut self, full: Option<&Arc<SavedState>>, requests: u64, pace: Pace) -> Result<Measured, Error> {
-        let trial = Trial { first: Some(requests), ..self.at_pace(full, pace) };
-        trial.serve(&self.load.demand, self.sectors, false, self.watch)
-    }
-
-    fn from(&self, full: Option<&Arc<SavedState>>, settings: Settings) -> Trial {
+    /// Trial with the load's requests at a pace, from a state on if there is one.
+    fn paced(&self, state: Option<&Arc<SavedState>>, pace: Pace) -> Trial {
+        let settings =
+            Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.trial.load.settings };
         let run = self.question.run.clone().with(settings);
-        Trial::for_run(match full {
-            Some(state) => run.beginning_with(Arc::clone(state)),
-            None => run,
-        })
+        let trial = Trial { run, pace: Some(pace), ..self.trial.clone() };
+        state.map_or_else(|| trial.clone(), |state| trial.from_state(state))
+    }
+
+    /// How full the cache is in the course of the first requests at a pace.
+    fn fill_at_pace(&mut self, state: Option<&Arc<SavedState>>, requests: u64, pace: Pace) -> Result<Timeline, Error> {
+        let trial = Trial { first: Some(requests), ..self.paced(state, pace) };
+        Ok(trial.serve(self.watch)?.outcome.timeline)
     }
 
     /// Finds the highest rate, in bytes a second, at which the drive keeps up with a paced load once its cache is full, or from the beginning
@@ -197,8 +183,9 @@ impl Search<'_, '_> {
         let Some(rough) = self.bisected_scale(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
         let times = rough / asked.max(1e-9);
         let writes = filled.requests.max(FEWEST_REFILLING);
-        let trial = Trial::for_run(question.run.clone().with(self.load.settings));
-        let refilled = trial.fill(&scaled_load(times)?, self.sectors, (writes, own.written_a_request()), self.watch)?;
+        let mut trial = self.trial.clone();
+        trial.load.demand = scaled_load(times)?;
+        let refilled = trial.fill(writes, own.written_a_request(), self.watch)?;
         self.bisected_scale(refilled.as_ref().or(full), own, times, FINE_RATE)
     }
 
@@ -213,19 +200,18 @@ impl Search<'_, '_> {
     ) -> Result<Option<f64>, Error> {
         // Not all parts of a use scale, so the bytes a second are those of the run served last.
         let mut bytes_per_s = own.trajectory.asked_bytes_per_s();
+        let settings = self.trial.load.settings;
         let times = edge(guess, fine, |times| {
-            let time_scale = self.load.settings.time_scale;
-            let (demand, time_scale) = match &self.question.scaled_load {
-                Some(scaled_load) => (scaled_load(times)?, time_scale),
-                None => (Arc::clone(&self.load.demand), time_scale / times),
-            };
-            let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
-            let served = match full {
-                Some(full) => trial.serve_until_decided(&demand, self.sectors, full, self.watch)?,
+            let mut trial = self.trial.clone();
+            match &self.question.scaled_load {
+                Some(scaled_load) => trial.load.demand = scaled_load(times)?,
                 None => {
-                    let as_many = Trial { first: Some(own.asked), ..trial };
-                    as_many.serve(&demand, self.sectors, false, self.watch)?
+                    trial.run = trial.run.with(Settings { time_scale: settings.time_scale / times, ..settings });
                 }
+            }
+            let served = match full {
+                Some(full) => trial.from_state(&full.state).serve_until_decided(full, self.watch)?,
+                None => Trial { first: Some(own.asked), ..trial }.serve(self.watch)?,
             };
             bytes_per_s = served.trajectory.asked_bytes_per_s() / times;
             Ok(keeps_up(&served))
@@ -235,13 +221,10 @@ impl Search<'_, '_> {
 
     /// Bytes a second of the load, as fast as the drive takes it, from a full cache on.
     fn rate_from_full(&mut self, full: &Full, own: &Measured) -> Result<f64, Error> {
-        let trial = self.from(Some(&full.state), self.load.settings);
-        let served = match self.load.is_even {
-            true => trial.serve_enough(&self.load.demand, self.sectors, MOST_REQUESTS, false, self.watch)?,
-            false => {
-                let all = Trial { first: Some(own.asked), ..trial };
-                all.serve(&self.load.demand, self.sectors, false, self.watch)?
-            }
+        let trial = self.beginning_with(Some(full));
+        let served = match trial.load.is_even {
+            true => trial.serve_enough(MOST_REQUESTS, false, self.watch)?,
+            false => Trial { first: Some(own.asked), ..trial }.serve(self.watch)?,
         };
         Ok(served.trajectory.lasting_bytes_per_s())
     }
@@ -250,9 +233,7 @@ impl Search<'_, '_> {
     fn paced_rate(&mut self, full: &Full, guess: f64) -> Result<Option<f64>, Error> {
         edge(guess, FINE_RATE, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
-            let trial = self.at_pace(Some(&full.state), pace);
-            let served = trial.serve_until_decided(&self.load.demand, self.sectors, full, self.watch)?;
-            Ok(keeps_up(&served))
+            Ok(keeps_up(&self.paced(Some(&full.state), pace).serve_until_decided(full, self.watch)?))
         })
     }
 
@@ -261,12 +242,11 @@ impl Search<'_, '_> {
     /// A drive that cleans in a rest is seen to have done so when the next request comes. Some, far apart, tell roughly when; then the time
     /// of a single one is bisected, since each keeps the drive from cleaning for a while.
     fn rest_s(&mut self, full: &Arc<SavedState>) -> Result<Option<f64>, Error> {
+        let one_after = |rest| Pace { rest, interval: Nanos::ZERO };
         // The request that ends the rest is in the cache itself.
-        let one = Pace { rest: Nanos::ZERO, interval: Nanos::ZERO };
-        let one = self.paced(None, 1, one)?.outcome.timeline.cache_fill.last().copied().unwrap_or(0.0);
+        let one = self.fill_at_pace(None, 1, one_after(Nanos::ZERO))?.cache_fill.last().copied().unwrap_or(0.0);
         let empty = EMPTY.max(one * 1.5);
-        let pace = Pace { rest: FIRST_REST, interval: FIRST_REST };
-        let timeline = self.paced(Some(full), RESTS, pace)?.outcome.timeline;
+        let timeline = self.fill_at_pace(Some(full), RESTS, Pace { rest: FIRST_REST, interval: FIRST_REST })?;
         let is_empty = |nth: u64| {
             let window = (FIRST_REST.0 * nth / timeline.window_ns.max(1)) as usize;
             timeline.cache_fill.get(window).is_some_and(|&fill| fill <= empty)
@@ -277,8 +257,7 @@ impl Search<'_, '_> {
             (if nth > 1 { first_s * (nth - 1) as f64 } else { SHORTEST_REST_S }, first_s * nth as f64);
         while high > low * FINE_REST {
             let middle = f64::sqrt(low * high);
-            let pace = Pace { rest: Nanos::from_secs(middle), interval: Nanos::ZERO };
-            let fill = self.paced(Some(full), 1, pace)?.outcome.timeline.cache_fill;
+            let fill = self.fill_at_pace(Some(full), 1, one_after(Nanos::from_secs(middle)))?.cache_fill;
             if !self.watch.is_at(0.5) {
                 return Ok(None);
             }
@@ -303,25 +282,22 @@ fn edge(
     mut holds: impl FnMut(f64) -> Result<Option<bool>, Error>,
 ) -> Result<Option<f64>, Error> {
     let Some(is_low) = holds(guess)? else { return Ok(None) };
-    let (mut low, mut high) = (guess, guess);
+    let (step, farthest) = if is_low { (2.0, FARTHEST) } else { (0.5, 1.0 / FARTHEST) };
+    let is_farthest = |value: f64| value >= guess * FARTHEST || value <= guess / FARTHEST;
+    let mut last = guess;
     // Outwards until it lies between two, and then inwards.
-    loop {
-        let next = match is_low {
-            true if high < guess * FARTHEST => high * 2.0,
-            false if low > guess / FARTHEST => low / 2.0,
-            _ => return Ok(Some(guess * if is_low { FARTHEST } else { 1.0 / FARTHEST })),
-        };
-        let Some(is_held) = holds(next)? else { return Ok(None) };
-        (low, high) = match (is_low, is_held) {
-            (true, true) => (next, next),
-            (true, false) => (low, next),
-            (false, true) => (next, high),
-            (false, false) => (next, next),
-        };
-        if is_held != is_low {
-            break;
+    let next = loop {
+        if is_farthest(last) {
+            return Ok(Some(guess * farthest));
         }
-    }
+        let next = last * step;
+        let Some(is_held) = holds(next)? else { return Ok(None) };
+        if is_held != is_low {
+            break next;
+        }
+        last = next;
+    };
+    let (mut low, mut high) = (last.min(next), last.max(next));
     while high > low * fine {
         let middle = f64::sqrt(low * high);
         match holds(middle)? {

@@ -9,7 +9,6 @@ use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
-use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::Bytes;
@@ -137,19 +136,6 @@ pub struct Change {
     pub name: String,
     /// The run, or why there is none.
     pub trial: Result<Trial, Error>,
-    /// What is asked of the disk with it, where that is not the load.
-    pub demand: Option<Arc<dyn Demand>>,
-}
-
-impl Change {
-    fn new(kind: ChangeKind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
-        Change { kind, name: name.into(), trial, demand: None }
-    }
-
-    /// A change that was run beside the system as it is, and needs no run of its own.
-    pub fn beside(kind: ChangeKind, name: &str) -> Change {
-        Change::new(kind, name, Err(Error::Usage("it has been run".into())))
-    }
 }
 
 /// An error's text in one line; fields have the names of the record, whatever a front calls them.
@@ -161,57 +147,60 @@ pub fn one_line(error: &Error) -> String {
     }
 }
 
-/// All changes to try, except those that were run beside the system as it is. `own` is the system under the load that changes serve.
-pub fn all(question: &Question, load: &Load, own: &Measured, is_refused: bool) -> Result<Vec<Change>, Error> {
-    let run = question.run.clone().with(load.settings);
+/// All changes to try, except those that were run beside the system as it is. `own` is the system under the load of `trial`.
+pub fn all(question: &Question, trial: &Trial, own: &Measured, is_refused: bool) -> Result<Vec<Change>, Error> {
+    let Trial { run, load, .. } = trial;
+    let change = |kind, name: &str, trial| Change { kind, name: name.into(), trial };
     if is_refused {
         // No time of it is a disk's, so that there is nothing to compare; only a layer that writes in order would help.
-        return Ok(vec![host_layer(&run)?]);
+        let made = run.under(layer::find("dm-zoned")?)?.possible();
+        return Ok(vec![change(ChangeKind::HostLayer, "dm-zoned", made.map(|run| Trial { run, ..trial.clone() }))]);
     }
     // The load beside a rebuild stands for whatever else is done, and is not what an owner would change. Judged by the load's own
     // requests, a change of it would seem to help though the rebuild takes as long.
-    match load.kind {
-        // Nobody can tell a program of a kind how much to write at a time, but for the options that it has.
-        LoadKind::Asked if question.asked_use.is_some() && run.rebuild().is_none() => {
-            let change = question.instead.as_ref().map(|(name, demand)| Change {
-                demand: Some(Arc::clone(demand)),
-                ..Change::new(ChangeKind::Program, *name, Ok(Trial::for_run(run)))
-            });
-            Ok(change.into_iter().collect())
-        }
-        LoadKind::Asked if run.rebuild().is_none() => write_sizes(&run, own),
-        _ => Ok(rebuilds(&run, own, question.whole_disk_bytes)),
+    if load.kind != LoadKind::Asked || run.rebuild().is_some() {
+        return Ok(rebuilds(trial, own, question.whole_disk_bytes));
     }
+    if question.asked_use.is_none() {
+        return write_sizes(trial, own);
+    }
+    // Nobody can tell a program of a kind how much to write at a time, but for the options that it has.
+    let instead = question.instead.iter().map(|(name, demand)| {
+        let load = Load { demand: Arc::clone(demand), ..load.clone() };
+        change(ChangeKind::Program, name, Ok(Trial { load, ..trial.clone() }))
+    });
+    Ok(instead.collect())
 }
 
 /// Larger writes of equal bytes in all, as far as the disk holds one.
-fn write_sizes(run: &PlannedRun, own: &Measured) -> Result<Vec<Change>, Error> {
-    let (outcome, room) = (&own.outcome, run.host_sectors()? * SECTOR_BYTES);
+fn write_sizes(trial: &Trial, own: &Measured) -> Result<Vec<Change>, Error> {
+    let (outcome, room) = (&own.outcome, trial.run.host_sectors()? * SECTOR_BYTES);
     let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
-        let packed_sectors = Some((size / SECTOR_BYTES) as u32);
-        let mut settings = *run.settings();
+        let mut settings = *trial.run.settings();
         if let Warmup::Requests(requests) = &mut settings.warmup {
             // As much of the demand is warm-up as without the change.
             let packed = outcome.requests - writes + bytes.div_ceil(size);
             *requests = (u128::from(*requests) * u128::from(packed) / u128::from(outcome.requests.max(1))) as u64;
         }
-        let trial = Trial { packed_sectors, ..Trial::for_run(run.clone().with(settings)) };
-        Change::new(ChangeKind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial))
+        let packed_sectors = Some((size / SECTOR_BYTES) as u32);
+        let trial = Trial { run: trial.run.clone().with(settings), packed_sectors, ..trial.clone() };
+        Change { kind: ChangeKind::WriteSize, name: format!("writes of {}", Bytes(size)), trial: Ok(trial) }
     };
     Ok(larger.map(change).collect())
 }
 
 /// Other ways to rebuild.
-fn rebuilds(run: &PlannedRun, own: &Measured, whole_disk_bytes: Option<u64>) -> Vec<Change> {
-    let Some((facts, rebuilt)) = facts(run).zip(own.trajectory.rebuild) else { return Vec::new() };
+fn rebuilds(trial: &Trial, own: &Measured, whole_disk_bytes: Option<u64>) -> Vec<Change> {
+    let Some((facts, rebuilt)) = facts(&trial.run).zip(own.trajectory.rebuild) else { return Vec::new() };
     let bytes_per_s = rebuilt.bytes as f64 / (rebuilt.elapsed_ns as f64 / 1e9).max(1e-9);
-    let whole = whole_disk_bytes.unwrap_or(rebuilt.disk_bytes);
-    let change = |(spec, kind, name): (RebuildSpec, ChangeKind, String)| {
-        Change::new(kind, name, Ok(Trial::for_run(run.clone().rebuilding(spec))))
+    let others = facts.rebuilds(bytes_per_s, whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
+    let change = |(spec, kind, name)| {
+        let run = trial.run.clone().rebuilding(spec);
+        Change { kind, name, trial: Ok(Trial { run, ..trial.clone() }) }
     };
-    facts.rebuilds(bytes_per_s, whole).into_iter().map(change).collect()
+    others.into_iter().map(change).collect()
 }
 
 /// The array of a run, if it is one.
@@ -219,13 +208,6 @@ pub fn facts(run: &PlannedRun) -> Option<ArrayFacts> {
     let level = run.system().array()?.level;
     let name = run.array.as_deref().and_then(|text| text.split(':').next()).unwrap_or(level.name());
     Some(ArrayFacts::new(name, level, run.rebuild()))
-}
-
-/// A host-managed disk behind dm-zoned, which writes in order.
-fn host_layer(run: &PlannedRun) -> Result<Change, Error> {
-    let spec = layer::find("dm-zoned")?;
-    let made = run.under(spec)?.possible().map(Trial::for_run);
-    Ok(Change::new(ChangeKind::HostLayer, "dm-zoned", made))
 }
 
 /// The run where the disk was trimmed that is written to, the new one of a rebuild, or any where there is none; `None` if it is so already,

@@ -388,35 +388,35 @@ pub struct Judged {
 
 impl Judged {
     /// Judges a run by conventional disks over the same requests.
-    pub fn new(course: &Trajectory, comparison: &Comparison) -> Judged {
+    pub fn new(run: &Trajectory, comparison: &Comparison) -> Judged {
         let problems = Problems {
-            refused: course.refused > 0,
+            refused: run.refused > 0,
             slow: comparison.is_slow(),
-            dropped_7s: course.dropped_7s > 0,
-            dropped_30s: course.dropped_30s > 0,
+            dropped_7s: run.dropped_7s > 0,
+            dropped_30s: run.dropped_30s > 0,
         };
-        let is_settled = course.cache_full_at_s.is_some() || !course.cleans;
+        let is_settled = run.cache_full_at_s.is_some() || !run.cleans;
         let Multiples { elapsed, mean, p99, .. } = comparison.whole;
         let multiples = [elapsed, Some(mean), Some(p99), comparison.rebuild];
         // A rebuild alone has no requests that wait, but commands that do.
-        let longest_stall_ns = course.longest_stall_ns.max(course.longest_command_ns);
+        let longest_stall_ns = run.longest_stall_ns.max(run.longest_command_ns);
         Judged { problems, multiples, longest_stall_ns, is_settled }
     }
 }
 
 impl Problems {
+    fn all(self) -> [bool; 4] {
+        [self.refused, self.dropped_30s, self.dropped_7s, self.slow]
+    }
+
     /// True if there is any.
     pub fn any(self) -> bool {
-        self != Problems::default()
+        self.all().contains(&true)
     }
 
     /// True if `self` has one that `other` has not.
     pub fn beyond(self, other: Problems) -> bool {
-        let new = |own: bool, of_other: bool| own && !of_other;
-        new(self.refused, other.refused)
-            || new(self.slow, other.slow)
-            || new(self.dropped_7s, other.dropped_7s)
-            || new(self.dropped_30s, other.dropped_30s)
+        self.all().into_iter().zip(other.all()).any(|(own, of_other)| own && !of_other)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Advice on a drive or an array: whether it will do for a load, how long or how fast, why, and which changes would help, each shown by a
 //! run.
 //!
-//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). The first answer
-//! comes from the drive as it is and its conventional twin; then its budget is worked out (`budget.rs`) and changes are tried
-//! (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`, what others have measured in
-//! `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
+//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). A preview comes
+//! from the first requests of the load, the answer from the drive as it is and its conventional twin; then its budget is worked out
+//! (`budget.rs`) and changes are tried (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in
+//! `words.rs`, what others have measured in `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
 
 mod stretches;
 pub mod comparison;
@@ -27,22 +27,21 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use smrkit::error::Error;
-use smrkit::experiment::demand::{Demand, Opening};
+use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::experiment::pool::{self, Monitor, RunWatch};
+use smrkit::experiment::pool::{self, Monitor};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::units::Nanos;
 
-use advice::{Advice, Answer, End, NotRun, Present, Remedy};
+use advice::{Advice, Answer, End, INTERRUPTED, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
-use sums::Seen;
-use trial::{FEWEST, MOST_FILLING, Measured, Trial};
+use sums::ReportedWaits;
+use trial::{FEWEST, Measured, Trial};
 use uses::AskedUse;
 
-/// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
-const MOST_REQUESTS: u64 = 160_000;
-const MOST_PACKED: u64 = 16 * MOST_REQUESTS;
+/// Requests of a load after which there is a first answer: a second or two of a processor, whatever the load (assumption).
+const AT_FIRST_SIGHT: u64 = 10_000;
 
 /// Question to the advice.
 #[derive(Clone)]
@@ -62,7 +61,7 @@ pub struct Question {
     /// What a report of sums leaves unknown about the load.
     pub note: Option<String>,
     /// How the recorded disk did, if the report says so.
-    pub seen: Option<Seen>,
+    pub reported: Option<ReportedWaits>,
     /// The multiple of the load that has to be done.
     pub times: f64,
     /// Requests of the whole load, if only a part may be run.
@@ -84,7 +83,7 @@ impl Question {
             instead: None,
             need: Need::default(),
             note: None,
-            seen: None,
+            reported: None,
             times: 1.0,
             even_requests: None,
             whole_disk_bytes: None,
@@ -188,7 +187,7 @@ pub enum LoadKind {
 
 /// Receives an answer while it is worked out.
 pub trait Listener {
-    /// Receives the answer of the drive's most likely figures, if others are still to be tried.
+    /// Receives an answer by the first requests of the load, or by the drive's most likely figures, if there is more to run.
     fn preview(&mut self, _advice: &Advice) {}
 
     /// Receives the answer; changes are still to be tried.
@@ -217,6 +216,18 @@ impl Listener for Brief {
     }
 }
 
+/// The system and conventional disks in its place, under one load.
+type Pair = (Measured, Arc<Measured>);
+
+/// What all runs for an answer have in common.
+#[derive(Clone, Copy)]
+struct Inquiry<'a> {
+    question: &'a Question,
+    /// Sectors that the system and conventional disks offer, which a workload takes for the disk's size.
+    sectors: u64,
+    monitor: &'a dyn Monitor,
+}
+
 /// The answer; `None` if an interrupt came before there was one.
 pub fn advise(
     question: &Question,
@@ -225,22 +236,25 @@ pub fn advise(
 ) -> Result<Option<Advice>, Error> {
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
-    let Some(mut pairs) = as_it_is(question, sectors, None, monitor)? else { return Ok(None) };
+    let mut inquiry = Inquiry { question, sectors, monitor };
+    let is_previewed = inquiry.preview(listener)?;
+    let Some(mut pairs) = inquiry.run_as_it_is(None)? else { return Ok(None) };
     // Who writes a zone of a host-managed disk again resets it before. A load that is refused for nothing else is judged on empty zones.
-    let refused = |pairs: &[Pair]| pairs.iter().any(|(own, _)| own.trajectory.refused > 0);
-    let (mut question, mut refused_where_written) = (question, None);
+    let refused = |pairs: &[Pair]| pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max);
     let on_empty = question.on_empty_disks();
-    if question.assumes_written && refused(&pairs) {
-        let Some(others) = as_it_is(&on_empty, sectors, None, monitor)? else { return Ok(None) };
-        let most = |pairs: &[Pair]| pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max);
-        refused_where_written = Some(most(&pairs)).filter(|_| !refused(&others));
-        if most(&others) < most(&pairs) {
-            (question, pairs) = (&on_empty, others);
+    let mut refused_where_written = None;
+    if question.assumes_written && refused(&pairs) > 0.0 {
+        let empty = Inquiry { question: &on_empty, ..inquiry };
+        let Some(others) = empty.run_as_it_is(None)? else { return Ok(None) };
+        refused_where_written = Some(refused(&pairs)).filter(|_| refused(&others) == 0.0);
+        if refused(&others) < refused(&pairs) {
+            (inquiry, pairs) = (empty, others);
         }
     }
+    let question = inquiry.question;
     let present: Vec<Present> = pairs.iter().zip(&question.loads).map(present_of).collect();
     let Some(hardest) = hardest(&present) else { return Ok(None) };
-    let (own, _) = &pairs[hardest];
+    let (own, load) = (&pairs[hardest].0, &question.loads[hardest]);
     if own.outcome.requests == 0 && own.outcome.rebuild.is_none() {
         let message = "no request was counted: lower {warmup}, or give a longer trace or workload";
         return Err(Error::Usage(message.into()));
@@ -248,62 +262,51 @@ pub fn advise(
     let mut advice = Advice::new(question, &pairs[hardest], present, hardest);
     advice.refused_where_written = refused_where_written;
     let base = if advice.tries_unused() { 0 } else { hardest };
-    let (load, (base_own, base_usual)) = (&question.loads[base], &pairs[base]);
-    let is_open = !advice.is_too_short() && !advice.problems.refused;
-    let alike = base_usual.compared_with(base_usual);
-    let ends_are_asked = changes::at_end(&question.run, true)?.is_some();
-    if is_open {
+    let (base_load, base_pair) = (&question.loads[base], &pairs[base]);
+    let can_be_judged = !advice.is_too_short() && !advice.problems.refused;
+    if can_be_judged {
         advice.conclude();
-        let trim_is_asked = changes::trimmed(&question.run).is_some() && advice.answer != Answer::Yes;
-        if ends_are_asked || trim_is_asked || question.need.every.is_some() {
+        if !is_previewed && inquiry.has_more_to_run(&advice)? {
             words::answer(&mut advice, &own.outcome);
             listener.preview(&advice);
         }
-        if ends_are_asked {
-            let (ends, lacks_room) = ends(question, load, base_own, sectors, monitor)?;
-            advice.lacks_room_at_an_end = lacks_room;
-            advice.take_ends(ends);
-        }
+        let (ends, lacks_room) = inquiry.run_ends(base_load, &base_pair.0)?;
+        advice.lacks_room_at_an_end = lacks_room;
+        advice.take_ends(ends);
         // Whether the drive has recovered when work comes again is known only by its budget.
         if question.need.every.is_some() {
             if advice.is_open() {
-                advice.recovery = budget::recovery(question, &question.loads[hardest], own, sectors, monitor)?;
+                advice.recovery = budget::recovery(question, inquiry.trial(load), own, monitor)?;
             } else {
-                advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
+                advice.budget = budget::find(question, inquiry.trial(load), own, monitor)?;
             }
             advice.is_rest_known = true;
         }
         advice.conclude();
         if advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
-            let trimmed = as_it_is(question, sectors, Some(&pairs), monitor)?.unwrap_or_default();
+            let trimmed = inquiry.run_as_it_is(Some(&pairs))?.unwrap_or_default();
             advice.trimmed = trimmed.iter().zip(&question.loads).map(present_of).collect();
         }
-        judge_beside(&mut advice, alike);
+        judge_beside(&mut advice, base_pair.1.compared_with(&base_pair.1));
     }
     words::answer(&mut advice, &own.outcome);
     listener.answered(&advice);
     if !listener.wants_changes() {
         return Ok(Some(advice));
     }
-    if is_open && advice.budget.is_none() {
-        advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
+    if can_be_judged && advice.budget.is_none() {
+        advice.budget = budget::find(question, inquiry.trial(load), own, monitor)?;
     }
     // Of a load that is over at once every change would seem to help, or none.
-    if !advice.is_too_short() {
-        let changes = if advice.problems.any() {
-            changes::all(question, load, base_own, advice.problems.refused)?
-        } else {
-            Vec::new()
-        };
-        for change in &changes {
-            let remedy = tried((question, &advice), load, change, (base_own, base_usual), sectors, monitor)?;
-            advice.remedies.push(remedy);
+    if !advice.is_too_short() && advice.problems.any() {
+        let trial = inquiry.trial(base_load);
+        for change in changes::all(question, &trial, &base_pair.0, advice.problems.refused)? {
+            advice.remedies.push(try_change(&advice, change, base_pair, monitor)?);
             listener.tried(&advice);
         }
     }
     advice.is_tried = true;
-    let is_interrupted = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
-    advice.complete = monitor.goes_on() && !advice.remedies.iter().any(is_interrupted);
+    advice.complete = monitor.goes_on() && !advice.remedies.iter().any(Remedy::is_interrupted);
     words::answer(&mut advice, &own.outcome);
     Ok(Some(advice))
 }
@@ -318,99 +321,6 @@ fn hardest(present: &[Present]) -> Option<usize> {
     present.iter().enumerate().max_by(order).map(|(at, _)| at)
 }
 
-/// Serves a load, or enough of it. Beside it a rebuild of a part of a disk is run on one of half that size, which tells what of it grows with
-/// the disk.
-fn serve_of(
-    question: &Question,
-    trial: &Trial,
-    load: &Load,
-    sectors: u64,
-    watch: &mut RunWatch,
-) -> Result<Measured, Error> {
-    let mut served = serve(trial, load, sectors, watch)?;
-    // Where nothing is cleaned, all of it grows with the disk.
-    let cleans = served.outcome.drives().iter().any(|disk| disk.cleaning.count > 0);
-    let part = served.trajectory.rebuild.filter(|_| question.whole_disk_bytes.is_some() && cleans);
-    if let Some(part) = part.filter(|_| !served.outcome.interrupted) {
-        let half = Trial { run: changes::halved(&trial.run)?, ..trial.clone() };
-        let sectors = half.run.host_sectors()?.min(sectors);
-        let half = serve(&half, load, sectors, watch)?;
-        served.outcome.interrupted |= half.outcome.interrupted;
-        served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
-    }
-    Ok(served)
-}
-
-/// Serves a load, or enough of it. One without an end is not judged by how it began: where the cache was still filling when that ended,
-/// it is served again from when the cache is full.
-fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Result<Measured, Error> {
-    let demand = &load.demand;
-    let most = if trial.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
-    let named = |error| trial.run.named(error);
-    let part = match load.is_even {
-        true => Some(trial.serve_enough(demand, sectors, most, load.is_endless(), watch).map_err(named)?),
-        false => None,
-    };
-    // A part of a load may lie in zones that take everything: whether a drive refuses any of it shows in all of it.
-    let decides = |part: &Measured| {
-        !trial.run.refuses_writes() || part.trajectory.refused > 0 || part.outcome.host_written_sectors == 0
-    };
-    let served = match part.filter(decides) {
-        Some(part) => part,
-        None => trial.serve(demand, sectors, true, watch).map_err(named)?,
-    };
-    let is_over = served.outcome.interrupted || trial.run.rebuild().is_some() || trial.run.settings().check;
-    let Some(times) = served.times_until_full().filter(|_| !is_over) else { return Ok(served) };
-    let until_full = served.asked as f64 * times;
-    if !load.is_endless() {
-        let opening = Opening::new(sectors, trial.run.settings().seed);
-        let all = demand.open(&opening).map_err(named)?.progress().total;
-        let ends_before = !load.is_even || all.is_some_and(|all| (all as f64) < until_full);
-        return if ends_before {
-            Ok(served)
-        } else {
-            trial.with_what_remains(demand, sectors, served, watch).map_err(named)
-        };
-    }
-    match trial.serve_from_full(load, sectors, &served, watch).map_err(named)? {
-        Some(later) => Ok(later),
-        // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
-        _ if load.is_even && until_full <= MOST_FILLING as f64 => {
-            trial.serve_enough(demand, sectors, MOST_FILLING, false, watch).map_err(named)
-        }
-        _ => Ok(served),
-    }
-}
-
-/// The system and conventional disks in its place, under one load.
-type Pair = (Measured, Arc<Measured>);
-
-/// The system as it is and conventional disks, under each load; or with the disk trimmed that is written to, where `written` is as it is.
-fn as_it_is(
-    question: &Question,
-    sectors: u64,
-    written: Option<&[Pair]>,
-    monitor: &dyn Monitor,
-) -> Result<Option<Vec<Pair>>, Error> {
-    let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |nth, load, mut watch| {
-        let run = question.run.clone().with(load.settings);
-        let run = if written.is_some() { changes::trimmed(&run).unwrap_or(run) } else { run };
-        let usual = Trial::for_run(run.conventional()?);
-        let own = serve_of(question, &Trial::for_run(run), load, sectors, &mut watch)?;
-        // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
-        let known = written.map(|pairs| &pairs[nth]).filter(|(before, _)| before.asked == own.asked || !load.is_even);
-        if let Some((_, usual)) = known {
-            return Ok((own, Arc::clone(usual)));
-        }
-        let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
-        let served = usual.serve(&load.demand, sectors, false, &mut watch);
-        Ok((own, Arc::new(served.map_err(|error| usual.run.named(error))?)))
-    });
-    let is_whole = |(own, usual): &Pair| !own.outcome.interrupted && !usual.outcome.interrupted;
-    let all = results.into_iter().map(|result| Ok(result?.filter(is_whole)));
-    all.collect()
-}
-
 fn present_of(((own, conventional), load): (&Pair, &Load)) -> Present {
     Present {
         load: load.kind,
@@ -421,61 +331,131 @@ fn present_of(((own, conventional), load): (&Pair, &Load)) -> Present {
     }
 }
 
-/// The drive at both ends of what is known of it; and true if the load has no room at one of them.
-fn ends(
-    question: &Question,
-    load: &Load,
-    own: &Measured,
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<(Vec<End>, bool), Error> {
-    // As many requests as told what the drive as it is does, unless that was told from a full cache on.
-    let fewest = if own.full.is_some() { FEWEST } else { own.asked.max(FEWEST) };
-    let run = question.run.clone().with(load.settings);
-    let ends = [true, false].map(|worse| changes::at_end(&run, worse).map(|run| run.map(|run| (worse, run))));
-    let ends: Vec<(bool, PlannedRun)> =
-        ends.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-    let made = pool::make_all(&ends, monitor, "the drive's range, run", |_, (worse, run), mut watch| {
-        // A larger cache may leave less room, and of a trace that needs the last of it nothing is known at that end.
-        let sectors = run.host_sectors()?.min(sectors);
-        let trial = Trial { fewest, ..Trial::for_run(run.clone()) };
-        let measured = match serve_of(question, &trial, load, sectors, &mut watch) {
-            Err(error) if matches!(error.cause(), Error::NoRoom(_)) => return Ok(None),
-            measured => measured?,
+impl Inquiry<'_> {
+    /// The system as it is, under a load.
+    fn trial(&self, load: &Load) -> Trial {
+        Trial::new(self.question.run.clone().with(load.settings), load, self.sectors)
+    }
+
+    /// True if more than the system as it is, with the drive's most likely figures, is run for an answer.
+    fn has_more_to_run(&self, advice: &Advice) -> Result<bool, Error> {
+        let run = &self.question.run;
+        let is_trimmed = advice.answer != Answer::Yes && changes::trimmed(run).is_some();
+        Ok(is_trimmed || self.question.need.every.is_some() || changes::at_end(run, true)?.is_some())
+    }
+
+    /// Answers by the first requests of a load, if there is more to run. Until it is known what comes once a cache is full, a hundred times as
+    /// many may have to be served. True if the listener was told.
+    fn preview(&self, listener: &mut dyn Listener) -> Result<bool, Error> {
+        let Question { run, loads, asked_use, .. } = self.question;
+        let [load] = loads.as_slice() else { return Ok(false) };
+        // Nobody knows whether a trace begins as it goes on, and a rebuild is run on a part of a disk anyway.
+        if run.rebuild().is_some() || !(load.is_even || asked_use.is_some()) {
+            return Ok(false);
+        }
+        let pair = pool::make_one(self.monitor, "the first requests", |watch| {
+            let own = Trial { first: Some(AT_FIRST_SIGHT), ..self.trial(load) };
+            let usual = Trial { run: own.run.conventional()?, ..own.clone() };
+            Ok((own.serve(watch)?, Arc::new(usual.serve(watch)?)))
+        })?;
+        let (own, usual) = &pair;
+        let is_whole = !own.outcome.interrupted && !usual.outcome.interrupted && own.outcome.requests > 0;
+        // What is refused is tried on empty zones first.
+        if !is_whole || own.trajectory.refused > 0 {
+            return Ok(false);
+        }
+        // Times and bytes of the whole load are extrapolated, also of one that is run whole later.
+        let even_requests = match load.settings.arrival {
+            Arrival::FlatOut => load.demand.open(&run.opening()?)?.progress().total,
+            Arrival::Trace | Arrival::Closed => None,
         };
-        let end = End { worse: *worse, problems: Problems::default(), trajectory: measured.trajectory };
-        Ok(Some((end, measured.outcome.interrupted)))
-    });
-    let all = made.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()?;
-    let lacks_room = all.iter().any(Option::is_none);
-    let whole = all.into_iter().flatten().filter(|(_, is_interrupted)| !is_interrupted);
-    Ok((whole.map(|(end, _)| end).collect(), lacks_room))
+        let question = Question { even_requests, ..self.question.clone() };
+        let mut advice = Advice::new(&question, &pair, vec![present_of((&pair, load))], 0);
+        advice.is_preview = true;
+        advice.conclude();
+        let is_told = !advice.is_too_short() && (own.asked == AT_FIRST_SIGHT || self.has_more_to_run(&advice)?);
+        if is_told {
+            words::answer(&mut advice, &own.outcome);
+            listener.preview(&advice);
+        }
+        Ok(is_told)
+    }
+
+    /// The system as it is and conventional disks, under each load; or with the disk trimmed that is written to, where `written` is as it is.
+    /// `None` after an interrupt.
+    fn run_as_it_is(&self, written: Option<&[Pair]>) -> Result<Option<Vec<Pair>>, Error> {
+        let Inquiry { question, monitor, .. } = *self;
+        let is_part = question.whole_disk_bytes.is_some();
+        let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |nth, load, mut watch| {
+            let mut trial = self.trial(load);
+            if let Some(trimmed) = written.and_then(|_| changes::trimmed(&trial.run)) {
+                trial.run = trimmed;
+            }
+            let usual = Trial { run: trial.run.conventional()?, ..trial.clone() };
+            let own = trial.serve_load(is_part, &mut watch)?;
+            // Over the same requests; whether its disk was trimmed makes no difference to a conventional one.
+            let known = written.map(|pairs| &pairs[nth]);
+            if let Some((_, usual)) = known.filter(|(before, _)| before.asked == own.asked || !load.is_even) {
+                return Ok((own, Arc::clone(usual)));
+            }
+            let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
+            Ok((own, Arc::new(usual.serve(&mut watch)?)))
+        });
+        let is_whole = |(own, usual): &Pair| !own.outcome.interrupted && !usual.outcome.interrupted;
+        results.into_iter().map(|result| Ok(result?.filter(is_whole))).collect()
+    }
+
+    /// The drive at both ends of what is known of it; and true if the load has no room at one of them.
+    fn run_ends(&self, load: &Load, own: &Measured) -> Result<(Vec<End>, bool), Error> {
+        // As many requests as told what the drive as it is does, unless that was told from a full cache on.
+        let fewest = if own.full.is_some() { FEWEST } else { own.asked.max(FEWEST) };
+        let (is_part, trial) = (self.question.whole_disk_bytes.is_some(), self.trial(load));
+        let mut ends: Vec<(bool, PlannedRun)> = Vec::new();
+        for worse in [true, false] {
+            ends.extend(changes::at_end(&trial.run, worse)?.map(|run| (worse, run)));
+        }
+        if ends.is_empty() {
+            return Ok((Vec::new(), false));
+        }
+        let made = pool::make_all(&ends, self.monitor, "the drive's range, run", |_, (worse, run), mut watch| {
+            // A larger cache may leave less room, and of a trace that needs the last of it nothing is known at that end.
+            let sectors = run.host_sectors()?.min(self.sectors);
+            let trial = Trial { run: run.clone(), sectors, fewest, ..trial.clone() };
+            let measured = match trial.serve_load(is_part, &mut watch) {
+                Err(error) if matches!(error.cause(), Error::NoRoom(_)) => return Ok(None),
+                measured => measured?,
+            };
+            let end = End { worse: *worse, problems: Problems::default(), trajectory: measured.trajectory };
+            Ok(Some((end, measured.outcome.interrupted)))
+        });
+        let all = made.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()?;
+        let lacks_room = all.iter().any(Option::is_none);
+        let whole = all.into_iter().flatten().filter(|(_, is_interrupted)| !is_interrupted);
+        Ok((whole.map(|(end, _)| end).collect(), lacks_room))
+    }
 }
 
 /// Judges the changes that were run beside the system as it is; `alike` is a comparison of conventional disks with themselves.
 fn judge_beside(advice: &mut Advice, alike: Comparison) {
-    let trimmed = advice.trimmed_base().map(|trimmed| {
-        let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
-        beside(advice, &Change::beside(ChangeKind::Trim, name), &trimmed.own, trimmed.against)
-    });
-    let conventional = (!advice.system.is_conventional).then(|| {
-        let change = Change::beside(ChangeKind::Conventional, "CMR disks");
-        beside(advice, &change, &advice.base().conventional, alike)
-    });
-    advice.remedies = trimmed.into_iter().chain(conventional).collect();
-}
-
-fn beside(advice: &Advice, change: &Change, run: &Trajectory, against: Comparison) -> Remedy {
     let present = advice.judged();
     let before = judged(advice, &present.own, &present.against);
-    let of_load = match change.kind {
-        ChangeKind::Trim => advice.trimmed.get(advice.hardest).map_or(run, |trimmed| &trimmed.own),
-        _ => &present.conventional,
+    // Figures are those of the base, and problems those under the load on which the answer rests.
+    let remedy = |kind, change: &str, run: &Trajectory, under_load: &Trajectory, against: Comparison| {
+        let after = judged(advice, under_load, &against);
+        // A rebuild is all there is of it, however full the cache was in the part that was run.
+        let after = Judged { is_settled: after.is_settled || advice.rebuild.is_some(), ..after };
+        Remedy::judged(kind, change.into(), effect(&before, &after), after.problems, run.clone(), against)
     };
-    // A rebuild is all there is of it, however full the cache was in the part that was run.
-    let after = judged(advice, of_load, &against);
-    let after = Judged { is_settled: after.is_settled || advice.rebuild.is_some(), ..after };
-    Remedy::new(change, Ok((effect(&before, &after), run.clone(), against, after.problems)))
+    let trimmed = advice.trimmed_base().map(|trimmed| {
+        let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
+        let under_load = advice.trimmed.get(advice.hardest).unwrap_or(trimmed);
+        remedy(ChangeKind::Trim, name, &trimmed.own, &under_load.own, trimmed.against)
+    });
+    let conventional = (!advice.system.is_conventional).then(|| {
+        let run = &advice.base().conventional;
+        remedy(ChangeKind::Conventional, "CMR disks", run, &present.conventional, alike)
+    });
+    advice.remedies = trimmed.into_iter().chain(conventional).collect();
 }
 
 fn judged(advice: &Advice, run: &Trajectory, against: &Comparison) -> Judged {
@@ -483,53 +463,38 @@ fn judged(advice: &Advice, run: &Trajectory, against: &Comparison) -> Judged {
 }
 
 /// Runs a change under the load, and compares it with conventional disks under the load as it is.
-fn tried(
-    (question, advice): (&Question, &Advice),
-    load: &Load,
-    change: &Change,
-    (own, usual): (&Measured, &Measured),
-    sectors: u64,
-    monitor: &dyn Monitor,
-) -> Result<Remedy, Error> {
-    let trial = match &change.trial {
-        Ok(trial) => trial,
-        Err(error) => return Ok(Remedy::new(change, Err(NotRun::Refused(changes::one_line(error))))),
-    };
-    let what = format!("trying {}", change.name);
-    let load = &Load { demand: Arc::clone(change.demand.as_ref().unwrap_or(&load.demand)), ..load.clone() };
-    let served = pool::make_one(monitor, &what, |watch| serve_of(question, trial, load, sectors, watch));
+fn try_change(advice: &Advice, change: Change, (own, usual): &Pair, monitor: &dyn Monitor) -> Result<Remedy, Error> {
+    let Change { kind, name, trial } = change;
+    let is_part = advice.whole_disk_bytes.is_some();
+    let is_even = trial.as_ref().is_ok_and(|trial| trial.load.is_even);
+    let served = trial
+        .and_then(|trial| pool::make_one(monitor, &format!("trying {name}"), |watch| trial.serve_load(is_part, watch)));
     let made = match served {
-        Err(error) => Err(NotRun::Refused(changes::one_line(&error))),
-        Ok(made) if made.outcome.interrupted => Err(NotRun::Interrupted),
+        Err(error) => return Ok(Remedy::not_run(kind, name, changes::one_line(&error))),
+        Ok(made) if made.outcome.interrupted => return Ok(Remedy::not_run(kind, name, INTERRUPTED.into())),
         // Nothing can be said of a change that serves nothing.
         Ok(made) if made.outcome.requests == 0 && made.outcome.rebuild.is_none() => {
-            Err(NotRun::Refused("the warm-up takes all of its requests".into()))
+            return Ok(Remedy::not_run(kind, name, "the warm-up takes all of its requests".into()));
         }
-        Ok(made) => Ok(made),
+        Ok(made) => made,
     };
     let mut before = judged(advice, &own.trajectory, &own.compared_with(usual));
     if before.problems.refused {
         // No time of what is refused is a disk's.
         (before.multiples, before.longest_stall_ns) = ([None; 4], u64::MAX);
     }
-    let judged = made.map(|made| {
-        if !matches!(change.kind, ChangeKind::WriteSize | ChangeKind::Program) {
-            let against = made.compared_with(usual);
-            let after = judged(advice, &made.trajectory, &against);
-            return (effect(&before, &after), made.trajectory, against, after.problems);
-        }
-        let against = made.compared_by_bytes(usual);
-        let after = judged(advice, &made.trajectory, &against);
+    let is_by_bytes = matches!(kind, ChangeKind::WriteSize | ChangeKind::Program);
+    let against = if is_by_bytes { made.compared_by_bytes(usual) } else { made.compared_with(usual) };
+    let mut after = judged(advice, &made.trajectory, &against);
+    if is_by_bytes {
         // Latencies of larger writes are no longer or shorter than those of smaller ones for what the disk does.
-        let is_open = made.outcome.engine.arrival == Arrival::Trace;
-        let mean = Some(against.whole.mean).filter(|_| is_open);
-        let timed = Judged { multiples: [against.whole.elapsed, mean, None, None], ..after };
-        let found = match effect(&before, &timed) {
-            // Where a part of it was run, nobody has seen what comes after it.
-            Effect::Fixes if load.is_even && made.trajectory.cache_full_at_s.is_none() => Effect::FixesSoFar,
-            other => other,
-        };
-        (found, made.trajectory, against, after.problems)
-    });
-    Ok(Remedy::new(change, judged))
+        let mean = Some(against.whole.mean).filter(|_| made.outcome.engine.arrival == Arrival::Trace);
+        after.multiples = [against.whole.elapsed, mean, None, None];
+    }
+    let found = match effect(&before, &after) {
+        // Where a part of it was run, nobody has seen what comes after it.
+        Effect::Fixes if is_by_bytes && is_even && made.trajectory.cache_full_at_s.is_none() => Effect::FixesSoFar,
+        found => found,
+    };
+    Ok(Remedy::judged(kind, name, found, after.problems, made.trajectory, against))
 }

@@ -13,7 +13,7 @@ pub struct Known {
     /// Bytes a second over all of it, of a rebuild those of the disk; 0 where it is known only that they were far fewer than on CMR disks.
     bytes_per_s: f64,
     /// The figure in words.
-    pub told: &'static str,
+    pub figure: &'static str,
     /// Who says so, and of which state.
     pub source: &'static str,
     /// True if the source may be mistaken, so that it turns no answer over.
@@ -44,7 +44,7 @@ static KNOWN: [Known; 6] = [
         drives: &["wd40efax"],
         is_of: |asked| asked.rebuilds(true) && asked.is_onto_used() && asked.array == Some((Level::Raid5, 4)),
         bytes_per_s: 4e12 / (229.0 * 3600.0),
-        told: "229 h for 4 TB",
+        figure: "229 h for 4 TB",
         source: "ServeTheHome, 2020, on a pool that was three quarters full",
         is_doubtful: false,
     },
@@ -52,7 +52,7 @@ static KNOWN: [Known; 6] = [
         drives: &["wd40efax"],
         is_of: |asked| asked.rebuilds(false) && asked.array == Some((Level::Raid5, 4)),
         bytes_per_s: 4e12 / (57.0 * 3600.0),
-        told: "57 h for 4 TB",
+        figure: "57 h for 4 TB",
         source: "which is doubtful: docs/papers/drives.md",
         is_doubtful: true,
     },
@@ -60,7 +60,7 @@ static KNOWN: [Known; 6] = [
         drives: &["st8000as0002"],
         is_of: |asked| asked.rebuilds(false) && asked.array == Some((Level::Raid1, 2)),
         bytes_per_s: 8e12 / (57.0 * 3600.0),
-        told: "57 h for 8 TB",
+        figure: "57 h for 8 TB",
         source: "StorageReview, 2015, by a NAS in use",
         is_doubtful: false,
     },
@@ -69,7 +69,7 @@ static KNOWN: [Known; 6] = [
         is_of: |asked| asked.array.is_none() && matches!(asked.use_name, Some("badblocks" | "format")),
         // Eight passes in 65.1 h.
         bytes_per_s: 8.0 * 4.0e12 / (65.1 * 3600.0),
-        told: "137 MB/s",
+        figure: "137 MB/s",
         source: "openzfs/zfs issue 10214, 2020, four patterns of badblocks",
         is_doubtful: false,
     },
@@ -77,7 +77,7 @@ static KNOWN: [Known; 6] = [
         drives: &["wd20spzx", "wd40efax", "wd60efax", "wd40ndzw"],
         is_of: |asked| asked.array.is_none() && (asked.use_name == Some("format") || asked.is_stream_onto_full()),
         bytes_per_s: 10e6,
-        told: "10 MB/s and less",
+        figure: "10 MB/s and less",
         source: "veracrypt/VeraCrypt issue 791, 2021, a disk that had been filled before; trimming it cured that",
         is_doubtful: false,
     },
@@ -86,7 +86,7 @@ static KNOWN: [Known; 6] = [
         drives: &["wd40efax", "wd60efax", "wd40ndzw", "wd20spzx"],
         is_of: |asked| asked.rebuild.is_none() && asked.stream_write_bytes.is_some_and(|bytes| bytes <= SMALL_STREAM),
         bytes_per_s: 0.0,
-        told: "a fall far below that of a CMR disk",
+        figure: "a fall far below that of a CMR disk",
         source: "Ars Technica, June 2020, streams in writes of 32 KiB, as a RAIDZ writes them",
         is_doubtful: false,
     },

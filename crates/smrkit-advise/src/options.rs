@@ -27,7 +27,7 @@ use smrkit_trace::VolumeChoice;
 
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
-use crate::sums::{self, Measured, Seen};
+use crate::sums::{self, Recorded, ReportedWaits};
 use crate::uses::{AskedUse, Disk, Pace, USES, Use, Work};
 use crate::{Listener, Load, LoadKind, Need, Question, ScaledLoad, advise};
 
@@ -36,28 +36,23 @@ const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
 /// Commands outstanding where nothing is said of it: as many as a drive takes (SATA has 32).
 const DEPTH: u32 = 32;
 
-/// Light use of an array that is rebuilt, for longer than any rebuild lasts: small requests by some users, each of whom waits for an
-/// answer before he asks again a second later. By times of their own a backlog would grow for ever on drives that can't keep up, and
-/// the rebuild would never end.
-struct LightUse {
-    workload: &'static str,
-    users: u32,
-}
-
+/// Pause of a user of an array in light use between an answer and the next request.
 const LIGHT_PAUSE: Nanos = Nanos(1_000_000_000);
 
-impl LightUse {
-    /// md writes in place what the file system above it writes. ZFS gathers the writes of 5 s (zfs_txg_timeout) and puts them where there
-    /// is free room in one piece, with some metadata: of the same 20 small requests a second only the reads go anywhere.
-    fn of(software: Software) -> LightUse {
-        match software {
-            Software::Md => LightUse { workload: "mix:size=4Ki,write_share=0.5,count=1G", users: 20 },
-            Software::Zfs => LightUse {
-                workload: "random-read:size=4Ki,interval=100ms,count=1G+sequential-write:size=256Ki,interval=5s,count=1G\
-                           +random-write:size=16Ki,span=10%,interval=1250ms,count=1G",
-                users: 11,
-            },
-        }
+/// Light use of an array that is rebuilt, for longer than any rebuild lasts, as a workload, and the users, each of whom waits for an
+/// answer before he asks again a second later. By times of their own a backlog would grow for ever on drives that can't keep up, and
+/// the rebuild would never end.
+///
+/// md writes in place what the file system above it writes. ZFS gathers the writes of 5 s (zfs_txg_timeout) and puts them where there
+/// is free room in one piece, with some metadata: of the same 20 small requests a second only the reads go anywhere.
+fn light_use(software: Software) -> (&'static str, u32) {
+    match software {
+        Software::Md => ("mix:size=4Ki,write_share=0.5,count=1G", 20),
+        Software::Zfs => (
+            "random-read:size=4Ki,interval=100ms,count=1G+sequential-write:size=256Ki,interval=5s,count=1G\
+             +random-write:size=16Ki,span=10%,interval=1250ms,count=1G",
+            11,
+        ),
     }
 }
 
@@ -137,13 +132,15 @@ pub struct AskedAdvice<'a> {
 }
 
 /// Where the load comes from.
-enum LoadSource {
-    /// Traces and workloads that were named, or a table in memory.
-    Given,
-    /// A workload, which stands for this many times as much, made for a use or of what was measured.
-    Made { workload: String, times: f64, note: Option<String>, seen: Option<Seen> },
-    /// Nothing but a rebuild was asked for.
-    Light(LightUse),
+struct LoadSource {
+    /// Whose it is: light use, where nothing but a rebuild was asked for.
+    kind: LoadKind,
+    /// The workload, made for a use or of what was measured; `None` of traces and workloads that were named, and of a table in memory.
+    workload: Option<String>,
+    /// How many times as much it stands for.
+    times: f64,
+    note: Option<String>,
+    reported: Option<ReportedWaits>,
 }
 
 impl AdviseOptions {
@@ -202,7 +199,7 @@ impl AdviseOptions {
                 paced.info.what
             )));
         }
-        let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && !asked.is_spread());
+        let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && asked.spread_over.is_none());
         let is_recorded =
             arrival == Arrival::Trace || self.measured()?.is_some_and(|measured| measured.depth.is_none());
         if self.within.is_some() && (is_paced || is_recorded) {
@@ -290,47 +287,43 @@ impl AdviseOptions {
         systems: &Systems,
         has_table: bool,
     ) -> Result<(LoadSource, Settings), Error> {
-        let depth = |own: u32| self.depth.unwrap_or(own);
-        let is_log = self.demand.is_log();
-        let settings = |own: u32| self.conditions.settings(depth(own), is_log);
-        let made = |workload, times| LoadSource::Made { workload, times, note: None, seen: None };
+        let settings = |depth: u32| self.conditions.settings(self.depth.unwrap_or(depth), self.demand.is_log());
+        let mut source = LoadSource { kind: LoadKind::Asked, workload: None, times: 1.0, note: None, reported: None };
         let has_load = asked_use.is_some_and(AskedUse::has_load) || self.demand.count() > 0 || has_table;
-        let (source, settings) = match (asked_use, &system.array) {
-            (_, Some(array)) if system.rebuild.is_some() && !has_load => {
-                let light = LightUse::of(match system.rebuild.map(|spec| spec.order) {
-                    Some(RebuildOrder::Scattered { .. }) => Software::Zfs,
-                    _ => facts(array).software,
-                });
-                (LoadSource::Light(light), settings(1))
+        if let (Some(array), Some(spec), false) = (&system.array, system.rebuild, has_load) {
+            let is_scattered = matches!(spec.order, RebuildOrder::Scattered { .. });
+            let (workload, users) = light_use(if is_scattered { Software::Zfs } else { facts(array).software });
+            settings(1).validate()?;
+            (source.kind, source.workload) = (LoadKind::Light, Some(workload.into()));
+            return Ok((source, Settings { depth: users, think: LIGHT_PAUSE, ..flat_out(settings(1)) }));
+        }
+        let is_one_by_one = self.conditions.think > Nanos::ZERO || system.rebuild.is_some();
+        let mut settings = settings(match asked_use {
+            Some(asked) if !asked.is_paced() => asked.depth(),
+            None if is_one_by_one => 1,
+            _ => DEPTH,
+        });
+        if let Some(asked) = asked_use {
+            let run = systems.runs(&[Settings::default()], None)?.pop();
+            let disk = run.as_ref().map_or(Ok(Disk::default()), disk)?;
+            let (workload, times) = asked.workload(&disk)?.unwrap_or_default();
+            (source.workload, source.times) = (Some(workload), times);
+            if asked.is_paced() {
+                settings.arrival = Arrival::Trace;
             }
-            (Some(asked), _) => {
-                let run = systems.runs(&[Settings::default()], None)?.pop();
-                let disk = run.as_ref().map_or(Ok(Disk::default()), disk)?;
-                let (workload, times) = asked.workload(&disk)?.unwrap_or_default();
-                let settings = match asked.is_paced() {
-                    true => Settings { arrival: Arrival::Trace, ..settings(DEPTH) },
-                    false => settings(asked.depth()),
-                };
-                (made(workload, times), settings)
+        } else if let Some(Recorded { workload, depth, note, reported }) = self.measured()? {
+            settings.depth = self.depth.or(depth).unwrap_or(DEPTH);
+            if depth.is_none() {
+                settings.arrival = Arrival::Trace;
             }
-            _ => match self.measured()? {
-                Some(Measured { workload, depth, note, seen }) => {
-                    let arrival = if depth.is_none() { Arrival::Trace } else { settings(DEPTH).arrival };
-                    let settings = Settings { arrival, ..settings(depth.unwrap_or(DEPTH)) };
-                    (LoadSource::Made { workload, times: 1.0, note: Some(note), seen }, settings)
-                }
-                None if self.conditions.think > Nanos::ZERO || system.rebuild.is_some() => {
-                    (LoadSource::Given, settings(1))
-                }
-                None => (LoadSource::Given, settings(DEPTH)),
-            },
-        };
+            source = LoadSource { workload: Some(workload), note: Some(note), reported, ..source };
+        }
         settings.validate()?;
         Ok((source, settings))
     }
 
     /// What was measured, where a file is not a trace but sums of one.
-    fn measured(&self) -> Result<Option<Measured>, Error> {
+    fn measured(&self) -> Result<Option<Recorded>, Error> {
         match self.demand.trace.as_slice() {
             [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => {
                 let device = match &self.conditions.volume {
@@ -353,6 +346,11 @@ impl AdviseOptions {
         let sectors = members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min();
         Ok(sectors.filter(|&sectors| sectors > PART_SECTORS).map(|sectors| sectors * SECTOR_BYTES))
     }
+}
+
+/// The same, with requests as fast as they are served.
+fn flat_out(settings: Settings) -> Settings {
+    Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..settings }
 }
 
 /// What a use has to know of the disk.
@@ -401,46 +399,37 @@ impl AskedAdvice<'_> {
 
     /// The requests: the traces and workloads that were named, those of a use, or light use where there is nothing but a rebuild.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
-        match &self.source {
-            LoadSource::Light(light) => generated(light.workload, None),
-            LoadSource::Made { workload, .. } => generated(workload, self.options.demand.span),
-            LoadSource::Given => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
+        let demand = &self.options.demand;
+        match &self.source.workload {
+            // Light use is that of the whole array.
+            Some(workload) if self.source.kind == LoadKind::Light => generated(workload, None),
+            Some(workload) => generated(workload, demand.span),
+            None => Ok(Arc::from(demand.open(&self.options.conditions, self.placement)?)),
         }
     }
 
     /// The loads under which the system is looked at: that of the question, and before it none where there is a rebuild.
     fn loads(&self, demand: &Arc<dyn Demand>) -> Vec<Load> {
         let mut loads = Vec::new();
-        let settings = self.settings;
-        let flat_out = Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..settings };
         if self.system.rebuild.is_some() {
             let nothing: Arc<dyn Demand> = Arc::new(Table(Arc::new([])));
             // The rebuild alone is the same whatever is done beside it later.
-            let alone = Settings { depth: self.options.depth.unwrap_or(1), ..flat_out };
-            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: alone, is_even: false });
+            let settings = Settings { depth: self.options.depth.unwrap_or(1), ..flat_out(self.settings) };
+            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings, is_even: false });
         }
-        let load = |kind, settings, is_even| Load { kind, demand: Arc::clone(demand), settings, is_even };
-        loads.push(match &self.source {
-            LoadSource::Light(light) => {
-                load(LoadKind::Light, Settings { depth: light.users, think: LIGHT_PAUSE, ..flat_out }, false)
-            }
-            _ => load(LoadKind::Asked, settings, self.is_even()),
-        });
+        let (kind, demand, settings) = (self.source.kind, Arc::clone(demand), self.settings);
+        loads.push(Load { kind, demand, settings, is_even: self.is_even() });
         loads
     }
 
     /// True of a workload that does the same from beginning to end.
     fn is_even(&self) -> bool {
-        let is_even = |text: &str| !text.contains(';') && !UNEVEN.iter().any(|name| text.contains(name));
+        let is_even = |text: &String| !text.contains(';') && !UNEVEN.iter().any(|name| text.contains(name));
         let counts_all = self.settings.warmup == Warmup::Requests(0) && self.settings.until.is_none();
-        let demand = &self.options.demand;
-        counts_all
-            && self.system.rebuild.is_none()
-            && match (&self.source, demand.workload.as_slice()) {
-                (LoadSource::Made { workload, .. }, _) => is_even(workload),
-                (_, [only]) => demand.trace.is_empty() && is_even(only),
-                _ => false,
-            }
+        let DemandOptions { trace, workload, .. } = &self.options.demand;
+        let named = workload.first().filter(|_| workload.len() == 1 && trace.is_empty());
+        let text = self.source.workload.as_ref().or(named);
+        counts_all && self.system.rebuild.is_none() && text.is_some_and(is_even)
     }
 
     /// The answer for `demand`; `None` if an interrupt came before there was one.
@@ -453,14 +442,9 @@ impl AskedAdvice<'_> {
         let loads = self.loads(&demand);
         let experiment = Experiment { system: self.system.clone(), demand, settings: vec![self.settings] };
         let run = sized(&experiment, &self.systems, monitor)?;
-        let (times, note, seen) = match &self.source {
-            LoadSource::Made { times, note, seen, .. } => (*times, note.clone(), *seen),
-            _ => (1.0, None, None),
-        };
-        let AdviseOptions { within, every, keep, .. } = *self.options;
-        let span = self.options.demand.span;
-        let asked_use = self.asked_use.clone();
-        let disk = disk(&run)?;
+        let AskedAdvice { options, source, asked_use, .. } = self;
+        let AdviseOptions { within, every, keep, .. } = *options;
+        let (span, disk) = (options.demand.span, disk(&run)?);
         let (mut buffers, mut scaled_load) = ([None; 2], None);
         if let Some(asked) = asked_use.clone().filter(AskedUse::is_paced) {
             // Who says how long requests may take knows better, and a rebuild is judged by its own time.
@@ -476,26 +460,26 @@ impl AskedAdvice<'_> {
             None => None,
         };
         // What is spread over a time has no other need of it.
-        let within = within.filter(|_| !asked_use.as_ref().is_some_and(AskedUse::is_spread));
-        let mut question = Question {
+        let within = within.filter(|_| !asked_use.as_ref().is_some_and(|asked| asked.spread_over.is_some()));
+        let load = &loads[loads.len() - 1];
+        let even_requests = match load.is_even && load.settings.arrival == Arrival::FlatOut {
+            true => load.demand.open(&run.opening()?)?.progress().total,
+            false => None,
+        };
+        let question = Question {
             run,
             loads,
             asked_use,
             scaled_load,
             instead,
             need: Need { within, every, keep, buffers },
-            note,
-            seen,
-            times,
-            even_requests: None,
+            note: source.note,
+            reported: source.reported,
+            times: source.times,
+            even_requests,
             whole_disk_bytes: self.whole_disk_bytes,
-            assumes_written: self.options.assumes_written(),
+            assumes_written: options.assumes_written(),
         };
-        if let Some(load) =
-            question.loads.last().filter(|load| load.is_even && self.settings.arrival == Arrival::FlatOut)
-        {
-            question.even_requests = load.demand.open(&question.run.opening()?)?.progress().total;
-        }
         advise(&question, monitor, listener)
     }
 }

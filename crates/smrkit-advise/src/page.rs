@@ -10,9 +10,12 @@ use crate::{screen, words};
 
 /// The page of one answer, or of several drives under one load. `command` asks again.
 pub fn page(all: &[Advice], command: Option<&str>) -> String {
-    let mut sections = match all {
-        [advice] => of_one(advice),
-        all => of_several(all),
+    let (title, mut sections) = match all {
+        [advice] => (headline(advice), of_one(advice)),
+        all => {
+            let asked = all.first().map_or(String::new(), screen::asked);
+            (format!("{asked}: {}", format::list(all.iter().map(words::system).collect())), of_several(all))
+        }
     };
     sections.push(Section {
         heading: if command.is_some() { "Ask again".into() } else { String::new() },
@@ -21,24 +24,19 @@ pub fn page(all: &[Advice], command: Option<&str>) -> String {
     });
     let copied = vec![("Markdown", markdown(all, command)), ("BBCode, for forums", bbcode(all, command))];
     sections.push(Section { copied, ..Section::default() }.under("Text to copy"));
-    smrkit_report::page(&title(all), &sections)
+    smrkit_report::page(&title, &sections)
 }
 
-fn title(all: &[Advice]) -> String {
-    match all {
-        [advice] => advice.text.lines().next().unwrap_or_default().into(),
-        all => {
-            let names = all.iter().map(words::system).collect();
-            format!("{}: {}", all.first().map_or(String::new(), screen::asked), format::list(names))
-        }
-    }
+fn headline(advice: &Advice) -> String {
+    advice.text.lines().next().unwrap_or_default().into()
 }
 
 fn of_one(advice: &Advice) -> Vec<Section> {
     const TRIED: &str = "What was tried, and how much depends on what is not known";
-    let mut lines = advice.text.lines().skip(1).filter(|line| line.starts_with("How ") || line.starts_with("Why"));
-    let lead: Vec<String> = lines.by_ref().filter(|line| !line.starts_with("How sure")).map(str::to_string).collect();
-    let mut sections = vec![Section { text: lead, cards: cards(advice), ..Section::default() }];
+    // What to do and how sure that is are on cards.
+    let is_lead = |line: &&str| ["How long", "How fast", "Why"].iter().any(|label| line.starts_with(label));
+    let text = advice.text.lines().skip(1).filter(is_lead).map(str::to_string).collect();
+    let mut sections = vec![Section { text, cards: cards(advice), ..Section::default() }];
     if advice.is_too_short() || advice.problems.refused {
         return sections;
     }
@@ -51,12 +49,18 @@ fn of_one(advice: &Advice) -> Vec<Section> {
         sections.push(section);
     }
     sections.push(Section::of_figure(bars(&rows(advice), advice.measure())));
-    let budget = words::budget(advice).into_iter().collect();
-    let tables = [("Changes that were tried", screen::tried(advice)), ("Beside CMR disks", screen::present(advice))];
-    sections.extend(tables.map(|(heading, table)| Section::of_table(heading, table).under(TRIED)));
-    if !advice.ends.is_empty() {
-        sections.push(Section::of_table("At both ends of what is known of the drive", ends(advice)).under(TRIED));
+    let mut ends = Grid::new(["drive", screen::figure_name(advice), "longest", "dropped"]);
+    ends.rows.extend(screen::rows_of_ends(advice).map(|cells| cells[..4].to_vec()));
+    for (heading, table) in [
+        ("Changes that were tried", screen::tried(advice)),
+        ("Beside CMR disks", screen::present(advice)),
+        ("At both ends of what is known of the drive", ends),
+    ] {
+        if !table.rows.is_empty() {
+            sections.push(Section::of_table(heading, table).under(TRIED));
+        }
     }
+    let budget = words::budget(advice).into_iter().collect();
     sections.push(Section { heading: "What it takes".into(), text: budget, ..Section::default() }.under(TRIED));
     sections.push(Section { text: screen::notes(advice), ..Section::default() }.under("What was run"));
     sections
@@ -64,12 +68,12 @@ fn of_one(advice: &Advice) -> Vec<Section> {
 
 fn of_several(all: &[Advice]) -> Vec<Section> {
     let Some(first) = all.first() else { return Vec::new() };
-    let text = headlines(all).into_iter().chain(words::choice(all)).collect();
+    let (text, table) = shown_first(all);
     let rows: Vec<Estimate> = all.iter().flat_map(|advice| row_of(advice, words::system(advice))).collect();
     let mut sections = vec![
         Section { text, ..Section::default() },
         Section::of_figure(bars(&rows, first.measure())),
-        Section::of_table("Side by side", screen::comparison(all)),
+        Section::of_table("Side by side", table),
     ];
     for advice in all {
         let text = advice.text.lines().chain(words::budget(advice).as_deref()).map(str::to_string).collect();
@@ -80,27 +84,25 @@ fn of_several(all: &[Advice]) -> Vec<Section> {
 
 /// Will it be dropped, what to do, how sure.
 fn cards(advice: &Advice) -> Vec<Card> {
-    let heading = if advice.answer == Answer::Yes { "If you want more" } else { "What to do" };
-    let mut what_to_do = Card { heading, ..Card::default() };
+    let mut to_do = Vec::new();
     for action in &advice.actions {
-        what_to_do.text.push(words::told(action));
-        what_to_do.text.extend(action.command.as_ref().map(|command| format!("$ {command}")));
+        to_do.push(words::with_price(action));
+        to_do.extend(action.command.as_ref().map(|command| format!("$ {command}")));
     }
-    if advice.actions.is_empty() {
-        what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()] };
+    let is_more = advice.answer == Answer::Yes && !to_do.is_empty();
+    let heading = if is_more { "If you want more" } else { "What to do" };
+    if to_do.is_empty() {
+        to_do.push("Nothing has to be done.".into());
     }
     for (when, commands) in words::replaces(advice) {
-        what_to_do.text.push(when);
-        what_to_do.text.extend(commands.iter().map(|command| format!("$ {command}")));
+        to_do.push(when);
+        to_do.extend(commands.iter().map(|command| format!("$ {command}")));
     }
-    let assumed = advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"));
+    let sure = [Some(words::certainty(advice)), words::assumed(advice)].into_iter().flatten().collect();
     vec![
         Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)] },
-        what_to_do,
-        Card {
-            heading: "How sure is this?",
-            text: [Some(words::certainty(advice)), assumed].into_iter().flatten().collect(),
-        },
+        Card { heading, text: to_do },
+        Card { heading: "How sure is this?", text: sure },
     ]
 }
 
@@ -168,51 +170,31 @@ fn bars(rows: &[Estimate], of: Measure) -> Figure {
     )
 }
 
-/// The drive where all that is known only roughly is as bad, and as good, as it may be.
-fn ends(advice: &Advice) -> Grid {
-    let mut grid = Grid::new(["drive", screen::figure_name(advice), "longest", "dropped"]);
-    for end in &advice.ends {
-        let name = if end.worse { "at its worst" } else { "at its best" };
-        let run = &end.trajectory;
-        let cells = [screen::figure(advice, run), screen::longest(advice, run), screen::dropped(advice, run)];
-        grid.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
-    }
-    grid
-}
-
-/// What is told of each drive first.
-fn headlines(all: &[Advice]) -> Vec<String> {
-    let headline = |advice: &Advice| advice.text.lines().next().unwrap_or_default().to_string();
-    all.iter().map(|advice| format!("{}: {}", advice.system.drive, headline(advice))).collect()
-}
-
 /// The lines and the table of what is shown first.
-fn told(all: &[Advice]) -> (Vec<String>, Grid) {
+fn shown_first(all: &[Advice]) -> (Vec<String>, Grid) {
     match all {
         [advice] => (advice.text.lines().map(str::to_string).collect(), screen::tried(advice)),
-        all => (headlines(all).into_iter().chain(words::choice(all)).collect(), screen::comparison(all)),
+        all => {
+            let headlines = all.iter().map(|advice| format!("{}: {}", advice.system.drive, headline(advice)));
+            (headlines.chain(words::choice(all)).collect(), screen::comparison(all))
+        }
     }
 }
 
 fn markdown(all: &[Advice], command: Option<&str>) -> String {
-    let (lines, grid) = told(all);
-    let mut out = String::new();
-    for (nth, line) in lines.iter().enumerate() {
-        out += &if nth == 0 { format!("**{line}**\n\n") } else { format!("- {line}\n") };
-    }
-    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    out += &format!("\n{}{}", row(&grid.header), "|---".repeat(grid.header.len()) + "|\n");
-    out += &grid.rows.iter().map(|cells| row(cells)).collect::<String>();
+    let (lines, grid) = shown_first(all);
+    let mut out = format!("**{}**\n\n", lines.first().map_or("", String::as_str));
+    out.extend(lines.iter().skip(1).map(|line| format!("- {line}\n")));
+    let row = |cells: &Vec<String>| format!("| {} |\n", cells.join(" | "));
+    out += &format!("\n{}{}|\n", row(&grid.header), "|---".repeat(grid.header.len()));
+    out.extend(grid.rows.iter().map(row));
     out + &command.map_or(String::new(), |command| format!("\n    {command}\n"))
 }
 
 fn bbcode(all: &[Advice], command: Option<&str>) -> String {
-    let (lines, grid) = told(all);
-    let mut out = String::new();
-    for (nth, line) in lines.iter().enumerate() {
-        out += &if nth == 0 { format!("[b]{line}[/b]\n\n[list]\n") } else { format!("[*] {line}\n") };
-    }
-    out += "[/list]\n";
+    let (lines, grid) = shown_first(all);
+    let mut out = format!("[b]{}[/b]\n\n[list]\n", lines.first().map_or("", String::as_str));
+    out.extend(lines.iter().skip(1).map(|line| format!("[*] {line}\n")));
     let command = command.map_or(String::new(), |command| format!("\n$ {command}\n"));
-    format!("{out}\n[code]\n{}{command}[/code]\n", grid.text_within(80))
+    format!("{out}[/list]\n\n[code]\n{}{command}[/code]\n", grid.text_within(80))
 }

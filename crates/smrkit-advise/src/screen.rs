@@ -4,9 +4,9 @@ use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 use crate::LoadKind;
-use crate::advice::{Advice, Answer, Measure, Present};
+use crate::advice::{Advice, Answer, Measure, Present, Remedy};
 use crate::comparison::Trajectory;
-use crate::words;
+use crate::words::{self, HOW_SURE};
 
 /// Codes of a terminal.
 const BOLD: &str = "1";
@@ -33,24 +33,32 @@ impl Default for Screen {
 
 /// All of it.
 pub fn text(advice: &Advice, screen: Screen) -> String {
-    let rows: String =
-        (advice.run_beside()..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect();
-    let head = if rows.is_empty() { String::new() } else { table_head(advice, screen) };
-    first(advice, screen) + &head + &rows + &rest(advice, &advice.text, screen)
+    let rows: String = (0..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect();
+    let table = if tries_more(advice, screen) { table_head(advice, screen) + &rows } else { String::new() };
+    first(advice, "", screen) + &table + &rest(advice, &advice.text, screen)
 }
 
-/// What the drive's most likely figures give, while others are still tried: yes or no, and how long or how fast.
+/// The lines of a text that a preview shows: yes or no, and how long or how fast.
+fn previewed(text: &str) -> impl Iterator<Item = &str> {
+    let is_shown =
+        |(nth, line): &(usize, &str)| *nth == 0 || line.starts_with("How long") || line.starts_with("How fast");
+    text.lines().enumerate().filter(is_shown).map(|(_, line)| line)
+}
+
+/// The answer so far, while more is run.
 pub fn preview(advice: &Advice, screen: Screen) -> String {
-    let mut told = advice.text.lines();
-    let headline = told.next().map(|line| format!("At first sight, by the drive's most likely figures: {line}"));
-    let figures = advice.text.lines().find(|line| line.starts_with("How long") || line.starts_with("How fast"));
-    let shown: Vec<String> = headline.into_iter().chain(figures.map(str::to_string)).collect();
-    lines(shown.iter().map(String::as_str), Screen { is_coloured: false, ..screen }) + "\n"
+    format!("At first sight:\n{}\n", lines(previewed(&advice.text), screen))
 }
 
-/// The five lines.
-pub fn first(advice: &Advice, screen: Screen) -> String {
-    lines(advice.text.lines(), screen)
+/// The answer, but for how sure it is, since later runs add to that; after the preview of a text only what that did not show.
+pub fn first(advice: &Advice, preview: &str, screen: Screen) -> String {
+    let said: Vec<&str> = previewed(preview).collect();
+    let is_new = |line: &&str| !line.starts_with(HOW_SURE) && !said.contains(line);
+    let new = advice.text.lines().filter(is_new);
+    match advice.text.lines().next().is_some_and(|headline| said.contains(&headline)) {
+        true => "More runs confirm this:\n".to_string() + &lines(new, Screen { is_coloured: false, ..screen }),
+        false => lines(new, screen),
+    }
 }
 
 /// The last row of what was tried; before the first of them the rows that the answer was about.
@@ -58,21 +66,27 @@ pub fn tried_row(advice: &Advice, screen: Screen) -> String {
     let last = advice.remedies.len() - 1;
     let Some(tried) = row(advice, last, screen) else { return String::new() };
     let is_first = (advice.run_beside()..last).all(|nth| row(advice, nth, screen).is_none());
-    if is_first { table_head(advice, screen) + &tried } else { tried }
+    if !is_first {
+        return tried;
+    }
+    let beside: String = (0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect();
+    table_head(advice, screen) + &beside + &tried
+}
+
+/// True if a change has a row that was not run beside the system as it is.
+fn tries_more(advice: &Advice, screen: Screen) -> bool {
+    (advice.run_beside()..advice.remedies.len()).any(|nth| row(advice, nth, screen).is_some())
 }
 
 fn table_head(advice: &Advice, screen: Screen) -> String {
-    let mut out = "\n".to_string();
-    let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
-    out += &table_row(&head);
-    out += &format!("{}\n", "─".repeat(screen.width.min(80)));
-    out += &as_it_is(advice).into_iter().map(|row| table_row(&row)).collect::<String>();
-    out + &(0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
+    let head = [head(advice), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
+    let rows: String = as_it_is(advice).iter().map(|row| table_row(row)).collect();
+    format!("\n{}{}\n{rows}", table_row(&head), "─".repeat(screen.width.min(80)))
 }
 
 /// The rows of the system as it is: under the load that changes serve, and in light use, where that is the problem, beside CMR disks.
-fn as_it_is(advice: &Advice) -> Vec<[String; 5]> {
-    let row = |name: &str, run| cells(advice, name.into(), run, String::new());
+fn as_it_is(advice: &Advice) -> Vec<Vec<String>> {
+    let row = |name: &str, run| cells(advice, name, run, "");
     if advice.problems.refused {
         // No time of what is refused is a disk's.
         return vec![row("CMR disks", &advice.judged().conventional)];
@@ -89,67 +103,67 @@ fn as_it_is(advice: &Advice) -> Vec<[String; 5]> {
     rows
 }
 
-/// The row of a change that was tried.
+/// The row of a change; without details only if it was run.
 fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
-    let remedy = advice.remedies.get(nth)?;
-    let effect = words::effect(advice.problems.any(), remedy).to_string();
+    let remedy = advice.remedies.get(nth).filter(|remedy| remedy.trajectory.is_some() || screen.details)?;
+    Some(table_row(&cells_of_change(advice, remedy)))
+}
+
+fn cells_of_change(advice: &Advice, remedy: &Remedy) -> Vec<String> {
+    let effect = words::effect(advice.problems.any(), remedy);
     match &remedy.trajectory {
-        Some(run) => Some(table_row(&cells(advice, remedy.change.clone(), run, effect))),
-        None if screen.details => {
-            let none = || NONE.to_string();
-            Some(table_row(&[remedy.change.clone(), none(), none(), none(), effect]))
-        }
-        None => None,
+        Some(run) => cells(advice, &remedy.change, run, effect),
+        None => [&remedy.change, NONE, NONE, NONE, effect].map(str::to_string).into(),
     }
 }
 
-/// What follows the table: lines of the answer that have changed since they were said, what else can be done, the budget, what was run.
+/// The rows of the drive where all that is known only roughly is as bad, and as good, as it may be.
+pub(crate) fn rows_of_ends(advice: &Advice) -> impl Iterator<Item = Vec<String>> {
+    advice.ends.iter().map(|end| {
+        let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
+        cells(advice, name, &end.trajectory, "")
+    })
+}
+
+/// What follows the table: lines of the answer that have changed since they were said, what else can be done, the budget, how sure all of it
+/// is, what was run.
 pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     let Screen { width, details, .. } = screen;
     let mut out = String::new();
     if details {
         if advice.remedies.len() == advice.run_beside() && !advice.is_too_short() {
             out += &table_head(advice, screen);
+            out.extend((0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)));
         }
-        for end in &advice.ends {
-            let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
-            out += &table_row(&cells(advice, name.into(), &end.trajectory, String::new()));
-        }
+        out.extend(rows_of_ends(advice).map(|row| table_row(&row)));
     }
     let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
-    let is_listed = |line: &str| lists && line.starts_with("What to do:");
-    let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !is_listed(line);
-    // Of a line that goes on where it ended before, what is new.
-    let told = |line: &str| {
-        let more = said.lines().find_map(|known| line.strip_prefix(known.trim_end_matches('.'))?.strip_prefix("; "));
-        let label = line.split(':').next().unwrap_or_default();
-        more.map_or(line.into(), |more| format!("{label}, besides: {more}"))
+    let is_new = |line: &&str| {
+        let is_below = line.starts_with(HOW_SURE) || lists && line.starts_with("What to do:");
+        !is_below && !said.lines().any(|known| known == *line)
     };
-    let changed: Vec<String> = advice.text.lines().filter(is_new).map(told).collect();
+    let changed: Vec<&str> = advice.text.lines().filter(is_new).collect();
     if !changed.is_empty() {
-        out += &format!("\n{}", lines(changed.iter().map(String::as_str), Screen { is_coloured: false, ..screen }));
+        out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
     if lists {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {
-            out += &format!("{}\n", wrapped("- ", &words::told(action), width));
+            out += &format!("{}\n", wrapped("- ", &words::with_price(action), width));
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
     }
     for (when, commands) in words::replaces(advice) {
         out += &format!("\n{}\n", wrapped("", &when, width));
-        out += &commands.iter().map(|command| format!("  $ {command}\n")).collect::<String>();
+        out.extend(commands.iter().map(|command| format!("  $ {command}\n")));
     }
-    if let Some(budget) = words::budget(advice) {
-        out += &format!("\n{}\n", wrapped("", &budget, width));
-    }
-    if let Some(assumed) = &advice.assumed {
-        out += &format!("\n{}\n", wrapped("", &format!("Assumed: {assumed}"), width));
+    let sure = advice.text.lines().find(|line| line.starts_with(HOW_SURE)).map(printable);
+    for paragraph in [words::budget(advice), sure, words::assumed(advice)].into_iter().flatten() {
+        out += &format!("\n{}\n", wrapped("", &paragraph, width));
     }
     if details {
         out.push('\n');
-        out +=
-            &notes(advice).iter().map(|line| format!("{}\n", wrapped("", &printable(line), width))).collect::<String>();
+        out.extend(notes(advice).iter().map(|line| format!("{}\n", wrapped("", &printable(line), width))));
     }
     out
 }
@@ -167,16 +181,18 @@ fn lines<'a>(all: impl Iterator<Item = &'a str>, screen: Screen) -> String {
     out
 }
 
-fn table_row(cells: &[String; 5]) -> String {
-    let mut out = String::new();
-    for (nth, (cell, width)) in cells.iter().zip(COLUMNS).enumerate() {
-        out += &if nth == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") };
+fn table_row(cells: &[String]) -> String {
+    let mut out = format!("{:1$}", cells[0], COLUMNS[0]);
+    for (cell, width) in cells.iter().zip(COLUMNS).skip(1) {
+        out += &format!("{cell:>width$}");
     }
     format!("{}\n", format!("{out}  {}", cells[4]).trim_end())
 }
 
-fn cells(advice: &Advice, name: String, run: &Trajectory, effect: String) -> [String; 5] {
-    [name, figure(advice, run), longest(advice, run), dropped(advice, run), effect]
+/// A row of the table of what was tried.
+fn cells(advice: &Advice, name: &str, run: &Trajectory, effect: &str) -> Vec<String> {
+    let figures = [figure(advice, run), longest(advice, run), dropped(advice, run)];
+    [name.to_string()].into_iter().chain(figures).chain([effect.to_string()]).collect()
 }
 
 /// What is said first of one of several drives.
@@ -189,13 +205,12 @@ pub fn headline(advice: &Advice, screen: Screen) -> String {
 pub fn compared(all: &[Advice], screen: Screen) -> String {
     let mut grid = comparison(all);
     grid.header[0] = "drive".into();
-    let mut out = String::new();
-    out += &lines(words::choice(all).iter().map(String::as_str), screen);
+    let mut out = lines(words::choice(all).iter().map(String::as_str), screen);
     out += &format!("\n{}\n\n", grid.text_within(screen.width));
     let sure = words::certainties(all);
     out += &lines(sure.iter().map(String::as_str), Screen { is_coloured: false, ..screen });
-    if let Some(assumed) = all.first().and_then(|advice| advice.assumed.as_ref()) {
-        out += &format!("{}\n", wrapped("", &format!("Assumed: {assumed}"), screen.width));
+    if let Some(assumed) = all.first().and_then(words::assumed) {
+        out += &format!("{}\n", wrapped("", &assumed, screen.width));
     }
     if screen.details {
         for advice in all {
@@ -210,37 +225,24 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let mut grid = Grid::new(["", "answer", figure_name(first), "range", "longest", "dropped"]);
     for advice in all {
         let own = &advice.judged().own;
-        let range = advice.range.as_ref().map(|range| words::between(range, range.high));
-        let mut cells = match advice.problems.refused {
-            true => vec!["refused".into(), NONE.into(), NONE.into(), NONE.into()],
-            false => vec![
-                figure(advice, own),
-                range.unwrap_or("within 10 %".into()),
-                longest(advice, own),
-                dropped(advice, own),
-            ],
+        let range = advice.range.as_ref().map_or("within 10 %".into(), |range| words::between(range, range.high));
+        let figures = match advice.problems.refused {
+            true => ["refused", NONE, NONE, NONE].map(str::to_string),
+            false => [figure(advice, own), range, longest(advice, own), dropped(advice, own)],
         };
-        cells.splice(..0, [advice.system.drive.clone(), words::answer_word(advice.answer).into()]);
-        grid.rows.push(cells);
+        let names = [advice.system.drive.clone(), words::answer_word(advice.answer).into()];
+        grid.rows.push(names.into_iter().chain(figures).collect());
     }
     grid
 }
 
 /// The table of what was tried, with the best marked.
 pub(crate) fn tried(advice: &Advice) -> Grid {
-    let load = Some(head(advice)).filter(|load| !load.is_empty());
-    let first = load.as_deref().unwrap_or("change");
+    let first = if head(advice).is_empty() { "change" } else { head(advice) };
     let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
-    let as_it_is = as_it_is(advice);
-    let before = as_it_is.len();
-    grid.rows.extend(as_it_is.into_iter().map(Vec::from));
-    for remedy in &advice.remedies {
-        let effect = words::effect(advice.problems.any(), remedy).to_string();
-        grid.rows.push(match &remedy.trajectory {
-            Some(run) => cells(advice, remedy.change.clone(), run, effect).into(),
-            None => [vec![remedy.change.clone()], vec![NONE.to_string(); 3], vec![effect]].concat(),
-        });
-    }
+    grid.rows = as_it_is(advice);
+    let before = grid.rows.len();
+    grid.rows.extend(advice.remedies.iter().map(|remedy| cells_of_change(advice, remedy)));
     grid.best.extend(advice.best().map(|best| best + before));
     grid
 }
@@ -279,11 +281,11 @@ pub(crate) fn longest(advice: &Advice, run: &Trajectory) -> String {
 }
 
 /// The load that the table is for.
-fn head(advice: &Advice) -> String {
+fn head(advice: &Advice) -> &'static str {
     match advice.base().load {
-        LoadKind::Unused => "while nobody uses it".into(),
-        LoadKind::Light => "in light use".into(),
-        LoadKind::Asked => String::new(),
+        LoadKind::Unused => "while nobody uses it",
+        LoadKind::Light => "in light use",
+        LoadKind::Asked => "",
     }
 }
 

@@ -1,7 +1,8 @@
 //! A run in stretches of equally many requests, so that two runs over the same requests can be compared from any stretch on.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
+use serde::Serialize;
 use smrkit::stats::counts::RequestRow;
 
 /// Stretches at most; from then on two become one, and each holds twice the requests.
@@ -34,8 +35,6 @@ pub struct Stretches {
     /// Requests in each stretch but the last.
     length: u64,
     all: Vec<Stretch>,
-    /// Latencies of the last stretch.
-    last: CoarseCounts,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,21 +45,19 @@ struct Stretch {
     shortest_ns: Option<u64>,
     longest_ns: u64,
     end_ns: u64,
-    /// The buckets that hold any, in order; empty in the last stretch.
-    latencies: Vec<(u16, u32)>,
+    latencies: Latencies,
 }
 
 /// Numbers of latencies by bucket.
-#[derive(Clone, Debug)]
-struct CoarseCounts {
-    counts: Vec<u32>,
-    /// The buckets that hold any.
-    held: Vec<u16>,
+type Latencies = BTreeMap<u16, u64>;
+
+fn add_all(latencies: &mut Latencies, more: &Latencies) {
+    more.iter().for_each(|(bucket, count)| *latencies.entry(*bucket).or_default() += count);
 }
 
 impl Default for Stretches {
     fn default() -> Stretches {
-        Stretches { length: 1, all: Vec::new(), last: CoarseCounts::default() }
+        Stretches { length: 1, all: Vec::new() }
     }
 }
 
@@ -71,25 +68,15 @@ impl Stretches {
             *self = Stretches::default();
         }
         if self.all.last().is_none_or(|last| last.requests == self.length) {
-            self.begin_stretch();
+            if self.all.len() == STRETCHES_MAX {
+                self.all = self.all.chunks(2).map(|pair| pair[0].with(&pair[1])).collect();
+                self.length *= 2;
+            }
+            self.all.push(Stretch::default());
         }
         if let Some(last) = self.all.last_mut() {
             last.add(row);
-            self.last.add(bucket(row.latency_ns) as u16, 1);
         }
-    }
-
-    fn begin_stretch(&mut self) {
-        if let Some(last) = self.all.last_mut() {
-            last.latencies = self.last.take();
-        }
-        if self.all.len() == STRETCHES_MAX {
-            // Nothing is in it now.
-            let counts = &mut self.last;
-            self.all = self.all.chunks(2).map(|pair| pair[0].with(&pair[1], counts)).collect();
-            self.length *= 2;
-        }
-        self.all.push(Stretch::default());
     }
 
     /// The first stretch that ends after `moment_ns`.
@@ -122,8 +109,8 @@ impl Stretches {
     pub fn from(&self, first: usize) -> Option<Figures> {
         let wanted = self.all.get(first..)?;
         let last = wanted.last()?;
-        let mut latencies = self.last.clone();
-        wanted.iter().for_each(|stretch| latencies.add_all(&stretch.latencies));
+        let mut latencies = Latencies::new();
+        wanted.iter().for_each(|stretch| add_all(&mut latencies, &stretch.latencies));
         let requests = wanted.iter().map(|stretch| stretch.requests).sum();
         let sum_ns: u128 = wanted.iter().map(|stretch| stretch.sum_ns).sum();
         let longest_ns = wanted.iter().map(|stretch| stretch.longest_ns).max().unwrap_or(0);
@@ -132,7 +119,7 @@ impl Stretches {
             requests,
             elapsed_ns: last.end_ns - begin_ns,
             mean_ns: (sum_ns / u128::from(requests.max(1))) as u64,
-            p99_ns: middle_ns(latencies.p99(requests)).min(longest_ns),
+            p99_ns: middle_ns(p99(&latencies, requests)).min(longest_ns),
             longest_ns,
         })
     }
@@ -145,69 +132,46 @@ impl Stretch {
         self.shortest_ns = Some(self.shortest_ns.map_or(row.latency_ns, |shortest| shortest.min(row.latency_ns)));
         self.longest_ns = self.longest_ns.max(row.latency_ns);
         self.end_ns = row.end_ns;
+        *self.latencies.entry(bucket(row.latency_ns)).or_default() += 1;
     }
 
-    /// The stretch and the next as one. `counts` is empty before and after.
-    fn with(&self, next: &Stretch, counts: &mut CoarseCounts) -> Stretch {
-        [self, next].iter().for_each(|stretch| counts.add_all(&stretch.latencies));
+    /// The stretch and the next as one.
+    fn with(&self, next: &Stretch) -> Stretch {
+        let mut latencies = self.latencies.clone();
+        add_all(&mut latencies, &next.latencies);
         Stretch {
             requests: self.requests + next.requests,
             sum_ns: self.sum_ns + next.sum_ns,
             shortest_ns: self.shortest_ns.into_iter().chain(next.shortest_ns).min(),
             longest_ns: self.longest_ns.max(next.longest_ns),
             end_ns: next.end_ns,
-            latencies: counts.take(),
+            latencies,
         }
     }
 }
 
-impl Default for CoarseCounts {
-    fn default() -> CoarseCounts {
-        CoarseCounts { counts: vec![0; BUCKETS], held: Vec::new() }
-    }
-}
-
-impl CoarseCounts {
-    fn add(&mut self, bucket: u16, count: u32) {
-        let held = &mut self.counts[usize::from(bucket)];
-        if *held == 0 {
-            self.held.push(bucket);
-        }
-        *held = held.saturating_add(count);
-    }
-
-    fn add_all(&mut self, latencies: &[(u16, u32)]) {
-        latencies.iter().for_each(|&(bucket, count)| self.add(bucket, count));
-    }
-
-    /// Buckets that hold any, in order, with their counts; all are empty then.
-    fn take(&mut self) -> Vec<(u16, u32)> {
-        self.held.sort_unstable();
-        self.held.drain(..).map(|bucket| (bucket, std::mem::take(&mut self.counts[usize::from(bucket)]))).collect()
-    }
-
-    /// The bucket that 99 % of `requests` don't exceed.
-    fn p99(&self, requests: u64) -> usize {
-        let rank = (requests * 99).div_ceil(100);
-        let mut below = 0;
-        let reaches = |count: &u32| {
-            below += u64::from(*count);
-            below >= rank
-        };
-        self.counts.iter().position(reaches).unwrap_or(0)
-    }
+/// The bucket that 99 % of `requests` don't exceed.
+fn p99(latencies: &Latencies, requests: u64) -> u16 {
+    let rank = (requests * 99).div_ceil(100);
+    let mut below = 0;
+    let reaches = |(_, count): &(&u16, &u64)| {
+        below += **count;
+        below >= rank
+    };
+    latencies.iter().find(reaches).map_or(0, |(bucket, _)| *bucket)
 }
 
 /// The bucket of a latency: its power of two, and the step on the way to the next.
-fn bucket(ns: u64) -> usize {
+fn bucket(ns: u64) -> u16 {
     let power = ns.checked_ilog2().unwrap_or(0) as usize;
     let step =
         if power < STEPS.ilog2() as usize { 0 } else { (ns >> (power - STEPS.ilog2() as usize)) as usize % STEPS };
-    (power * STEPS + step).min(BUCKETS - 1)
+    (power * STEPS + step).min(BUCKETS - 1) as u16
 }
 
 /// The middle of a bucket.
-fn middle_ns(bucket: usize) -> u64 {
+fn middle_ns(bucket: u16) -> u64 {
+    let bucket = usize::from(bucket);
     let first = |bucket: usize| (1_u64 << (bucket / STEPS)) as f64 * (1.0 + (bucket % STEPS) as f64 / STEPS as f64);
     f64::midpoint(first(bucket), first(bucket + 1)) as u64
 }
@@ -279,8 +243,9 @@ mod tests {
             }
         }
         // Below, one for each power of two; the last holds all that is longer.
-        assert_eq!([0, 1, 2, 3, 4, 127].map(bucket), [0, 0, STEPS, STEPS, 2 * STEPS, 6 * STEPS]);
-        assert_eq!([1 << 44, u64::MAX].map(bucket), [BUCKETS - 1; 2]);
+        let buckets = |all: &[u64]| all.iter().map(|&ns| usize::from(bucket(ns))).collect::<Vec<_>>();
+        assert_eq!(buckets(&[0, 1, 2, 3, 4, 127]), [0, 0, STEPS, STEPS, 2 * STEPS, 6 * STEPS]);
+        assert_eq!(buckets(&[1 << 44, u64::MAX]), [BUCKETS - 1; 2]);
     }
 
     #[test]

@@ -13,22 +13,22 @@ use smrkit::quantity::exact_bytes;
 use smrkit_report::format;
 use smrkit_trace::{in_utf8, is_diskstats};
 
-/// A workload made of what was measured.
+/// A workload made of a report or a job file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct Recorded {
     /// The workload.
     pub workload: String,
     /// Commands outstanding; `None` where requests come at their own times.
     pub depth: Option<u32>,
     /// What can't be known of it.
     pub note: String,
-    /// How the disk did that was measured, where that was told.
-    pub seen: Option<Seen>,
+    /// How long requests waited, if the report says so.
+    pub reported: Option<ReportedWaits>,
 }
 
-/// How a disk did under the load that was measured.
+/// How long the recorded disk let requests wait, and how busy it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct ReportedWaits {
     /// Whose report it is: `iostat`.
     pub tool: &'static str,
     /// Mean time until a request was answered.
@@ -65,7 +65,15 @@ struct Sums {
     busy: f64,
 }
 
-/// Times of a report's lines, in whichever form they stand.
+impl Sums {
+    /// Reads, writes, bytes read and bytes written, each a second.
+    fn of_rates(seconds: f64, [reads, writes, read, written]: [f64; 4]) -> Sums {
+        let (reads_per_s, writes_per_s, read_bytes_per_s, written_bytes_per_s) = (reads, writes, read, written);
+        Sums { seconds, reads_per_s, writes_per_s, read_bytes_per_s, written_bytes_per_s, ..Sums::default() }
+    }
+}
+
+/// Reads the times of a report's lines in any of their formats.
 #[derive(Default)]
 struct Clock {
     now: Option<Time>,
@@ -106,7 +114,7 @@ type Devices = BTreeMap<String, Vec<Sums>>;
 
 /// Reads a file, if it is one of these; `None` if it may be a trace. The sums are those of `device` if it is given, for an array those of
 /// a pool or md array, else those of the busiest disk.
-pub fn read(path: &Path, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, Error> {
+pub fn read(path: &Path, is_of_array: bool, device: Option<&str>) -> Result<Option<Recorded>, Error> {
     let mut bytes = Vec::new();
     let Ok(file) = File::open(path) else { return Ok(None) };
     // A pipe can be read once, and is the trace reader's.
@@ -132,7 +140,7 @@ fn is_whole_disk(name: &str, devices: &Devices) -> bool {
         && !devices.keys().any(is_partition_of)
 }
 
-fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Option<Measured>, String> {
+fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Option<Recorded>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
         () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", named_columns(text, true)),
@@ -142,7 +150,6 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         () if text.lines().any(|line| is_diskstats(line.as_bytes())) => ("diskstats", diskstats(text)?),
         () => return Ok(None),
     };
-    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
     let wanted = |name: &str| match device {
         Some(device) => name == device,
         None if is_of_array => name.starts_with("md"),
@@ -152,49 +159,42 @@ fn from_text(text: &str, is_of_array: bool, device: Option<&str>) -> Result<Opti
         let names: Vec<&str> = devices.keys().map(String::as_str).collect();
         return Err(format!("{what} has no device {device}: it has {}", names.join(", ")));
     }
+    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
     let any_is_wanted = devices.keys().any(|name| wanted(name));
-    let busiest = devices
-        .iter()
-        .filter(|(name, _)| !any_is_wanted || wanted(name))
-        .max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+    let looked_at = devices.iter().filter(|(name, _)| !any_is_wanted || wanted(name));
+    let busiest = looked_at.max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
     let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
         return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
     };
-    let known = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
-    let seconds = |one: &Sums| if one.seconds > 0.0 { one.seconds } else { known.unwrap_or(INTERVAL_S) };
-    let sums: Vec<Sums> = sums.iter().map(|one| Sums { seconds: seconds(one), ..*one }).collect();
+    let known_s = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
+    let mut sums = sums.clone();
+    for one in sums.iter_mut().filter(|one| one.seconds <= 0.0) {
+        one.seconds = known_s.unwrap_or(INTERVAL_S);
+    }
     let (workload, shortened) = workload(&sums);
-    let length = match known {
-        Some(_) => {
-            format!(" of {}", format::seconds(sums.iter().map(|one| one.seconds).sum::<f64>() / sums.len() as f64))
-        }
+    let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
+    let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
+    let busy = total(|one| one.busy) / total(|_| 1.0);
+    let reported = (mean_s > 0.0).then_some(ReportedWaits { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
+    let mut over = format::counted(sums.len() as u64, "interval");
+    over += &match known_s {
+        Some(_) => format!(" of {}", format::seconds(total(|_| 1.0) / sums.len() as f64)),
         None => format!(
             ", each taken for {} since it tells no times (record them, with iostat -t or zpool iostat -T u)",
             format::seconds(INTERVAL_S)
         ),
     };
-    let shortened = match shortened {
-        factor if factor < 1.0 => {
-            format!(", with each interval shortened to {} of itself", format::percent(factor, 1.0))
-        }
-        _ => String::new(),
-    };
-    let is_of_pool = what == "zpool iostat" && !is_of_array && !holds_parts(text);
-    let whole = if is_of_pool {
-        ", which are those of the whole pool, here on one disk (name its --array, or record each disk with zpool iostat -v)"
-    } else {
-        ""
-    };
-    let total = |of: fn(&Sums) -> f64| sums.iter().map(|one| of(one) * one.seconds).sum::<f64>();
-    let mean_s = total(|one| one.queue) / total(|one| one.reads_per_s + one.writes_per_s);
-    let busy = total(|one| one.busy) / total(|_| 1.0);
-    let seen = (mean_s > 0.0).then_some(Seen { tool: what, mean_ns: (mean_s * 1e9).round() as u64, busy });
+    if shortened < 1.0 {
+        over += &format!(", with each interval shortened to {} of itself", format::percent(shortened, 1.0));
+    }
+    if what == "zpool iostat" && !is_of_array && !holds_parts(text) {
+        over += ", which are those of the whole pool, here on one disk (name its --array, or record each disk with zpool iostat -v)";
+    }
     let note = format!(
-        "made of {what}'s sums of {device} over {}{length}{shortened}{whole}: where requests went, their order and their bunching can't be known, so \
-         small ones were taken for random ones and large ones for streams",
-        format::counted(sums.len() as u64, "interval")
+        "made of {what}'s sums of {device} over {over}: where requests went, their order and their bunching can't be known, so \
+         small ones were taken for random ones and large ones for streams"
     );
-    Ok(Some(Measured { workload, depth: None, note, seen }))
+    Ok(Some(Recorded { workload, depth: None, note, reported }))
 }
 
 fn holds_line(text: &str, words: &[&str]) -> bool {
@@ -251,7 +251,7 @@ impl Reports {
     }
 
     /// What there is of intervals; where there is none, the means.
-    fn told(self) -> Devices {
+    fn into_devices(self) -> Devices {
         if self.intervals.is_empty() { self.since_start } else { self.intervals }
     }
 }
@@ -293,19 +293,16 @@ fn named_columns(text: &str, begins_with_means: bool) -> Devices {
             let waits = reads * of(&[("r_await", 0.001), ("await", 0.001)])
                 + writes * of(&[("w_await", 0.001), ("await", 0.001)])
                 + tps * of(&[("await", 0.001)]);
+            let (reads, writes) = (reads + tps * read / all, writes + tps * written / all);
             let sums = Sums {
-                seconds: clock.seconds,
                 queue: if waits > 0.0 { waits } else { of(&[("aqu-sz", 1.0), ("avgqu-sz", 1.0)]) },
                 busy: of(&[("%util", 0.01)]),
-                reads_per_s: reads + tps * read / all,
-                writes_per_s: writes + tps * written / all,
-                read_bytes_per_s: read,
-                written_bytes_per_s: written,
+                ..Sums::of_rates(clock.seconds, [reads, writes, read, written])
             };
             reports.add(words[device], begins_with_means && tables == 1, sums);
         }
     }
-    reports.told()
+    reports.into_devices()
 }
 
 /// A number with K, M, G or T for powers of 1024.
@@ -354,18 +351,11 @@ fn zpool(text: &str, is_of_array: bool) -> Devices {
             if is_first {
                 first.push(*name);
             }
-            let sums = Sums {
-                seconds: clock.seconds,
-                reads_per_s: *reads,
-                writes_per_s: *writes,
-                read_bytes_per_s: *read,
-                written_bytes_per_s: *written,
-                ..Sums::default()
-            };
+            let sums = Sums::of_rates(clock.seconds, [*reads, *writes, *read, *written]);
             reports.add(name, is_first, sums);
         }
     }
-    reports.told()
+    reports.into_devices()
 }
 
 /// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
@@ -384,25 +374,16 @@ fn diskstats(text: &str) -> Result<Devices, String> {
             let seconds = clock.seconds;
             let rate = |at: usize| (is[at] - was[at]).max(0.0) / if seconds > 0.0 { seconds } else { INTERVAL_S };
             devices.entry((*name).into()).or_default().push(Sums {
-                seconds,
-                reads_per_s: rate(0),
-                writes_per_s: rate(1),
-                read_bytes_per_s: rate(2) * 512.0,
-                written_bytes_per_s: rate(3) * 512.0,
                 // Both in milliseconds.
                 queue: rate(4) / 1000.0,
                 busy: rate(5) / 1000.0,
+                ..Sums::of_rates(seconds, [rate(0), rate(1), rate(2) * 512.0, rate(3) * 512.0])
             });
         }
     }
-    match devices.is_empty() {
-        true => {
-            Err("one look at /proc/diskstats, which has no rate: append another, with the time in seconds before each \
-                     (while date +%s; do cat /proc/diskstats; sleep 60; done)"
-                .into())
-        }
-        false => Ok(devices),
-    }
+    let how =
+        "append another, with the time in seconds before each (while date +%s; do cat /proc/diskstats; sleep 60; done)";
+    (!devices.is_empty()).then_some(devices).ok_or(format!("one look at /proc/diskstats, which has no rate: {how}"))
 }
 
 /// A comma-separated log of Windows' performance counters.
@@ -412,12 +393,12 @@ fn perfmon(text: &str) -> Result<Devices, String> {
     let mut lines = text.lines();
     let header = lines.next().map(cells).unwrap_or_default();
     // \\HOST\PhysicalDisk(0 C:)\Disk Reads/sec
-    let counter = |name: &str| -> Option<(String, String)> {
+    let counter = |name: &String| -> Option<(String, String)> {
         let (before, counter) = name.rsplit_once('\\')?;
         let (_, disk) = before.rsplit_once("PhysicalDisk(")?;
         Some((disk.trim_end_matches(')').into(), counter.into()))
     };
-    let columns: Vec<Option<(String, String)>> = header.iter().map(|name| counter(name)).collect();
+    let columns: Vec<Option<(String, String)>> = header.iter().map(counter).collect();
     let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for row in lines.map(cells).filter(|row| row.len() == header.len()) {
         clock.read(&row[0]);
@@ -438,12 +419,8 @@ fn perfmon(text: &str) -> Result<Devices, String> {
         }
         sums.into_iter().for_each(|(disk, one)| devices.entry(disk).or_default().push(one));
     }
-    match devices.is_empty() {
-        true => Err("no counter of PhysicalDisk is in it: log Disk Reads/sec, Disk Writes/sec, Disk Read Bytes/sec and Disk Write \
-                     Bytes/sec"
-            .into()),
-        false => Ok(devices),
-    }
+    let log = "log Disk Reads/sec, Disk Writes/sec, Disk Read Bytes/sec and Disk Write Bytes/sec";
+    (!devices.is_empty()).then_some(devices).ok_or(format!("no counter of PhysicalDisk is in it: {log}"))
 }
 
 /// Seconds since midnight of a line that tells the time: `11/28/2026 12:00:00.000`, `12:00:01 PM`, `2026-11-28T12:00:00+0000`.
@@ -470,11 +447,12 @@ fn is_fio_job(text: &str) -> bool {
         && lines.any(|line| line.starts_with("rw=") || line.starts_with("readwrite="))
 }
 
+/// Keys of a job of fio, with those of its global section.
+type Job = BTreeMap<String, String>;
+
 /// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
-fn fio(text: &str) -> Result<Measured, String> {
-    let mut global: BTreeMap<String, String> = BTreeMap::new();
-    let mut jobs: Vec<BTreeMap<String, String>> = Vec::new();
-    let mut in_global = true;
+fn fio(text: &str) -> Result<Recorded, String> {
+    let (mut global, mut jobs, mut in_global) = (Job::new(), Vec::<Job>::new(), true);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             in_global = name == "global";
@@ -487,7 +465,7 @@ fn fio(text: &str) -> Result<Measured, String> {
         let into = if in_global { Some(&mut global) } else { jobs.last_mut() };
         into.map(|into| into.insert(key.trim().into(), value.trim().into()));
     }
-    let mut phases: Vec<Vec<&BTreeMap<String, String>>> = Vec::new();
+    let mut phases: Vec<Vec<&Job>> = Vec::new();
     for job in &jobs {
         let begins = job.contains_key("stonewall") || job.contains_key("wait_for_previous");
         match phases.last_mut().filter(|_| !begins) {
@@ -497,62 +475,51 @@ fn fio(text: &str) -> Result<Measured, String> {
     }
     let mut note = "made of fio's job file: file system, page cache and flushes are left out".to_string();
     // All of the disk written in order is the state in which it is looked at anyway.
-    let fills =
-        |job: &BTreeMap<String, String>| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
-    if phases.len() > 1 && phases[0].iter().all(|job| fills(job)) {
+    let fills = |job: &&Job| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
+    if phases.len() > 1 && phases[0].iter().all(fills) {
         phases.remove(0);
         note += ", and the job that fills the disk is taken for its state";
     }
     // How much a run of some time comes to is what is asked; of one phase as much is run as shows what remains.
     let endless = if phases.len() > 1 { "100k" } else { "10M" };
-    let made: Result<Vec<String>, String> = phases
-        .iter()
-        .map(|phase| Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+")))
-        .collect();
-    let workload = made?.join(";");
+    let made = |phase: &Vec<&Job>| -> Result<String, String> {
+        Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+"))
+    };
+    let workload = phases.iter().map(made).collect::<Result<Vec<_>, _>>()?.join(";");
     if workload.is_empty() {
         return Err("a job file of fio without a job: add a section with rw=".into());
     }
-    let number = |job: &BTreeMap<String, String>, key: &str| {
-        job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1)
-    };
+    let number = |job: &Job, key: &str| job.get(key).and_then(|text| text.parse().ok()).unwrap_or(1_u32).max(1);
     let depth = phases.iter().flatten().map(|job| number(job, "iodepth") * number(job, "numjobs")).max();
-    Ok(Measured { workload, depth, note, seen: None })
+    Ok(Recorded { workload, depth, note, reported: None })
 }
 
-fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, String> {
+fn fio_job(job: &Job, endless: &str) -> Result<String, String> {
     let get = |names: &[&str]| names.iter().find_map(|name| job.get(*name)).map(String::as_str);
     let size = |names: &[&str]| get(names).and_then(|text| text.split(',').next()).and_then(fio_bytes);
-    let rw = get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default();
-    let writes = || {
-        let percent = |names: &[&str]| get(names).and_then(|text| text.parse::<f64>().ok());
-        let share = percent(&["rwmixwrite"]).or_else(|| percent(&["rwmixread"]).map(|reads| 100.0 - reads));
-        share.unwrap_or(50.0) / 100.0
-    };
-    let name = match rw {
-        "read" => "sequential-read".to_string(),
-        "write" => "sequential-write".into(),
-        "randread" => "random-read".into(),
-        "randwrite" => "random-write".into(),
-        "randrw" | "rw" | "readwrite" => "mix".into(),
+    let percent = |name: &str| get(&[name]).and_then(|text| text.parse::<f64>().ok());
+    let name = match get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default() {
+        "read" => "sequential-read",
+        "write" => "sequential-write",
+        "randread" => "random-read",
+        "randwrite" => "random-write",
+        "randrw" | "rw" | "readwrite" => "mix",
         other => {
             return Err(format!("fio's rw={other} has no workload: use read, write, randread, randwrite or randrw"));
         }
     };
     let mut keys = vec![format!("size={}", exact_bytes(size(&["bs", "blocksize"]).unwrap_or(4096)))];
     if name == "mix" {
-        keys.push(format!("write_share={}", writes()));
+        let writes = percent("rwmixwrite").or_else(|| percent("rwmixread").map(|reads| 100.0 - reads));
+        keys.push(format!("write_share={}", writes.unwrap_or(50.0) / 100.0));
     }
     let jobs = get(&["numjobs"]).and_then(|text| text.parse::<u64>().ok()).unwrap_or(1).max(1);
-    let reach = size(&["size", "filesize"]);
-    let amount = size(&["io_size"]).or(reach);
-    if let Some(reach) = reach {
-        keys.push(format!("span={}", exact_bytes(reach)));
-    }
-    match amount.filter(|_| !job.contains_key("time_based")) {
-        Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs)))),
-        None => keys.push(format!("count={endless}")),
-    }
+    let span = size(&["size", "filesize"]);
+    keys.extend(span.map(|bytes| format!("span={}", exact_bytes(bytes))));
+    keys.push(match size(&["io_size"]).or(span).filter(|_| !job.contains_key("time_based")) {
+        Some(bytes) => format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs))),
+        None => format!("count={endless}"),
+    });
     Ok(format!("{name}:{}", keys.join(",")))
 }
 
@@ -569,7 +536,7 @@ mod tests {
     use super::*;
     use smrkit::workload::Workload;
 
-    fn made(text: &str) -> Measured {
+    fn made(text: &str) -> Recorded {
         let made = from_text(text, false, None).unwrap().expect("recognised");
         Workload::parse(&made.workload).unwrap_or_else(|error| panic!("{}: {error}", made.workload));
         made
@@ -698,18 +665,23 @@ mod tests {
 
     #[test]
     fn how_long_requests_waited_is_read_where_it_is_told() {
-        let seen = |text: &str| made(text).seen.map(|seen| (seen.mean_ns / 1_000_000, (seen.busy * 1000.0).round()));
+        let reported = |text: &str| {
+            made(text).reported.map(|reported| (reported.mean_ns / 1_000_000, (reported.busy * 1000.0).round()))
+        };
         let iostat = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\nsda 10.00 40.00 20.00 30.00 120.00 380.00 9.99 99.80\n";
-        assert_eq!(seen(iostat), Some((290, 998.0)));
-        assert_eq!(seen("Device r/s rkB/s w/s wkB/s aqu-sz\nsda 10.00 40.00 30.00 120.00 4.00\n"), Some((100, 0.0)));
+        assert_eq!(reported(iostat), Some((290, 998.0)));
+        assert_eq!(
+            reported("Device r/s rkB/s w/s wkB/s aqu-sz\nsda 10.00 40.00 30.00 120.00 4.00\n"),
+            Some((100, 0.0))
+        );
         let sar = "12:00:01 DEV tps rkB/s wkB/s await %util\n12:01:01 sda 20.00 0.00 160.00 5.00 50.00\n";
-        assert_eq!(seen(sar), Some((5, 500.0)));
+        assert_eq!(reported(sar), Some((5, 500.0)));
         // 60 requests in a minute, 10 ms each.
         let look = |reads: u64, weighted_ms: u64| {
             format!("{reads}\n   8  0 sda {reads} 0 {} 0 0 0 0 0 0 {weighted_ms} {weighted_ms}\n", reads * 8)
         };
-        assert_eq!(seen(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
-        assert_eq!(seen("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
+        assert_eq!(reported(&(look(0, 0) + &look(60, 600))), Some((10, 10.0)));
+        assert_eq!(reported("Device r/s w/s rkB/s wkB/s\nsda 1 1 4 4\n"), None);
     }
 
     #[test]

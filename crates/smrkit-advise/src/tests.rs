@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildSpec, Task};
 use smrkit::experiment::demand::{Demand, GeneratedDemand};
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Unwatched};
 use smrkit::experiment::system::{AskedCapacity, System};
 use smrkit::settings::{Arrival, Settings};
@@ -19,7 +20,7 @@ use crate::budget::{Budget, Recovery};
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
-use crate::sums::Seen;
+use crate::sums::ReportedWaits;
 use crate::trial::Trial;
 use crate::words;
 use crate::{Buffer, Load, LoadKind, Need};
@@ -67,7 +68,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         is_even: true,
         is_endless: false,
         note: None,
-        seen: None,
+        reported: None,
         need: Need::default(),
         problems: Judged::new(&own, &against).problems,
         range: None,
@@ -87,6 +88,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         recovery: Recovery::Unknown,
         is_rest_known: true,
         is_tried: true,
+        is_preview: false,
         system: AdvisedSystem {
             drive: "tiny".into(),
             drive_file: None,
@@ -337,7 +339,8 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
     assert_eq!(
         filling(false, Some(7e8)).text,
-        "Too short to say for all 700 MB: it does 1 MB/s until the drive's cache is full, after about 10 min. 100 s were simulated."
+        "Too short to say for all 700 MB: until the drive's cache is full, after about 10 min of this, it does 1 MB/s. What comes then was not \
+         simulated."
     );
 }
 
@@ -476,7 +479,7 @@ fn the_reason_says_when_the_cache_is_full_if_that_matters() {
     let full = "Why: the cache on the drive's platters is full after 4 s (7 MB), and from then on requests wait while the drive moves what is in \
                 it to its place.";
     assert_eq!(why(3.0, 0.9, 8, true, Some(4.0)), full);
-    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for cleaning.";
+    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for cleaning then.";
     assert_eq!(why(1.0, 0.9, 8, true, Some(4.0)), full);
     assert_eq!(
         why(3.0, 0.89, 8, true, Some(4.0)),
@@ -612,7 +615,7 @@ fn a_disk_that_is_hardly_busy_is_not_called_full() {
     let told = |mean_ms: u64, busy: f64| {
         let mut one = open(9.0);
         one.present[0].own.falls_behind = true;
-        one.seen = Some(Seen { tool: "iostat", mean_ns: mean_ms * 1_000_000, busy });
+        one.reported = Some(ReportedWaits { tool: "iostat", mean_ns: mean_ms * 1_000_000, busy });
         answered(one).text.contains("as on a drive whose cache is full")
     };
     assert_eq!(
@@ -1012,7 +1015,7 @@ fn a_rebuild_is_told_unused_and_used() {
              been written before; errors of firmware are not modelled.",
         ]
     );
-    let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
+    let card = "Yes: the longest command takes 44 s, and kernels wait 30 s, hardware RAID controllers 7 s.";
     assert_eq!(words::dropped(&one), card);
     assert!(one.asked_work().known().is_none());
     let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
@@ -1229,8 +1232,8 @@ fn a_wait_that_no_buffer_bridges_is_a_miss() {
     assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
     let text = "Yes: the longest write takes 1 s, and the recorder's buffer bridges 2 s.";
     assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
-    let text = "Perhaps: the recorder's buffer bridges 2 s. Of the 100 s that were simulated the longest write takes 2 s, and a longer time may have \
-                a longer one; then pictures are lost.";
+    let text = "Perhaps: the longest write in 100 s takes 2 s, and the recorder's buffer bridges 2 s. When one takes longer than yours bridges, \
+                pictures are lost.";
     assert_eq!(waits(1, 2), (Answer::Perhaps, Verdict::Depends, text.into()));
     // A player beside it, whose reads have less time.
     let player = Buffer {
@@ -1265,8 +1268,8 @@ fn a_limit_that_was_only_assumed_is_no_reason_for_a_no() {
     };
     let near = waits(1010, true);
     assert_eq!((near.answer, near.verdict), (Answer::Perhaps, Verdict::Depends));
-    let text = "Perhaps: now and then a request takes up to 1.01 s. That a player's buffer bridges 1 s is assumed; if yours bridges less than \
-                that, the picture stops.";
+    let text = "Perhaps: the longest read in 100 s takes 1.01 s, and a player's buffer bridges 1 s (which is assumed). When one takes longer than \
+                yours bridges, the picture stops.";
     assert_eq!(near.text.lines().next().unwrap(), text);
     assert!(near.actions[0].what.starts_with("Look up how long a player's buffer lasts"), "{:?}", near.actions);
     assert_eq!([waits(1010, false), waits(2100, true)].map(|one| one.verdict), [Verdict::Misses; 2]);
@@ -1305,7 +1308,7 @@ fn what_was_measured_and_is_not_explained_is_held_up_elsewhere() {
         let mut one = open(1.0);
         one.system.is_conventional = is_conventional;
         one.present[0].own.mean_ns = 4_000_000;
-        one.seen = Some(Seen { tool: "iostat", mean_ns: seen_ms * 1_000_000, busy });
+        one.reported = Some(ReportedWaits { tool: "iostat", mean_ns: seen_ms * 1_000_000, busy });
         answered(one)
     };
     let one = measured(380, true, 0.998);
@@ -1321,7 +1324,7 @@ fn what_was_measured_and_is_not_explained_is_held_up_elsewhere() {
     assert_eq!(usual.verdict, Verdict::Conventional);
     assert!(usual.text.contains("Your iostat shows requests that wait 45 ms on average on a disk that was 50 % busy."));
     let mut behind = open(9.0);
-    (behind.present[0].own.falls_behind, behind.seen) = (true, full.seen);
+    (behind.present[0].own.falls_behind, behind.reported) = (true, full.reported);
     assert!(said(behind, "How fast").2.ends_with("380 ms on average, as on a drive whose cache is full."));
 }
 
@@ -1511,9 +1514,17 @@ fn drives_side_by_side_are_told_in_units_that_suit_each() {
 #[test]
 fn what_was_said_already_is_not_said_again() {
     let mut one = answered(advice(1.0, 1));
-    one.text = "Yes: it does.\nHow sure: figures are measured; its cache was empty.".into();
-    let rest = screen::rest(&one, "Yes: it does.\nHow sure: figures are measured.", Screen::default());
-    assert!(rest.starts_with("\nHow sure, besides: its cache was empty.\n"), "{rest}");
+    one.text = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\nHow sure: figures are measured.".into();
+    let first = |preview: &str| screen::first(&one, preview, Screen::default());
+    let all = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\n";
+    assert_eq!(first(""), all);
+    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), all, "a preview shows no reason");
+    assert_eq!(
+        first("Yes: it does.\nHow fast: 1 MB/s."),
+        "More runs confirm this:\nHow fast: 2 MB/s.\nWhy: it is new.\n"
+    );
+    let rest = screen::rest(&one, &one.text, Screen::default());
+    assert_eq!(rest, "\nHow sure: figures are measured.\n", "said once, at the end");
 }
 
 #[test]
@@ -1542,11 +1553,11 @@ fn a_timeout_is_told_by_who_waits_how_long() {
     assert_eq!(words::dropped(&advice(1.0, 8)), "No: the longest command takes 8 s, and kernels wait 30 s.");
     assert_eq!(
         words::dropped(&in_array(8)),
-        "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes 8 s."
+        "Only by a hardware RAID controller: the longest command takes 8 s, and kernels wait 30 s, hardware RAID controllers 7 s."
     );
     assert_eq!(
         words::dropped(&in_array(5)),
-        "No: the longest command takes 5 s. A hardware RAID controller waits 7 s, kernels 30 s."
+        "No: the longest command takes 5 s, and kernels wait 30 s, hardware RAID controllers 7 s."
     );
 }
 
@@ -1595,16 +1606,21 @@ fn each_effect_has_its_word() {
     assert_eq!(words(false), ["enough", "enough at first", "better", "mixed", "no difference", "worse"]);
 }
 
+/// A run of a load that is the same throughout.
+fn of_even_load(run: PlannedRun, text: &str) -> Trial {
+    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
+    let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
+    let sectors = run.host_sectors().unwrap();
+    Trial::new(run, &load, sectors)
+}
+
 #[test]
 fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
     let system = System::drive("st8000dm004").layer("drive-managed").capacity(AskedCapacity::Sectors(3_900_000_000));
     let run = system.run(Settings { depth: 16, ..Settings::default() }).unwrap();
-    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
-    let text = "mix:size=4Ki,write_share=0.5,span=2%,count=480k";
-    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
-    let served = pool::make_one(&Unwatched, "", |watch| {
-        Ok([trial.serve_enough(&demand, sectors, 160_000, false, watch)?, trial.serve(&demand, sectors, false, watch)?])
-    });
+    let trial = of_even_load(run, "mix:size=4Ki,write_share=0.5,span=2%,count=480k");
+    let served =
+        pool::make_one(&Unwatched, "", |watch| Ok([trial.serve_enough(160_000, false, watch)?, trial.serve(watch)?]));
     let [part, whole] = served.unwrap().map(|served| served.trajectory);
     let times = part.seconds_for(whole.bytes as f64) / (whole.elapsed_ns as f64 / 1e9);
     assert!(part.bytes < whole.bytes && (0.67..1.5).contains(&times), "{times}");
@@ -1614,11 +1630,8 @@ fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
 fn free_room_that_small_writes_fill_late_is_filled_by_larger_ones() {
     let settings = Settings { depth: 4, ..Settings::default() };
     let run = System::drive("wd40efax").layer("log").run(settings).unwrap();
-    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
-    let demand: Arc<dyn Demand> =
-        Arc::new(GeneratedDemand::from(Workload::parse("random-write:size=4Ki,count=10M").unwrap()));
-    let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
-    let part = pool::make_one(&Unwatched, "", |watch| crate::serve(&trial, &load, sectors, watch)).unwrap().trajectory;
+    let trial = of_even_load(run, "random-write:size=4Ki,count=10M");
+    let part = pool::make_one(&Unwatched, "", |watch| trial.serve_until_known(watch)).unwrap().trajectory;
     // Of 10 million requests, all of them run, the first waits after 1,805 s, and 305 kB/s remain.
     assert!(part.requests < 200_000 && part.is_full_later(), "{part:?}");
     assert!((part.cache_full_at_s.unwrap() / 1805.0 - 1.0).abs() < 0.05, "{part:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smrkit::edit::{Packed, Taken};
 use smrkit::engine::saved::SavedState;
@@ -16,20 +16,23 @@ use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
-use crate::Load;
 use crate::comparison::{self, Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
+use crate::{Load, changes};
 
 /// Requests of the shortest part of a load that is run.
 pub const FEWEST: u64 = 10_000;
-/// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions). Where the
-/// log is cleaned in turns, in which hardly any request is served, as many as before: one turn is over then.
+/// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
+pub const MOST_REQUESTS: u64 = 160_000;
+const MOST_PACKED: u64 = 16 * MOST_REQUESTS;
+/// The rate that remains is known this share of the requests that filled the cache after it was full, and at least this many (assumptions).
+/// Where the log is cleaned in turns, in which hardly any request is served, as many are needed as filled it: one turn is over then.
 const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
-pub const MOST_FILLING: u64 = 2_560_000;
-/// Requests to which small writes are joined, where more than are served at most would fill the free room of a disk that writes wherever there
-/// is some: how much of each band is room then depends little on their size (assumption). To a quarter of these it would be too uneven.
+const MOST_FILLING: u64 = 2_560_000;
+/// If filling the free room of a disk that writes wherever there is some takes more small writes than that, they are joined to this many larger
+/// ones: how much of each band is free then depends little on their size (assumption). A quarter of these would fill it too unevenly.
 const JOINED: u64 = MOST_FILLING / 2;
 const MOST_JOINED: u64 = 8 * MOST_FILLING;
 /// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
@@ -39,14 +42,13 @@ const ENOUGH_WRITTEN: u64 = 512 << 20;
 /// Requests that are served from a full cache on, at least and at most, and of a load with phases, of which no part tells of the rest.
 const FEWEST_FROM_FULL: u64 = 40_000;
 const MOST_FROM_FULL: u64 = 8 * FEWEST_FROM_FULL;
-const MOST_OF_PHASES: u64 = 4 * MOST_FROM_FULL;
-/// Requests that come at times of their own are later and later if they are late by more than this share of a second more each second
-/// (assumption).
+pub const MOST_OF_PHASES: u64 = 4 * MOST_FROM_FULL;
+/// A backlog grows for ever if latencies rise by more than this share of the time that passes (assumption).
 const LATE: f64 = 0.015;
-/// How many times as many as are left would have to be served before filling is given up (assumption: a cache may fill more slowly at
-/// first).
+/// Filling is given up if it seems to take more than this many times the requests that are left (assumption: a cache may fill more slowly
+/// at first).
 const HOPELESS: f64 = 4.0;
-/// By how many times as many requests as are served at most a cache may be expected to be full, for that to be tried at all (assumption).
+/// Filling is tried only if it seems to take no more than this many times as many requests as are served for it (assumption).
 const FAR: f64 = 2.0;
 /// A backlog that is shorter than this has been worked off, and from this share in use down a full cache has been cleaned (assumptions).
 const CAUGHT_UP_NS: u64 = 1_000_000_000;
@@ -64,17 +66,23 @@ const QUEUED: u32 = 32;
 pub struct Trial {
     /// The system, under its settings.
     pub run: PlannedRun,
+    /// The load.
+    pub load: Load,
+    /// Sectors that a workload takes for the disk's size.
+    pub sectors: u64,
     /// Writes are packed into writes of this many sectors.
     pub packed_sectors: Option<u32>,
-    /// Only this many requests are served, if that is given.
+    /// The number of requests to serve, if not all of them.
     pub first: Option<u64>,
-    /// At least as many of a load of equal requests, of which enough are served.
+    /// The least number of requests from which `serve_enough` draws conclusions.
     pub fewest: u64,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
-    /// All but reads are served, from the request of this number on, again and again, if that is given. Reads take no room in a cache,
-    /// and without the load's flushes its streams would go past it.
+    /// If given, the load is repeated to fill a cache, beginning with the request of this number. Reads are left out, because they take no room;
+    /// flushes are not, because streams without them would go past the cache.
     pub filling_from: Option<u64>,
+    /// True if the SHA-256 of a trace is wanted.
+    pub hash: bool,
 }
 
 /// Requests at a rate.
@@ -158,14 +166,9 @@ impl Served {
 impl Full {
     /// The system just before its cache is full; `None` after an interrupt. Requests that waited together with the first to find it full are
     /// left out: with them cleaning would be due, and begin at once instead of after a rest.
-    pub fn nearly(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        watch: &mut RunWatch,
-    ) -> Result<Option<Arc<SavedState>>, Error> {
+    pub fn nearly(&self, watch: &mut RunWatch) -> Result<Option<Arc<SavedState>>, Error> {
         let first = self.last.first.map(|first| first.saturating_sub(u64::from(QUEUED)).max(1));
-        Ok(Trial { first, ..self.last.clone() }.serve_to_state(demand, sectors, watch)?.1)
+        Ok(Trial { first, ..self.last.clone() }.serve_to_state(watch)?.1)
     }
 }
 
@@ -178,42 +181,103 @@ pub fn is_dynamic(run: &PlannedRun) -> bool {
 }
 
 impl Trial {
-    /// The demand as it is.
-    pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, first: None, fewest: FEWEST, pace: None, filling_from: None }
+    /// The load as it is; `run` has its settings, or others.
+    pub fn new(run: PlannedRun, load: &Load, sectors: u64) -> Trial {
+        let (load, fewest) = (load.clone(), FEWEST);
+        Trial {
+            run,
+            load,
+            sectors,
+            packed_sectors: None,
+            first: None,
+            fewest,
+            pace: None,
+            filling_from: None,
+            hash: false,
+        }
+    }
+
+    /// The same, beginning with a saved state.
+    pub fn from_state(&self, state: &Arc<SavedState>) -> Trial {
+        Trial { run: self.run.clone().beginning_with(Arc::clone(state)), ..self.clone() }
+    }
+
+    /// Serves as much of the load as tells how the system does. If only a part of each disk is rebuilt (`is_part`), disks of half that size are
+    /// rebuilt as well, which tells how much of the time grows with the disk.
+    pub fn serve_load(&self, is_part: bool, watch: &mut RunWatch) -> Result<Measured, Error> {
+        let mut served = self.serve_until_known(watch)?;
+        // Where nothing is cleaned, all of it grows with the disk.
+        let cleans = served.outcome.drives().iter().any(|disk| disk.cleaning.count > 0);
+        let Some(part) = served.trajectory.rebuild.filter(|_| is_part && cleans && !served.outcome.interrupted) else {
+            return Ok(served);
+        };
+        let run = changes::halved(&self.run)?;
+        let sectors = run.host_sectors()?.min(self.sectors);
+        let half = Trial { run, sectors, ..self.clone() }.serve_until_known(watch)?;
+        served.outcome.interrupted |= half.outcome.interrupted;
+        served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
+        Ok(served)
+    }
+
+    /// Serves as much of the load as tells what remains. A load without an end is not judged by how it began: if the cache was still filling at
+    /// the end of the run, it is served again from when the cache is full.
+    pub fn serve_until_known(&self, watch: &mut RunWatch) -> Result<Measured, Error> {
+        let load = &self.load;
+        let most = if self.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
+        let part = match load.is_even {
+            true => Some(self.serve_enough(most, load.is_endless(), watch)?),
+            false => None,
+        };
+        // A part of a load may lie in zones that take everything: whether a drive refuses any of it shows in all of it.
+        let decides = |part: &Measured| {
+            !self.run.refuses_writes() || part.trajectory.refused > 0 || part.outcome.host_written_sectors == 0
+        };
+        let served = match part.filter(decides) {
+            Some(part) => part,
+            None => Trial { hash: true, ..self.clone() }.serve(watch)?,
+        };
+        let is_over = served.outcome.interrupted || self.run.rebuild().is_some() || self.run.settings().check;
+        let Some(times) = served.times_until_full().filter(|_| !is_over) else { return Ok(served) };
+        let until_full = served.asked as f64 * times;
+        if load.is_endless() {
+            return match self.serve_from_full(&served, watch)? {
+                Some(later) => Ok(later),
+                // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
+                _ if load.is_even && until_full <= MOST_FILLING as f64 => self.serve_enough(MOST_FILLING, false, watch),
+                _ => Ok(served),
+            };
+        }
+        let opening = Opening::new(self.sectors, self.run.settings().seed);
+        let all = load.demand.open(&opening).map_err(|error| self.run.named(error))?.progress().total;
+        match load.is_even && all.is_none_or(|all| all as f64 >= until_full) {
+            true => self.with_what_remains(served, watch),
+            // The load ends before its cache is full.
+            false => Ok(served),
+        }
     }
 
     /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
     /// are served; flat out, more where the cache is still filling then. At its own times a load that leaves the cache as it is needs no more,
     /// and with `until_filling` neither does one that fills it. From few on, twice as many each time, so that little is served twice.
-    pub fn serve_enough(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        most: u64,
-        until_filling: bool,
-        watch: &mut RunWatch,
-    ) -> Result<Measured, Error> {
+    pub fn serve_enough(&self, most: u64, until_filling: bool, watch: &mut RunWatch) -> Result<Measured, Error> {
         let mut first = self.fewest.min(most);
         loop {
-            let part = Trial { first: Some(first), ..self.clone() };
-            let measured = part.serve(demand, sectors, false, watch)?;
-            let is_flat_out = measured.outcome.engine.arrival == Arrival::FlatOut;
-            let trajectory = &measured.trajectory;
+            let measured = Trial { first: Some(first), ..self.clone() }.serve(watch)?;
+            let (outcome, trajectory) = (&measured.outcome, &measured.trajectory);
+            let is_flat_out = outcome.engine.arrival == Arrival::FlatOut;
             let until_full = measured.times_until_full().map(|times| first as f64 * times);
             let far = if is_dynamic(&self.run) { 1.0 } else { FAR } * MOST_FILLING as f64;
             let can_fill = until_full.is_some_and(|requests| requests < far);
             let is_close = trajectory.cache_full_at_s.is_some();
             let most = if is_flat_out && (can_fill || is_close) { most.max(MOST_FILLING) } else { most };
-            let is_long =
-                first >= ENOUGH_OPEN && measured.outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;
+            let is_long = first >= ENOUGH_OPEN && outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;
             let is_filling = trajectory.full_in_s.is_some();
             let is_steady = is_filling && until_filling || !is_filling && !is_close && is_long;
             let is_all = measured.asked < first || first >= most;
-            if is_all || measured.outcome.interrupted || measured.has_settled() || !is_flat_out && is_steady {
+            if is_all || outcome.interrupted || measured.has_settled() || !is_flat_out && is_steady {
                 return Ok(measured);
             }
-            first = match measured.requests_until_full().filter(|_| measured.is_cleaned_in_turns()) {
+            let next = match measured.requests_until_full().filter(|_| measured.is_cleaned_in_turns()) {
                 Some(until_full) => ((2.1 * until_full) as u64).max(first + first / 4),
                 None if is_close => first + first / 4,
                 // What leaves the cache as it is ends when it has written enough.
@@ -222,27 +286,20 @@ impl Trial {
                     (enough as u64).max(first * 2)
                 }
                 None => first * 2,
-            }
-            .min(most);
+            };
+            first = next.min(most);
         }
     }
 
     /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did, which ended before that,
     /// or more until those that wait are more and more, or are not. `None` if they don't fill it, or after an interrupt.
-    pub fn serve_from_full(
-        &self,
-        load: &Load,
-        sectors: u64,
-        measured: &Measured,
-        watch: &mut RunWatch,
-    ) -> Result<Option<Measured>, Error> {
+    fn serve_from_full(&self, measured: &Measured, watch: &mut RunWatch) -> Result<Option<Measured>, Error> {
         let times = measured.times_until_full().unwrap_or(1.0);
-        let Some(full) = self.filled_after(&load.demand, sectors, measured, watch)? else { return Ok(None) };
-        let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let trial = Trial { run, ..self.clone() };
-        let mut later = match load.is_even {
-            true => trial.serve_until_decided(&load.demand, sectors, &full, watch)?,
-            false => Trial { first: Some(measured.asked), ..trial }.serve(&load.demand, sectors, true, watch)?,
+        let Some(full) = self.filled_after(measured, watch)? else { return Ok(None) };
+        let trial = self.from_state(&full.state);
+        let mut later = match self.load.is_even {
+            true => trial.serve_until_decided(&full, watch)?,
+            false => Trial { first: Some(measured.asked), hash: true, ..trial }.serve(watch)?,
         };
         later.trajectory.full_after_s = Some(measured.outcome.elapsed_ns as f64 / 1e9 * times);
         // It was full from the beginning on, and this is what comes then.
@@ -252,33 +309,19 @@ impl Trial {
     }
 
     /// The system once it is as full as the load of which `measured` is the beginning makes it, if that does not take too many requests.
-    fn filled_after(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        measured: &Measured,
-        watch: &mut RunWatch,
-    ) -> Result<Option<Full>, Error> {
+    fn filled_after(&self, measured: &Measured, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
         let times = measured.times_until_full().unwrap_or(1.0);
         let writes = (measured.outcome.commands.host_write as f64 * times) as u64;
         match writes <= if is_dynamic(&self.run) { MOST_JOINED } else { MOST_FILLING } {
-            true => self.fill(demand, sectors, (writes, measured.written_a_request()), watch),
+            true => self.fill(writes, measured.written_a_request(), watch),
             false => Ok(None),
         }
     }
 
     /// The beginning of a load that comes as fast as it can, `measured`, with what comes once it has filled the cache.
-    pub fn with_what_remains(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        mut measured: Measured,
-        watch: &mut RunWatch,
-    ) -> Result<Measured, Error> {
-        let Some(full) = self.filled_after(demand, sectors, &measured, watch)? else { return Ok(measured) };
-        let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let later =
-            Trial { run, first: Some(FEWEST_FROM_FULL), ..self.clone() }.serve(demand, sectors, false, watch)?;
+    fn with_what_remains(&self, mut measured: Measured, watch: &mut RunWatch) -> Result<Measured, Error> {
+        let Some(full) = self.filled_after(&measured, watch)? else { return Ok(measured) };
+        let later = Trial { first: Some(FEWEST_FROM_FULL), ..self.from_state(&full.state) }.serve(watch)?;
         measured.trajectory.append(&later.trajectory);
         measured.outcome.interrupted |= later.outcome.interrupted;
         measured.full = Some(full);
@@ -288,18 +331,11 @@ impl Trial {
     /// Serves requests of a load that is the same throughout, from a full cache on, until it is clear whether ever more of them wait. Some caches
     /// are cleaned in turns, and take everything while they fill up again, so as many requests are served as fill them twice. A disk that writes
     /// wherever there is room moves old data all the time once it is full.
-    pub fn serve_until_decided(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        full: &Full,
-        watch: &mut RunWatch,
-    ) -> Result<Measured, Error> {
+    pub fn serve_until_decided(&self, full: &Full, watch: &mut RunWatch) -> Result<Measured, Error> {
         let turns = if is_dynamic(&self.run) { FEWEST_FROM_FULL } else { 2 * full.requests };
         let mut first = turns.clamp(FEWEST_FROM_FULL, MOST_FROM_FULL);
         loop {
-            let trial = Trial { first: Some(first), ..self.clone() };
-            let mut later = trial.serve(demand, sectors, true, watch)?;
+            let mut later = Trial { first: Some(first), hash: true, ..self.clone() }.serve(watch)?;
             // The backlog of a cache that has just become full is not one that grows for ever: cleaning in turns may work it off again.
             // And a band that was cleaned may have made room for many requests before one waits again.
             let trajectory = &later.trajectory;
@@ -315,16 +351,10 @@ impl Trial {
         }
     }
 
-    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again, `writes` at first,
-    /// each request of the load writing so many bytes on average; `None` if
-    /// that takes more requests or repetitions than are served for it, or after an interrupt.
-    pub fn fill(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        (writes, written_a_request): (u64, f64),
-        watch: &mut RunWatch,
-    ) -> Result<Option<Full>, Error> {
+    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again: `writes` at
+    /// first, each request of the load writing `written_a_request` bytes on average. `None` if that takes more requests or repetitions than are
+    /// served for it, or after an interrupt.
+    pub fn fill(&self, writes: u64, written_a_request: f64, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
         let settings = Settings {
             arrival: Arrival::FlatOut,
             depth: QUEUED,
@@ -334,25 +364,19 @@ impl Trial {
             until: None,
             ..*self.run.settings()
         };
-        let mut run = self.run.clone().with(settings);
-        let (mut packed_sectors, mut most) = (self.packed_sectors, MOST_FILLING);
-        if writes > MOST_FILLING && is_dynamic(&run) {
+        let mut most = MOST_FILLING;
+        let (mut bytes, mut seconds, mut served_all) = (0, 0.0, 0);
+        let run = self.run.clone().with(settings);
+        let mut trial = Trial { run, pace: None, hash: false, ..self.clone() };
+        if writes > MOST_FILLING && is_dynamic(&trial.run) {
             let sectors = writes as f64 * written_a_request / (JOINED * SECTOR_BYTES) as f64;
-            packed_sectors = packed_sectors.max(Some((sectors as u32).next_power_of_two()));
+            trial.packed_sectors = trial.packed_sectors.max(Some((sectors as u32).next_power_of_two()));
             most = MOST_JOINED;
         }
-        let (mut bytes, mut seconds) = (0, 0.0);
-        let (mut first, mut served_all) = (writes.clamp(FEWEST, most), 0);
+        let mut first = writes.clamp(FEWEST, most);
         loop {
-            let trial = Trial {
-                run: run.clone(),
-                packed_sectors,
-                first: Some(first),
-                fewest: FEWEST,
-                pace: None,
-                filling_from: Some(served_all),
-            };
-            let (served, state) = trial.serve_to_state(demand, sectors, watch)?;
+            (trial.first, trial.filling_from) = (Some(first), Some(served_all));
+            let (served, state) = trial.serve_to_state(watch)?;
             let Some(state) = state else { return Ok(None) };
             let until_full = served.requests_until_full().map(|requests| requests as u64);
             let Measured { outcome, trajectory, asked, .. } = served;
@@ -375,96 +399,90 @@ impl Trial {
             if left == 0 || asked < first || needed > HOPELESS * left as f64 {
                 return Ok(None);
             }
-            run = run.beginning_with(state);
+            trial.run = trial.run.beginning_with(state);
             first = ((needed * 1.1) as u64).clamp(FEWEST, first * 4).min(left);
         }
     }
 
-    /// Serves the demand, and keeps the state at its end; `None` after an interrupt.
-    pub fn serve_to_state(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        watch: &mut RunWatch,
-    ) -> Result<(Measured, Option<Arc<SavedState>>), Error> {
+    /// Serves the load, and keeps the state at its end; `None` after an interrupt.
+    pub fn serve_to_state(&self, watch: &mut RunWatch) -> Result<(Measured, Option<Arc<SavedState>>), Error> {
         let state = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&state);
-        watch.state = Some(Box::new(move |saved| {
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
-        }));
-        let served = self.serve(demand, sectors, false, watch)?;
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let saved_state = Arc::clone(&state);
+        watch.state = Some(Box::new(move |saved| *lock(&saved_state) = Some(Arc::new(saved))));
+        let served = self.serve(watch)?;
+        let state = lock(&state).take();
         Ok((served, state))
     }
 
-    /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
-    pub fn serve(
-        &self,
-        demand: &Arc<dyn Demand>,
-        sectors: u64,
-        hash: bool,
-        watch: &mut RunWatch,
-    ) -> Result<Measured, Error> {
+    /// Serves the load once, as far as `first` says.
+    pub fn serve(&self, watch: &mut RunWatch) -> Result<Measured, Error> {
         let Settings { seed, arrival, .. } = *self.run.settings();
-        let think_times = arrival == Arrival::Closed;
-        let opening = Opening { hash, think_times, ..Opening::new(sectors, seed) };
+        let demand = &self.load.demand;
+        let opening =
+            Opening { hash: self.hash, think_times: arrival == Arrival::Closed, ..Opening::new(self.sectors, seed) };
         let asked = Arc::new(AtomicU64::new(0));
         let open = || -> Result<Box<dyn Opened>, Error> {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
-            let again = |skip, fills| Again::new(Arc::clone(demand), opening, skip, fills);
             let opened: Box<dyn Opened> = match (self.filling_from, self.pace) {
-                (Some(skip), _) => Box::new(again(skip, true)?),
-                (None, Some(_)) => Box::new(again(0, false)?),
                 (None, None) => demand.open(&opening)?,
+                (filling_from, _) => Box::new(Repeated::new(Arc::clone(demand), opening, filling_from)?),
             };
             let opened = Taken::first(opened, self.first.unwrap_or(u64::MAX));
-            let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked), pace: self.pace });
+            let first: Box<dyn Opened> =
+                Box::new(CountedRequests { opened, count: Arc::clone(&asked), pace: self.pace });
             Ok(match self.packed_sectors {
                 None => first,
-                Some(size) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
+                Some(size) => Box::new(Packed::new(first, size, self.run.host_sectors()?)),
             })
         };
         let served = Arc::new(Mutex::new(Served::default()));
-        let kept = Arc::clone(&served);
-        let sink: RequestSink = Box::new(move |row| {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).add(row);
-        });
+        let recorder = Arc::clone(&served);
+        let sink: RequestSink = Box::new(move |row| lock(&recorder).add(row));
         watch.requests = Some(sink);
-        let outcome = self.run.serve(demand.as_ref(), open, watch).map_err(|error| demand.named(error))?;
+        let outcome = self.run.serve(demand.as_ref(), open, watch);
+        let outcome = outcome.map_err(|error| self.run.named(demand.named(error)))?;
         let trajectory = Trajectory::from_outcome(&outcome);
-        let Served { stretches, sequential, written, .. } =
-            std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
+        let Served { stretches, sequential, written, .. } = std::mem::take(&mut *lock(&served));
         let sequential_share = (written > 0).then(|| sequential as f64 / written as f64);
         let asked = asked.load(Ordering::Relaxed);
         Ok(Measured { outcome, trajectory, sequential_share, asked, full: None, stretches })
     }
 }
 
-/// Requests of a demand again and again. Elsewhere on the disk than those of the load itself and those before, since
-/// what is written again takes no more room, and is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the
-/// part of the disk that lands farthest from all places before.
-struct Again {
+/// Locks the mutex, also if a thread panicked while it held it.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Repeats a demand. Each repetition goes to other places than the load itself and the repetitions before, because what is written to the
+/// same place takes no more room in a cache and is cleaned sooner. A workload gets another seed; a trace is shifted by that part of the disk
+/// which ends up farthest from all places before.
+struct Repeated {
     demand: Arc<dyn Demand>,
     opening: Opening,
     opened: Box<dyn Opened>,
+    /// Requests still to be skipped.
     skip: u64,
+    /// True if reads are left out, to fill a cache.
     fills: bool,
-    /// How far behind their own place they go, around the end of the disk.
+    /// The distance by which requests are shifted, around the end of the disk.
     shift_sectors: u64,
-    /// The number of the repetition. Those that fill a cache come first, so that others go elsewhere than these as well.
+    /// The number of the repetition. A run from a full cache has higher numbers than those that filled it, so that it goes elsewhere.
     nth: u32,
     last: u32,
-    /// True if any has come of this repetition.
+    /// False while this repetition has given no request: one that gives none would be repeated for ever.
     has_any: bool,
 }
 
-impl Again {
-    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64, fills: bool) -> Result<Again, Error> {
+impl Repeated {
+    /// All requests, or with `filling_from` those that fill a cache, from the request of that number on.
+    fn new(demand: Arc<dyn Demand>, opening: Opening, filling_from: Option<u64>) -> Result<Repeated, Error> {
         let opened = demand.open(&opening)?;
+        let (fills, skip) = (filling_from.is_some(), filling_from.unwrap_or(0));
         let nth = if fills { 0 } else { MOST_REPEATED };
         let last = nth + MOST_REPEATED;
-        let mut all = Again { demand, opening, opened, skip, fills, shift_sectors: 0, nth, last, has_any: true };
+        let mut all = Repeated { demand, opening, opened, skip, fills, shift_sectors: 0, nth, last, has_any: true };
         all.repeat()?;
         Ok(all)
     }
@@ -481,7 +499,7 @@ impl Again {
     }
 }
 
-impl Source for Again {
+impl Source for Repeated {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         loop {
             self.opened.fill(batch)?;
@@ -513,7 +531,7 @@ impl Source for Again {
     }
 }
 
-impl Opened for Again {
+impl Opened for Repeated {
     fn describe(&self) -> Replayed {
         self.opened.describe()
     }
@@ -589,12 +607,8 @@ impl Measured {
         let refilled_ns = self.refilled_at_ns();
         let again_ns = refilled_ns.unwrap_or(0).max(self.outcome.elapsed_ns / 2);
         let has_caught_up = self.stretches.shortest_ns_from(again_ns).is_some_and(|shortest| shortest < CAUGHT_UP_NS);
-        has_caught_up || refilled_ns.is_some() && !self.is_later_and_later()
-    }
-
-    /// True if all of its requests are few enough to be served again and again.
-    pub fn is_repeatable(&self) -> bool {
-        self.asked <= MOST_OF_PHASES
+        // What it was late with at the beginning, as after a full cache, says nothing of how that goes on.
+        has_caught_up || refilled_ns.is_some() && self.stretches.growth() <= LATE
     }
 
     /// True if half of the run or more came after its cache was full again, or if that was full all the time.
@@ -608,12 +622,6 @@ impl Measured {
         let Some(cleaned) = timeline.cache_fill.iter().position(|&fill| fill < CLEANED) else { return Some(0) };
         let again = timeline.cache_fill[cleaned..].iter().position(|&fill| fill >= comparison::FULL)?;
         Some((cleaned + again) as u64 * timeline.window_ns)
-    }
-
-    /// True if its last requests are answered later than those before them. What it was late with at the beginning, as after a full cache,
-    /// says nothing of how that goes on.
-    pub fn is_later_and_later(&self) -> bool {
-        self.stretches.growth() > LATE
     }
 
     /// How many times as long as the run it takes until the cache is full, where that was still filling at the end.

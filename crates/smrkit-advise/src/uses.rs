@@ -41,6 +41,13 @@ pub enum Pace {
     Own(Option<Buffer>),
 }
 
+impl Pace {
+    /// Requests at times of their own, with a buffer that bridges waits.
+    const fn buffered(is_read: bool, name: &'static str, harm: &'static str) -> Pace {
+        Pace::Own(Some(Buffer { bridges: Nanos::ZERO, is_read, name, harm, is_assumed: true }))
+    }
+}
+
 /// The work of a use.
 #[derive(Clone, Copy)]
 pub enum Work {
@@ -89,14 +96,14 @@ pub struct AskedUse {
     /// Others of the same disk at the same time.
     beside: Vec<AskedUse>,
     /// The time over which amounts are spread that are moved beside a load at times of its own.
-    spread_over: Option<Nanos>,
+    pub spread_over: Option<Nanos>,
 }
 
 impl Values<'_> {
     fn text(&self, key: &str) -> &str {
-        let AskedUse { info, given, .. } = self.asked;
-        let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("", |(_, default, _)| *default);
-        given.iter().find(|(name, _)| *name == key).map_or_else(default, |(_, value)| value)
+        let keys = self.asked.info.keys;
+        let default = || keys.iter().find(|(name, ..)| *name == key).map_or("", |(_, default, _)| *default);
+        self.asked.given(key).unwrap_or_else(default)
     }
 
     /// A number from 1.
@@ -133,7 +140,7 @@ impl AskedUse {
     /// Uses of one disk at the same time; `None` of none. An amount beside a load at times of its own is spread over `within`.
     pub fn together(all: &[AskedUse], within: Option<Nanos>) -> Result<Option<AskedUse>, Error> {
         let Some((first, beside)) = all.split_first() else { return Ok(None) };
-        let first = AskedUse { beside: beside.to_vec(), ..first.clone() };
+        let mut together = AskedUse { beside: beside.to_vec(), ..first.clone() };
         if let Some(work) = beside.iter().find(|asked| asked.info.work.is_of_array()) {
             let (first, work) = (first.info, work.info);
             return Err(Error::Usage(match first.work.is_of_array() {
@@ -141,24 +148,19 @@ impl AskedUse {
                 false => format!("name {} first, then what is done beside it", work.name),
             }));
         }
-        let amount =
-            first.all().find(|asked| matches!(asked.info.pace, Pace::AtOnce(_)) && !asked.info.work.is_of_array());
-        let Some(amount) = amount.filter(|_| first.is_paced()) else { return Ok(Some(first)) };
-        let Some(within) = within else {
-            let (amount, name) = (amount.info.what, amount.info.name);
-            return Err(Error::Usage(format!(
-                "{amount} takes all that the disk has left: say how long it may take, as in {{use}} {name} {{within}} 8h"
-            )));
-        };
-        Ok(Some(AskedUse { spread_over: Some(within), ..first }))
+        let amount = together.amounts().next().filter(|_| together.is_paced());
+        if let Some(Use { what, name, .. }) = amount {
+            let why = format!("{what} takes all that the disk has left: say how long it may take");
+            let refused = || Error::Usage(format!("{why}, as in {{use}} {name} {{within}} 8h"));
+            together.spread_over = Some(within.ok_or_else(refused)?);
+        }
+        Ok(Some(together))
     }
 
     /// Errors: work that the array has not.
     pub fn check_array(&self, array: &ArrayFacts) -> Result<(), Error> {
-        if self.all().all(|asked| asked.info.name != "reshape") {
-            return Ok(());
-        }
         let why = match (array.software, array.level) {
+            _ if self.all().all(|asked| asked.info.name != "reshape") => return Ok(()),
             (Software::Zfs, _) => {
                 "ZFS can't reshape an array. To expand a RAIDZ (zpool attach, OpenZFS 2.3) is not simulated"
             }
@@ -172,22 +174,20 @@ impl AskedUse {
         std::iter::once(self).chain(&self.beside)
     }
 
+    /// Uses that come to an amount.
+    fn amounts(&self) -> impl Iterator<Item = &'static Use> {
+        let is_amount = |info: &&Use| matches!(info.pace, Pace::AtOnce(_)) && !info.work.is_of_array();
+        self.all().map(|asked| asked.info).filter(is_amount)
+    }
+
     /// True if any of its requests come at times of their own.
     pub fn is_paced(&self) -> bool {
         self.all().any(|asked| matches!(asked.info.pace, Pace::Own(_)))
     }
 
-    /// True of an amount that has to be done beside a load at times of its own.
-    pub fn is_spread(&self) -> bool {
-        self.spread_over.is_some()
-    }
-
     /// The amount that is spread over a time, in words, and that time.
     pub fn spread_amount(&self) -> Option<(String, Nanos)> {
-        let time = self.spread_over?;
-        let amounts = self.all().filter(|asked| matches!(asked.info.pace, Pace::AtOnce(_)));
-        let amounts = amounts.filter(|asked| !asked.info.work.is_of_array()).map(|asked| asked.info.what.to_string());
-        Some((format::list(amounts.collect()), time))
+        Some((format::list(self.amounts().map(|info| info.what.to_string()).collect()), self.spread_over?))
     }
 
     /// True of more than work of an array's own.
@@ -197,22 +197,18 @@ impl AskedUse {
 
     /// Commands outstanding, of what is done as fast as the disk takes it.
     pub fn depth(&self) -> u32 {
-        let depths =
-            self.all().filter_map(|asked| if let Pace::AtOnce(depth) = asked.info.pace { Some(depth) } else { None });
-        depths.max().unwrap_or(1)
+        let depth = |asked: &AskedUse| if let Pace::AtOnce(depth) = asked.info.pace { depth } else { 1 };
+        self.all().map(depth).max().unwrap_or(1)
     }
 
     /// The buffers that bridge waits for reads and for writes: of several the one that bridges least.
     pub fn buffers(&self) -> [Option<Buffer>; 2] {
-        let all = || {
-            self.all().filter_map(|asked| match asked.info.pace {
-                Pace::Own(Some(buffer)) => {
-                    let is_assumed = !asked.given.iter().any(|(key, _)| *key == "buffer");
-                    Some(Buffer { bridges: asked.values(1.0).time("buffer"), is_assumed, ..buffer })
-                }
-                _ => None,
-            })
+        let buffer = |asked: &AskedUse| {
+            let Pace::Own(Some(buffer)) = asked.info.pace else { return None };
+            let bridges = asked.values(1.0).time("buffer");
+            Some(Buffer { bridges, is_assumed: asked.given("buffer").is_none(), ..buffer })
         };
+        let all = || self.all().filter_map(buffer);
         [true, false].map(|is_read| all().filter(|one| one.is_read == is_read).min_by_key(|one| one.bridges))
     }
 
@@ -238,46 +234,44 @@ impl AskedUse {
     /// Like `workload`, with paced requests at `load_factor` times their rate. Whatever does not scale with the load stays as it is: a commit
     /// every 5 s, the areas of the disk. Returns the workload's text, and how many times as much has to be done.
     pub fn workload_at(&self, disk: &Disk, load_factor: f64) -> Result<Option<(String, f64)>, Error> {
-        let mut made = Vec::new();
+        let (mut texts, mut all_times) = (Vec::new(), None);
         for asked in self.all() {
             let values = Values { lasts: self.spread_over, ..asked.values(load_factor) };
             asked.check_room(disk)?;
-            let (text, times) = match asked.info.work {
+            let (mut text, times) = match asked.info.work {
                 Work::Workload(work) => (work(&values), 1.0),
                 Work::OnDisk(work) => work(&values, disk),
                 Work::Replace | Work::Scrub => continue,
             };
-            let name = asked.info.name;
             if times != 1.0 && !self.beside.is_empty() {
+                let name = asked.info.name;
                 return Err(Error::Usage(format!("{name} works on all of the disk: ask for it alone")));
             }
-            let is_amount = matches!(asked.info.pace, Pace::AtOnce(_));
-            made.push(match self.spread_over.filter(|_| is_amount) {
-                Some(time) => (spread(&text, time, disk, load_factor)?, times),
-                None => (text, times),
-            });
+            if let (Some(time), Pace::AtOnce(_)) = (self.spread_over, asked.info.pace) {
+                text = spread(&text, time, disk, load_factor)?;
+            }
+            texts.push(text);
+            all_times = all_times.or(Some(times));
         }
-        let times = made.first().map(|(_, times)| *times);
-        Ok(times.map(|times| (made.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("+"), times)))
+        Ok(all_times.map(|times| (texts.join("+"), times)))
     }
-}
 
-impl AskedUse {
     /// Errors: more was given than the disk holds.
     fn check_room(&self, disk: &Disk) -> Result<(), Error> {
         let Some((key, value)) = self.given.iter().find(|(key, _)| ["bytes", "plots"].contains(key)) else {
             return Ok(());
         };
         let values = self.values(1.0);
+        let room_bytes = disk.bytes as f64;
         let (needed, fit) = match *key {
             "plots" => {
-                let all = format!(": {} fit", (disk.bytes as f64 / PLOT_BYTES) as u64);
+                let all = format!(": {} fit", (room_bytes / PLOT_BYTES) as u64);
                 (values.count(key) as f64 * PLOT_BYTES, all)
             }
             key => (values.bytes(key) as f64, String::new()),
         };
-        let (name, room) = (self.info.name, format::bytes(disk.bytes as f64));
-        match disk.bytes > 0 && needed > disk.bytes as f64 {
+        let (name, room) = (self.info.name, format::bytes(room_bytes));
+        match disk.bytes > 0 && needed > room_bytes {
             true => Err(Error::Usage(format!("{name}: {key}={value} is more than there is room for on {room}{fit}"))),
             false => Ok(()),
         }
@@ -419,37 +413,31 @@ impl AskedUse {
             return None;
         }
         // As much has to be done, whether that was said or is what is usual of this use.
-        let keys = other.info.keys.iter().map(|(key, ..)| *key);
-        let kept = keys.filter(|&key| {
-            made.text(key) != own.text(key)
-                && !own.text(key).is_empty()
-                && !other.given.iter().any(|(given, _)| *given == key)
-        });
-        let kept: Vec<_> = kept.map(|key| (key, own.text(key).to_string())).collect();
+        let is_kept =
+            |key: &str| other.given(key).is_none() && !own.text(key).is_empty() && own.text(key) != made.text(key);
+        let keys = other.info.keys.iter().map(|(key, ..)| *key).filter(|key| is_kept(key));
+        let kept: Vec<_> = keys.map(|key| (key, own.text(key).to_string())).collect();
         other.given.extend(kept);
         Some((one, other))
     }
 
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
-        let told = |asked: &AskedUse| {
+        let describe = |asked: &AskedUse| {
             let (Use { name, keys, assumed, .. }, values) = (asked.info, asked.values(1.0));
-            let keys: Vec<String> = keys.iter().map(|(key, ..)| format!("{key}={}", values.text(key))).collect();
-            let otherwise = match keys.as_slice() {
-                [] => String::new(),
-                keys => format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(",")),
-            };
-            let which = if self.beside.is_empty() { String::new() } else { format!("{name}: ") };
-            format!("{which}{assumed}{otherwise}")
+            let mut text = if self.beside.is_empty() { (*assumed).into() } else { format!("{name}: {assumed}") };
+            if !keys.is_empty() {
+                let keys: Vec<String> = keys.iter().map(|(key, ..)| format!("{key}={}", values.text(key))).collect();
+                text += &format!(" Its values, to be changed as you like: --for {name}:{}.", keys.join(","));
+            }
+            text
         };
         let loads = self.all().filter(|asked| !asked.info.work.is_of_array());
-        let mut all: Vec<String> = loads.map(told).collect();
-        if let Some(time) = self.spread_over {
-            all.push(format!(
-                "What has to be done is spread evenly over {}, and taken to go on like that.",
-                format::seconds(time.as_secs())
-            ));
-        }
+        let mut all: Vec<String> = loads.map(describe).collect();
+        let time = self.spread_over.map(|time| format::seconds(time.as_secs()));
+        all.extend(
+            time.map(|time| format!("What has to be done is spread evenly over {time}, and taken to go on like that.")),
+        );
         (!all.is_empty()).then(|| all.join(" "))
     }
 }
@@ -520,6 +508,16 @@ fn whole_disk(disk: &Disk, passes: u64, work: impl Fn(&str) -> String) -> (Strin
     };
     let parts: Vec<String> = (0..places).map(part).collect();
     (parts.join(";"), passes as f64 * disk.bytes as f64 / (run_passes * places * bytes) as f64)
+}
+
+/// Streams of 512 KiB at a time, each of `rate` bytes a second in a part of its own of the disk, the first from `first` percent on.
+fn streams(work: &str, count: u64, rate: f64, first: f64, lasts: &str) -> String {
+    let (share, interval) = (90.0 / count as f64, seconds((MI / 2) as f64 / rate));
+    let one = |nth: u64| {
+        let start = first + share * nth as f64;
+        format!("{work}:size=512Ki,span={share:.4}%,start={start:.4}%,interval={interval},{lasts}")
+    };
+    (0..count).map(one).collect::<Vec<_>>().join("+")
 }
 
 /// Places of the disk at which whole-disk work is run, and the bytes there: so many that how a drive takes up a stream counts for little
@@ -666,25 +664,13 @@ pub static USES: &[Use] = &[
             ("rate", "4Mbit", "rate of each camera"),
             ("buffer", "2s", "longest wait that the recorder's buffer bridges"),
         ],
-        pace: Pace::Own(Some(Buffer {
-            bridges: Nanos::ZERO,
-            is_read: false,
-            name: "the recorder's buffer",
-            harm: "pictures are lost",
-            is_assumed: true,
-        })),
+        pace: Pace::buffered(false, "the recorder's buffer", "pictures are lost"),
         work: Work::Workload(|of| {
             let lasts = of.lasting(24.0);
-            let (cameras, rate) = (of.count("cameras").min(200), of.rate("rate"));
-            let share = 90.0 / cameras as f64;
-            let one = |at: u64| {
-                let interval = seconds((MI / 2) as f64 / rate);
-                let (span, start) = (format!("{share:.4}%"), format!("{:.4}%", 2.0 + share * at as f64));
-                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},{lasts}")
-            };
-            let all: Vec<String> = (0..cameras).map(one).collect();
+            let cameras = of.count("cameras").min(200);
+            let streams = streams("sequential-write", cameras, of.rate("rate"), 2.0, &lasts);
             let updates = seconds(8.0 / cameras as f64);
-            format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},{lasts}+{COMMITS},{lasts}", all.join("+"))
+            format!("{streams}+random-write:size=4Ki,span=1Gi,interval={updates},{lasts}+{COMMITS},{lasts}")
         }),
         assumed: "Each camera has a file of its own, which is written in order, 512 KiB at a time. Its index is \
                   updated by 4 KiB every 8 s. ext4 commits every 5 s. Nobody watches the recordings. One day is \
@@ -698,13 +684,7 @@ pub static USES: &[Use] = &[
             ("bytes", "50G", "size of the files"),
             ("buffer", "5s", "longest wait that the client's cache bridges"),
         ],
-        pace: Pace::Own(Some(Buffer {
-            bridges: Nanos::ZERO,
-            is_read: false,
-            name: "the client's cache",
-            harm: "the download stops meanwhile",
-            is_assumed: true,
-        })),
+        pace: Pace::buffered(false, "the client's cache", "the download stops meanwhile"),
         work: Work::Workload(|of| {
             let lasts = of.lasting(2.0);
             let (rate, span) = (of.rate("rate"), exact_bytes(of.bytes("bytes")));
@@ -725,24 +705,11 @@ pub static USES: &[Use] = &[
             ("rate", "20Mbit", "rate of each film"),
             ("buffer", "1s", "longest wait that a player's buffer bridges"),
         ],
-        pace: Pace::Own(Some(Buffer {
-            bridges: Nanos::ZERO,
-            is_read: true,
-            name: "a player's buffer",
-            harm: "the picture stops meanwhile",
-            is_assumed: true,
-        })),
+        pace: Pace::buffered(true, "a player's buffer", "the picture stops meanwhile"),
         work: Work::Workload(|of| {
             let lasts = of.lasting(2.0);
-            let (streams, rate) = (of.count("streams").min(200), of.rate("rate"));
-            let share = 90.0 / streams as f64;
-            let one = |at: u64| {
-                let interval = seconds((MI / 2) as f64 / rate);
-                let start = format!("{:.4}%", 5.0 + share * at as f64);
-                format!("sequential-read:size=512Ki,span={share:.4}%,start={start},interval={interval},{lasts}")
-            };
-            let all: Vec<String> = (0..streams).map(one).collect();
-            format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,{lasts}+{COMMITS},{lasts}", all.join("+"))
+            let films = streams("sequential-read", of.count("streams").min(200), of.rate("rate"), 5.0, &lasts);
+            format!("{films}+random-write:size=4Ki,span=5Gi,interval=2s,{lasts}+{COMMITS},{lasts}")
         }),
         assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file. The database gets a \
                   write of 4 KiB every 2 s. ext4 commits every 5 s. Two hours are simulated.",
@@ -1065,7 +1032,7 @@ mod tests {
         let two = together(&["plex:streams=1", "restic:bytes=6G"], Some(8)).unwrap().unwrap();
         assert_eq!(two.to_string(), "plex:streams=1 + restic:bytes=6G");
         assert_eq!(two.what(), "a media server and a backup by restic");
-        assert!(two.is_paced() && two.is_spread() && two.assumed().unwrap().contains("restic: A pack is"));
+        assert!(two.is_paced() && two.spread_over.is_some() && two.assumed().unwrap().contains("restic: A pack is"));
         let (text, _) = two.workload(&disk).unwrap().unwrap();
         let mut source = Workload::parse(&text).unwrap().source(disk.bytes / SECTOR_BYTES, 1).unwrap();
         let (mut batch, mut ends, mut restic) = (Vec::new(), Nanos::ZERO, 0);

@@ -126,7 +126,6 @@ fn room_that_was_left_is_no_rate_that_lasts() {
     }
 }
 
-/// The first answer.
 /// Headlines in the order in which they come.
 #[derive(Default)]
 struct Headlines(Vec<String>);
@@ -157,6 +156,35 @@ fn what_comes_again_is_judged_once_its_cleaning_is_known() {
     let cmr = &advice.remedies[0];
     assert_eq!((cmr.change.as_str(), cmr.effect), ("CMR disks", Some(Effect::Fixes)));
     assert!(advice.remedies.len() > 1, "changes are tried for what is found only then");
+}
+
+/// Requests behind each answer, in the order in which they come.
+#[derive(Default)]
+struct Requests(Vec<u64>);
+
+impl Listener for Requests {
+    fn preview(&mut self, advice: &Advice) {
+        self.answered(advice);
+    }
+
+    fn answered(&mut self, advice: &Advice) {
+        self.0.push(advice.demand.requests);
+    }
+}
+
+#[test]
+fn a_long_load_has_a_first_answer_after_few_requests() {
+    let told = |count: u64| {
+        let run = tiny("drive-managed", 0, settings(Arrival::FlatOut));
+        let demand: Arc<dyn Demand> = Arc::new(workload(&format!("random-write:size=4Ki,count={count}")));
+        let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
+        let mut told = Requests::default();
+        advise(&Question::of(run, vec![load]), &Unwatched, &mut told).unwrap().unwrap();
+        told.0
+    };
+    let long = told(50_000);
+    assert!(long.len() == 2 && long[0] == 10_000 && long[1] >= 10_000, "{long:?}");
+    assert_eq!(told(2000), [2000], "what is served at once needs no preview");
 }
 
 #[test]

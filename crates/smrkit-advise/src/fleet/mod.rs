@@ -29,6 +29,7 @@ use smrkit_options::value::{count, value};
 
 use crate::trial::Trial;
 use crate::uses::parse_rate;
+use crate::{Load, LoadKind};
 use losses::{Failures, Fleet, Losses, Repair, Sums};
 
 /// Layer by which hosts write the zones of a host-managed drive one after another.
@@ -66,26 +67,27 @@ impl FromStr for Code {
 
     /// Reads `17+3`, or a number of copies.
     fn from_str(text: &str) -> Result<Code, Error> {
-        let number = |text: &str| count::<u32>(text).map_err(|_| refused(text));
-        fn refused(text: &str) -> Error {
-            Error::Usage(format!(
-                "`{text}` is no code: give data+parity, such as 17+3, or a number of copies, such as 3"
-            ))
-        }
-        let code = match text.split_once('+') {
-            Some((data, parity)) => Code { data: number(data)?, parity: number(parity)? },
-            None => Code { data: 1, parity: number(text)?.saturating_sub(1) },
+        let number = |number: &str| {
+            let why =
+                format!("`{number}` is no code: give data+parity, such as 17+3, or a number of copies, such as 3");
+            count::<u32>(number).map_err(|_| why)
         };
-        match code {
-            Code { data: 0, .. } => Err(Error::Usage(format!("{text} has no data: give at least 1+{}", code.parity))),
-            Code { parity: 0, .. } => Err(Error::Usage(format!(
-                "{text} keeps nothing twice, so that a failed drive is lost: add parity, such as 8+3"
-            ))),
-            Code { data, parity } if u64::from(data) + u64::from(parity) > 256 => {
-                Err(Error::Usage(format!("{text} is wider than 256 chunks, the most that codes over bytes have")))
+        let code = || match text.split_once('+') {
+            Some((data, parity)) => Ok(Code { data: number(data)?, parity: number(parity)? }),
+            None => Ok(Code { data: 1, parity: number(text)?.saturating_sub(1) }),
+        };
+        let Code { data, parity } = code().map_err(Error::Usage)?;
+        let why = match () {
+            () if data == 0 => format!("{text} has no data: give at least 1+{parity}"),
+            () if parity == 0 => {
+                format!("{text} keeps nothing twice, so that a failed drive is lost: add parity, such as 8+3")
             }
-            _ => Ok(code),
-        }
+            () if u64::from(data) + u64::from(parity) > 256 => {
+                format!("{text} is wider than 256 chunks, the most that codes over bytes have")
+            }
+            () => return Ok(Code { data, parity }),
+        };
+        Err(Error::Usage(why))
     }
 }
 
@@ -235,20 +237,20 @@ impl RepairSpeed {
     /// Seconds in which a drive takes so many bytes.
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let at = self.curve.partition_point(|&(_, by_then)| by_then < bytes);
-        match (at.checked_sub(1).map(|before| self.curve[before]), self.curve.get(at)) {
-            (Some((from_s, from)), Some(&(to_s, to))) => from_s + (bytes - from) / (to - from) * (to_s - from_s),
-            (Some((from_s, from)), None) => from_s + (bytes - from) / self.lasting_bytes_per_s.max(1e-9),
-            (None, _) => 0.0,
+        let Some(&(from_s, from)) = at.checked_sub(1).map(|before| &self.curve[before]) else { return 0.0 };
+        match self.curve.get(at) {
+            Some(&(to_s, to)) => from_s + (bytes - from) / (to - from) * (to_s - from_s),
+            None => from_s + (bytes - from) / self.lasting_bytes_per_s.max(1e-9),
         }
     }
 
     /// Bytes that a drive has taken after so many seconds.
     fn bytes_at(&self, seconds: f64) -> f64 {
         let at = self.curve.partition_point(|&(until_s, _)| until_s < seconds);
-        match (at.checked_sub(1).map(|before| self.curve[before]), self.curve.get(at)) {
-            (Some((from_s, from)), Some(&(to_s, to))) => from + (seconds - from_s) / (to_s - from_s) * (to - from),
-            (Some((from_s, from)), None) => from + (seconds - from_s) * self.lasting_bytes_per_s,
-            (None, _) => 0.0,
+        let Some(&(from_s, from)) = at.checked_sub(1).map(|before| &self.curve[before]) else { return 0.0 };
+        match self.curve.get(at) {
+            Some(&(to_s, to)) => from + (seconds - from_s) / (to_s - from_s) * (to - from),
+            None => from + (seconds - from_s) * self.lasting_bytes_per_s,
         }
     }
 }
@@ -423,23 +425,23 @@ impl FleetOptions {
         let mut planned: Vec<(DriveKind, Plan, Option<String>)> = Vec::new();
         for found in found {
             let Found::Kind(kind) = found else { continue };
-            let is_larger = kind.object_bytes != self.object;
             // A conventional drive is its own twin.
             let is_known = |(other, ..): &(DriveKind, _, _)| other.drive == kind.drive && other.layer == kind.layer;
-            if is_larger {
+            if kind.object_bytes != self.object {
                 let change = format!("objects of {}B", exact_bytes(kind.object_bytes));
                 planned.push((kind, plan, Some(change)));
-            } else if !(kind.is_twin && planned.iter().any(is_known)) {
-                let changes = if kind.is_twin { Vec::new() } else { self.changes(plan) };
+            } else if !kind.is_twin {
                 planned.push((kind.clone(), plan, None));
-                planned.extend(changes.into_iter().map(|(change, plan)| (kind.clone(), plan, Some(change))));
+                let changes = self.changes(plan).into_iter();
+                planned.extend(changes.map(|(change, plan)| (kind.clone(), plan, Some(change))));
+            } else if !planned.iter().any(is_known) {
+                planned.push((kind, plan, None));
             }
         }
         let models: Vec<Fleet> = planned.iter().map(|(kind, plan, _)| self.model(kind, *plan)).collect();
         let Some(sums) = self.simulate(&models, compute)? else { return Ok(None) };
-        let fleets: Vec<FleetOfDrives> = planned
-            .into_iter()
-            .zip(models.iter().zip(&sums))
+        let made = planned.into_iter().zip(models.iter().zip(&sums));
+        let fleets: Vec<FleetOfDrives> = made
             .map(|((kind, _, change), (fleet, sums))| self.fleet(kind, change, *fleet, fleet.losses(sums)))
             .collect();
         let text = words::text(&fleets);
@@ -505,34 +507,28 @@ impl FleetOptions {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let Code { data, parity } = self.code;
-        let refuse = |message: String| Err(Error::Usage(message));
-        if self.disks < u64::from(data + parity) {
-            return refuse(format!(
-                "--code {data}+{parity} needs {} drives for a group, and --disks are {}: add drives, or make the code narrower",
-                data + parity,
-                self.disks
-            ));
-        }
-        if self.groups == 1 && !self.disks.is_multiple_of(u64::from(data + parity)) {
-            return refuse(format!(
-                "--groups 1 makes arrays of {} drives, and --disks {} is no multiple of that",
-                data + parity,
-                self.disks
-            ));
-        }
+        let (Code { data, parity }, disks) = (self.code, self.disks);
+        let width = u64::from(data + parity);
         let positive = [("fill", self.fill), ("afr", self.afr), ("rack-share", self.rack_share)];
-        if let Some((name, _)) = positive.into_iter().find(|&(_, value)| value <= 0.0) {
-            return refuse(format!("--{name} is 0, so that nothing is ever repaired: give more"));
-        }
-        if self.precision < MOST_PRECISE {
-            return refuse(format!("--precision {} would take for ever: give 0.05% or more", self.precision));
-        }
-        match (self.throttle, self.repair_rate) {
-            (Some(rate), _) if rate < 1.0 => refuse("--throttle 0 repairs nothing: leave it out for none".into()),
-            (_, Some(rate)) if rate < 1.0 => refuse("--repair-rate 0 repairs nothing: give more".into()),
-            _ => Ok(()),
-        }
+        let zero = positive.into_iter().find(|&(_, value)| value <= 0.0);
+        let is_nothing = |rate: Option<f64>| rate.is_some_and(|rate| rate < 1.0);
+        let why = if disks < width {
+            let needs = format!("--code {data}+{parity} needs {width} drives for a group, and --disks are {disks}");
+            format!("{needs}: add drives, or make the code narrower")
+        } else if self.groups == 1 && !disks.is_multiple_of(width) {
+            format!("--groups 1 makes arrays of {width} drives, and --disks {disks} is no multiple of that")
+        } else if let Some((name, _)) = zero {
+            format!("--{name} is 0, so that nothing is ever repaired: give more")
+        } else if self.precision < MOST_PRECISE {
+            format!("--precision {} would take for ever: give 0.05% or more", self.precision)
+        } else if is_nothing(self.throttle) {
+            "--throttle 0 repairs nothing: leave it out for none".into()
+        } else if is_nothing(self.repair_rate) {
+            "--repair-rate 0 repairs nothing: give more".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::Usage(why))
     }
 
     /// Bytes of an object's piece on each drive.
@@ -582,6 +578,7 @@ impl FleetOptions {
             let run = run.ok_or_else(|| Error::Usage("the values of {set} make no run: give one value each".into()))?;
             if job.is_twin { run.conventional() } else { Ok(run) }
         };
+        let load = Load { kind: LoadKind::Light, demand, settings, is_even: false };
         let whole = run(1.0)?;
         let drive = whole.system().drives()[0].clone();
         let drive_bytes = whole.host_sectors()? * SECTOR_BYTES;
@@ -594,9 +591,10 @@ impl FleetOptions {
                 break RepairSpeed::given(rate);
             }
             let bytes = ((pieces * piece_bytes) as f64).min(chunk_bytes * 1.1).max(piece_bytes as f64 * 64.0);
-            let trial = Trial::for_run(run((bytes / drive_bytes as f64).min(1.0))?);
-            let served = trial.serve(&demand, trial.run.host_sectors()?, false, watch);
-            let served = served.map_err(|error| trial.run.named(error))?;
+            let part = run((bytes / drive_bytes as f64).min(1.0))?;
+            let sectors = part.host_sectors()?;
+            let trial = Trial::new(part, &load, sectors);
+            let served = trial.serve(watch)?;
             let Some(rebuild) = served.outcome.rebuild.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
             let speed = RepairSpeed::measured(&rebuild);
             let knows_end = bytes >= chunk_bytes || speed.full_after_bytes.is_some_and(|full| full < bytes * 0.8);
@@ -607,14 +605,13 @@ impl FleetOptions {
             pieces *= 2;
         };
         let Job { drive: name, is_twin, object_bytes, .. } = job;
-        let (is_twin, object_bytes, layer) = (*is_twin, *object_bytes, drive.layer.name.into());
         Ok(Some(DriveKind {
             drive: name.clone(),
-            layer,
-            is_twin,
+            layer: drive.layer.name.into(),
+            is_twin: *is_twin,
             drive_bytes,
             surfaces,
-            object_bytes,
+            object_bytes: *object_bytes,
             piece_bytes,
             speed,
         }))

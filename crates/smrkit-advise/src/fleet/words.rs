@@ -1,9 +1,9 @@
 //! The answer on a fleet, in sentences and a table.
 
 use smrkit_report::Grid;
-use smrkit_report::format;
+use smrkit_report::format::{bytes, list, printable, rate, seconds, short, wrapped};
 
-use super::losses::Estimate;
+use super::losses::{Estimate, Failures, YEAR_H};
 use super::{FleetAnswer, FleetOfDrives};
 
 /// A change is worth telling if losses become so many times as rare.
@@ -13,18 +13,17 @@ const MOST: f64 = 0.9;
 
 /// Sentences, some for each drive.
 pub fn text(fleets: &[FleetOfDrives]) -> String {
-    let asked = || fleets.iter().filter(|fleet| fleet.change.is_none() && !fleet.kind.is_twin);
+    let is_asked = |fleet: &&FleetOfDrives| fleet.change.is_none() && !fleet.kind.is_twin;
+    let is_several = fleets.iter().filter(is_asked).count() > 1;
     let mut lines = Vec::new();
-    for own in asked() {
-        if asked().count() > 1 {
+    for own in fleets.iter().filter(is_asked) {
+        if is_several {
             lines.push(format!("{}:", own.kind.drive));
         }
-        let of_drive = |fleet: &&FleetOfDrives| fleet.kind.drive == own.kind.drive;
-        let twin = fleets.iter().filter(of_drive).find(|fleet| fleet.kind.is_twin);
-        let changes = fleets.iter().filter(of_drive).filter(|fleet| fleet.change.is_some());
+        let of_drive = || fleets.iter().filter(|fleet| fleet.kind.drive == own.kind.drive);
         lines.extend([loss(own), at_risk(own), limit(own)]);
-        lines.extend(cmr(own, twin));
-        lines.push(change(own, changes));
+        lines.extend(cmr(own, of_drive().find(|fleet| fleet.kind.is_twin)));
+        lines.push(change(own, of_drive().filter(|fleet| fleet.change.is_some())));
         if own.fleet.failures.head_share > 0.0 {
             lines.push(head(own));
         }
@@ -34,21 +33,21 @@ pub fn text(fleets: &[FleetOfDrives]) -> String {
 
 /// The sentences, and a table of all fleets.
 pub fn screen(answer: &FleetAnswer, width: usize) -> String {
-    let lines = answer.text.lines().map(|line| format::wrapped("", &format::printable(line), width) + "\n");
+    let lines = answer.text.lines().map(|line| wrapped("", &printable(line), width) + "\n");
     format!("{}\n{}", lines.collect::<String>(), table(&answer.fleets).text_within(width))
 }
 
 /// A number of which nobody reads more than three digits.
 fn about(value: f64) -> String {
     let unit = 10f64.powi(value.log10().floor() as i32 - 2);
-    format::short((value / unit).round() * unit)
+    short((value / unit).round() * unit)
 }
 
 /// A probability as people say it.
 fn chance(probability: f64) -> String {
     let one_in = 1.0 / probability;
     match probability {
-        p if p >= 0.01 => format!("{} %", format::short(100.0 * p)),
+        p if p >= 0.01 => format!("{} %", short(100.0 * p)),
         _ if one_in < 1e6 => format!("1 in {}", about(one_in)),
         _ if one_in < 1e9 => format!("1 in {} million", about(one_in / 1e6)),
         _ if one_in < 1e12 => format!("1 in {} billion", about(one_in / 1e9)),
@@ -59,80 +58,62 @@ fn chance(probability: f64) -> String {
 fn hours(hours: f64) -> String {
     match hours * 3600.0 {
         s if s < 1.0 && s > 0.0 => "less than 1 s".into(),
-        s => format::seconds(s),
+        s => seconds(s),
     }
 }
 
 fn loss(own: &FleetOfDrives) -> String {
-    let Estimate { value, low, high } = own.losses.in_a_year;
+    let Failures { per_year, years, .. } = own.fleet.failures;
     if own.falls_behind {
+        let (repair, next) = (hours(own.losses.disk_h), hours(YEAR_H / (own.fleet.disks as f64 * per_year)));
         return format!(
-            "Loss: certain before long. Drives fail faster than they are repaired: each takes {}, and the fleet loses one each {}.",
-            hours(own.losses.disk_h),
-            hours(super::losses::YEAR_H / (own.fleet.disks as f64 * own.fleet.failures.per_year))
+            "Loss: certain before long. Drives fail faster than they are repaired: each takes {repair}, and the fleet loses one each {next}."
         );
     }
-    let years = own.fleet.failures.years;
     let all = match years == 1.0 {
         true => String::new(),
-        false => format!("; in {} years {}", format::short(years), chance(own.losses.in_all_years.value)),
+        false => format!("; in {} years {}", short(years), chance(own.losses.in_all_years.value)),
     };
-    format!(
-        "Loss: any data is lost with a probability of {} a year ({} to {}){all}.",
-        chance(value),
-        chance(low),
-        chance(high)
-    )
+    let Estimate { value, low, high } = own.losses.in_a_year;
+    let [value, low, high] = [value, low, high].map(chance);
+    format!("Loss: any data is lost with a probability of {value} a year ({low} to {high}){all}.")
 }
 
 fn at_risk(own: &FleetOfDrives) -> String {
+    let [at_risk, degraded, disk] = [own.losses.hours_at_risk, own.losses.hours_degraded, own.losses.disk_h].map(hours);
     format!(
-        "At risk: for {} a year some group has no redundancy left, and for {} some drive is being repaired, each in {}.",
-        hours(own.losses.hours_at_risk),
-        hours(own.losses.hours_degraded),
-        hours(own.losses.disk_h)
+        "At risk: for {at_risk} a year some group has no redundancy left, and for {degraded} some drive is being repaired, each in {disk}."
     )
 }
 
 /// What makes a repair as long as it is.
 fn limit(own: &FleetOfDrives) -> String {
-    let (speed, repair) = (&own.kind.speed, &own.fleet.repair);
-    let (chunk, took) = (format::bytes(own.chunk_bytes), hours(repair.chunk_h));
-    let waves = own.fleet.groups_per_disk as f64 / repair.slots;
-    let why = if waves > 1.0 {
-        format!(
-            "the drives together: for each byte that is rebuilt {} are read, so that the fleet rebuilds {} of the {} groups of a drive at once",
-            own.fleet.data,
-            format::short(repair.slots.floor()),
-            own.fleet.groups_per_disk
-        )
+    let (speed, repair, groups) = (&own.kind.speed, &own.fleet.repair, own.fleet.groups_per_disk);
+    let (chunk, took) = (bytes(own.chunk_bytes), hours(repair.chunk_h));
+    let full = speed.full_after_bytes.filter(|&full| full < own.chunk_bytes);
+    let why = if groups as f64 > repair.slots {
+        let (data, slots) = (own.fleet.data, short(repair.slots.floor()));
+        let at_once = format!("the fleet rebuilds {slots} of the {groups} groups of a drive at once");
+        format!("the drives together: for each byte that is rebuilt {data} are read, so that {at_once}")
     } else if repair.delay_h > MOST * (repair.delay_h + repair.chunk_h) {
         format!("the {} before it begins: the drives then need {took}", hours(repair.delay_h))
     } else if own.throttle.is_some_and(|rate| own.ceilings.recovery_bytes_per_s > MOST * rate) {
         format!("the throttle, at which {chunk} take {took}")
     } else if speed.is_given {
         format!("the rate that was given, at which {chunk} take {took}")
-    } else if let Some(full) = speed.full_after_bytes.filter(|&full| full < own.chunk_bytes) {
-        format!(
-            "the drive that gets a chunk of {chunk}: it takes {} at {}, and the rest at {}, since its cache is full; {took} in all",
-            format::bytes(full),
-            format::rate(speed.first_bytes_per_s),
-            format::rate(speed.lasting_bytes_per_s)
-        )
+    } else if let Some(full) = full {
+        let (full, first, then) = (bytes(full), rate(speed.first_bytes_per_s), rate(speed.lasting_bytes_per_s));
+        let takes = format!("it takes {full} at {first}, and the rest at {then}, since its cache is full");
+        format!("the drive that gets a chunk of {chunk}: {takes}; {took} in all")
     } else {
-        let rate = format::rate(own.ceilings.recovery_bytes_per_s);
-        let pieces = format::bytes(own.kind.piece_bytes as f64);
-        let busiest = match speed.reader_busy > speed.writer_busy {
-            true => "those that are read",
-            false => "the one that is written",
-        };
-        format!("{busiest} of the drives of a group: {chunk} in pieces of {pieces} at {rate} takes {took}")
+        let (pieces, pace) = (bytes(own.kind.piece_bytes as f64), rate(own.ceilings.recovery_bytes_per_s));
+        let is_reader = speed.reader_busy > speed.writer_busy;
+        let busiest = if is_reader { "those that are read" } else { "the one that is written" };
+        format!("{busiest} of the drives of a group: {chunk} in pieces of {pieces} at {pace} takes {took}")
     };
-    let rate_at = |point: Option<&(f64, f64)>| format::rate(point.map_or(0.0, |&(_, rate)| rate));
-    let rates = match speed.full_after_bytes.is_some_and(|full| full < own.chunk_bytes) {
-        true => format!("{} at first and {} in the end", rate_at(own.bandwidth.first()), rate_at(own.bandwidth.last())),
-        false => rate_at(own.bandwidth.first()),
-    };
+    let rate_at = |point: Option<&(f64, f64)>| rate(point.map_or(0.0, |&(_, rate)| rate));
+    let (first, last) = (rate_at(own.bandwidth.first()), rate_at(own.bandwidth.last()));
+    let rates = if full.is_some() { format!("{first} at first and {last} in the end") } else { first };
     format!("What limits repair: {why}. The fleet rebuilds a drive at {rates}.")
 }
 
@@ -142,9 +123,8 @@ fn cmr(own: &FleetOfDrives, twin: Option<&FleetOfDrives>) -> Option<String> {
         let text = format!("CMR: {} is conventional, so that shingling is no question.", own.kind.drive);
         return Some(text).filter(|_| !own.kind.speed.is_given);
     };
-    let (rarer, a_year) =
-        (own.losses.in_a_year.value / twin.losses.in_a_year.value, chance(twin.losses.in_a_year.value));
-    let loss = match rarer {
+    let a_year = chance(twin.losses.in_a_year.value);
+    let loss = match own.losses.in_a_year.value / twin.losses.in_a_year.value {
         r if r > 1.1 => format!("loses data {} times as rarely ({a_year} a year)", about(r)),
         r if r < 0.9 => format!("loses data {} times as often ({a_year} a year)", about(1.0 / r)),
         _ => "loses data as rarely".to_string(),
@@ -162,21 +142,17 @@ fn change<'a>(own: &FleetOfDrives, changes: impl Iterator<Item = &'a FleetOfDriv
     });
     match worth.is_empty() {
         true => "What to change: nothing that was tried makes losses half as frequent.".into(),
-        false => format!("What to change: {}.", format::list(told.collect())),
+        false => format!("What to change: {}.", list(told.collect())),
     }
 }
 
 fn head(own: &FleetOfDrives) -> String {
-    let head = &own.head;
+    let (surfaces, repair) = (own.kind.surfaces, hours(own.head.repair_h));
+    let [times, by_bytes, by_rate] = [own.head.times_faster, own.head.by_bytes, own.head.by_rate].map(short);
+    let kept = surfaces - 1;
     format!(
-        "Loss of a head: the drive keeps {} of {} surfaces, and what was on the other is rebuilt in {}, {} times as fast as a drive: {} times for \
-         the bytes, {} times for the rate.",
-        own.kind.surfaces - 1,
-        own.kind.surfaces,
-        hours(head.repair_h),
-        format::short(head.times_faster),
-        format::short(head.by_bytes),
-        format::short(head.by_rate)
+        "Loss of a head: the drive keeps {kept} of {surfaces} surfaces, and what was on the other is rebuilt in {repair}, {times} times as fast \
+         as a drive: {by_bytes} times for the bytes, {by_rate} times for the rate."
     )
 }
 
@@ -197,7 +173,7 @@ fn table(fleets: &[FleetOfDrives]) -> Grid {
         grid.rows.push(vec![
             name.trim().into(),
             hours(losses.disk_h),
-            format::rate(fleet.ceilings.recovery_bytes_per_s),
+            rate(fleet.ceilings.recovery_bytes_per_s),
             hours(losses.hours_at_risk),
             probability(losses.in_a_year),
             probability(losses.in_all_years),

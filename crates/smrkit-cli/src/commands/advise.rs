@@ -55,20 +55,21 @@ pub struct Advise {
 /// Prints parts of an answer as soon as their runs are finished.
 struct Printer {
     screen: Screen,
-    /// The answer's text as it was printed first; later runs may change it.
+    /// The answer's text as it was printed last; later runs may change it.
     printed: String,
     interrupt: Interrupt,
 }
 
 impl Listener for Printer {
     fn preview(&mut self, advice: &Advice) {
+        self.printed.clone_from(&advice.text);
         // An error of a closed pipe is reported when the rest is printed.
         let _ = print(screen::preview(advice, self.screen));
     }
 
     fn answered(&mut self, advice: &Advice) {
+        let _ = print(screen::first(advice, &self.printed, self.screen));
         self.printed.clone_from(&advice.text);
-        let _ = print(screen::first(advice, self.screen));
         self.interrupt.answered();
     }
 
