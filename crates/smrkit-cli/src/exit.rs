@@ -20,6 +20,13 @@ pub enum Done {
     Code(u8),
 }
 
+impl From<()> for Done {
+    /// A command without other ends is done when it returns.
+    fn from((): ()) -> Done {
+        Done::All
+    }
+}
+
 /// The exit code of a command's result. A closed pipe of our output is no error.
 pub fn code(result: anyhow::Result<Done>) -> u8 {
     let error = match result {

@@ -18,7 +18,11 @@ use crate::paths::Paths;
 use crate::style;
 use smrkit_trace::output::TargetFile;
 
-const EXAMPLES: &str = "\
+/// The most columns of a line, for good reading.
+const WIDEST: usize = 120;
+
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit advise --array raidz1:disks=4 --for replace           how long a disk takes to be replaced, unused and used
   smrkit advise --for restic:bytes=60G --within 8h             will the backup be done by the morning?
@@ -31,13 +35,7 @@ Examples:
   smrkit advise --trace trace.csv --arrival trace              what was recorded, at its own times
 
 docs/reference/uses.md says what is assumed of each use, docs/reference/advise.md what is tried and what the words mean.
-Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
-
-/// The most columns of a line, for good reading.
-const WIDEST: usize = 120;
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.")]
 pub struct Advise {
     #[command(flatten)]
     asked: AdviseOptions,

@@ -22,7 +22,7 @@ use smrkit_live::mount::{self, MountError, run_directory};
 use smrkit_report::activity;
 
 use super::serve::{DriveOptions, finish, print_report};
-use crate::exit::{self, Done};
+use crate::exit;
 use crate::invocation;
 use crate::output::{print, print_as};
 use crate::remedy;
@@ -65,7 +65,7 @@ pub struct Detach {
 }
 
 impl Attach {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
             let file = place(&image, "mnt")?.join("disk");
@@ -76,8 +76,7 @@ impl Attach {
                 return Err(Error::input(&image, problem).into());
             }
             invocation::start_daemon("attach", invocation::arguments("attach"), &run_directory::log(&image)?)?;
-            print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
-            return Ok(Done::All);
+            return print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()));
         }
         let served = self.serve(&image);
         if let (Err(error), true) = (&served, self.daemon) {
@@ -87,7 +86,7 @@ impl Attach {
     }
 
     /// Serves until it is detached, or a signal comes.
-    fn serve(&self, image: &Path) -> anyhow::Result<Done> {
+    fn serve(&self, image: &Path) -> anyhow::Result<()> {
         mount::check_system()?;
         let (controller, requests) = control().context("a pair of sockets")?;
         let metrics = self.how.publish(&controller)?;
@@ -145,7 +144,7 @@ impl Attach {
         print_report(&report);
         finish(metrics, &report);
         closed?;
-        Ok(Done::All)
+        Ok(())
     }
 
     fn tell_ready(&self, attached: &Attached) -> anyhow::Result<()> {
@@ -170,7 +169,7 @@ fn shown(file: &Path) -> PathBuf {
 }
 
 impl Detach {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         // A drive whose image is gone is found by its name.
         let image = match self.image.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -184,7 +183,7 @@ impl Detach {
         };
         let mut client = match ControlClient::connect(&image) {
             // The mount of a killed process is removed.
-            Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),
+            Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(()),
             Err(MountError::NotMounted(path)) => {
                 return Err(Error::input(path, "not attached: nothing is to be done").into());
             }
@@ -197,6 +196,6 @@ impl Detach {
         if let Some(report) = report {
             print_as(self.json, || &report, || activity::page(&report, None))?;
         }
-        Ok(Done::All)
+        Ok(())
     }
 }

@@ -15,12 +15,14 @@ use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
 use smrkit::units::SECTOR_BYTES;
 
-use crate::exit::Done;
 use crate::output::print_as;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
 use smrkit_report::{Grid, format};
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   smrkit drives
   smrkit drives show st5000as0011
@@ -30,10 +32,8 @@ Examples:
   smrkit drives measure /dev/sdX > measure.fio
   smrkit drives fit logs --to my-drive.toml
   smrkit drives import disksim descriptions --to drives
-  smrkit drives validate measured/disksim";
-
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+  smrkit drives validate measured/disksim"
+)]
 pub struct Drives {
     #[command(subcommand)]
     what: Option<DrivesCommand>,
@@ -72,23 +72,22 @@ enum DrivesCommand {
 }
 
 impl Drives {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         match self.what.unwrap_or(DrivesCommand::List { json: self.json }) {
             DrivesCommand::List { json } => {
                 let drives = DRIVES.iter().map(|(name, _)| Drive::load(name)).collect::<Result<Vec<_>, Error>>()?;
-                print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))?;
+                print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))
             }
-            DrivesCommand::Identify(identify) => return identify.execute(),
-            DrivesCommand::Measure(measure) => return measure.execute(),
-            DrivesCommand::Fit(fit) => return fit.execute(),
-            DrivesCommand::Import(import) => return import.execute(),
-            DrivesCommand::Validate(validate) => return validate.execute(),
             DrivesCommand::Show { name, json } => {
                 let drive = Drive::load(&name)?;
-                print_as(json, || catalogue::drive(&drive), || show(&drive))?;
+                print_as(json, || catalogue::drive(&drive), || show(&drive))
             }
+            DrivesCommand::Identify(identify) => identify.execute(),
+            DrivesCommand::Measure(measure) => measure.execute(),
+            DrivesCommand::Fit(fit) => fit.execute(),
+            DrivesCommand::Import(import) => import.execute(),
+            DrivesCommand::Validate(validate) => validate.execute(),
         }
-        Ok(Done::All)
     }
 }
 

@@ -20,19 +20,6 @@ use crate::output::{OutputOptions, Outputs, command_given, note_stand_ins, prett
 use crate::paths::Paths;
 use crate::style;
 
-const EXAMPLES: &str = "\
-Examples:
-  smrkit run                                          the built-in desktop day on every layer
-  smrkit run --trace trace.csv.gz                     a trace, on a drive that holds it
-  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
-  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
-  smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
-  smrkit run --array 'raid1:member=(layer=in-place),member=(layer=vguard)'     members that differ
-  smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
-
-Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
-2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
-
 /// Options that `--repeat` excludes, because the result file records their values: groups by the names of their structs, and fields of
 /// `RunOptions`.
 const RECORDED_OPTIONS: [&str; 10] = [
@@ -57,7 +44,18 @@ enum JsonDetail {
 }
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit run                                          the built-in desktop day on every layer
+  smrkit run --trace trace.csv.gz                     a trace, on a drive that holds it
+  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
+  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
+  smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
+  smrkit run --array 'raid1:member=(layer=in-place),member=(layer=vguard)'     members that differ
+  smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
+
+Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
+2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).")]
 pub struct RunCommand {
     /// Repeat the runs of a result file. Other options then name outputs only.
     #[arg(long, value_name = "OUT.json", conflicts_with_all = RECORDED_OPTIONS)]

@@ -30,13 +30,6 @@ use crate::exit::Done;
 use crate::output::{print, print_json};
 use crate::signals;
 
-const EXAMPLES: &str = "\
-Examples:
-  smrkit serve disk.img --listen unix:/tmp/disk.sock
-  smrkit serve disk.img --pace real --queue drive --log disk.log
-  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status
-  smrkit serve zoned.img --ublk -- blkzone report '$uri'        a block device with zones (root, Linux 6.6 on)";
-
 /// Address at which clients find the drive.
 #[derive(Clone, Debug)]
 enum Listen {
@@ -138,7 +131,12 @@ pub(super) fn finish(metrics: Option<Metrics>, report: &Value) {
 }
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit serve disk.img --listen unix:/tmp/disk.sock
+  smrkit serve disk.img --pace real --queue drive --log disk.log
+  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status
+  smrkit serve zoned.img --ublk -- blkzone report '$uri'        a block device with zones (root, Linux 6.6 on)")]
 pub struct Serve {
     /// The image, made by smrkit create; or any raw file or block device.
     #[arg(value_name = "IMAGE")]

@@ -18,7 +18,8 @@ use crate::paths::Paths;
 use crate::remedy;
 use smrkit_trace::output::TargetFile;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 A sweep's file has the options of smrkit run, and lists in place of values:
 
   drive = \"st5000as0011\"
@@ -38,10 +39,7 @@ trace = \"cloud.parquet\" and volume = [0, 1, 2].
 
 Examples:
   smrkit sweep caches.toml
-  smrkit results caches.results --show trace,layer,slowdown";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit results caches.results --show trace,layer,slowdown")]
 pub struct Sweep {
     /// The sweep's file.
     file: PathBuf,

@@ -23,31 +23,12 @@ use crate::{remedy, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit trace head trace.csv.zst
   smrkit trace info trace.csv.zst --report trace.html
-  smrkit trace convert trace.csv.zst trace.parquet";
-
-const INFO_EXAMPLES: &str = "\
-Examples:
-  smrkit trace info trace.csv.zst
-  smrkit trace info trace.csv --json
-  zcat trace.csv.gz | smrkit trace info -";
-
-const CONVERT_EXAMPLES: &str = "\
-Examples:
-  smrkit trace convert trace.csv.zst trace.parquet
-  smrkit trace convert unordered.csv ordered.parquet --sort
-  smrkit trace convert week.csv monday.parquet --edit until=24h,split=64KiB";
-
-const HEAD_EXAMPLES: &str = "\
-Examples:
-  smrkit trace head trace.csv
-  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit trace convert trace.csv.zst trace.parquet")]
 pub struct Trace {
     #[command(subcommand)]
     what: TraceCommand,
@@ -77,7 +58,11 @@ struct Input {
 }
 
 #[derive(Args)]
-#[command(after_help = INFO_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace info trace.csv.zst
+  smrkit trace info trace.csv --json
+  zcat trace.csv.gz | smrkit trace info -")]
 struct Info {
     #[command(flatten)]
     input: Input,
@@ -93,7 +78,11 @@ struct Info {
 }
 
 #[derive(Args)]
-#[command(after_help = CONVERT_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace convert trace.csv.zst trace.parquet
+  smrkit trace convert unordered.csv ordered.parquet --sort
+  smrkit trace convert week.csv monday.parquet --edit until=24h,split=64KiB")]
 struct Convert {
     #[command(flatten)]
     input: Input,
@@ -108,7 +97,10 @@ struct Convert {
 }
 
 #[derive(Args)]
-#[command(after_help = HEAD_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace head trace.csv
+  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes")]
 struct Head {
     #[command(flatten)]
     input: Input,

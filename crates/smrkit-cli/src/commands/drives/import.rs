@@ -7,7 +7,6 @@ use smrkit::drive::{Drive, import};
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 
-use crate::exit::Done;
 use crate::output::print;
 
 #[derive(Subcommand)]
@@ -23,7 +22,7 @@ pub enum Import {
 }
 
 impl Import {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let Import::Disksim { dir, to } = self;
         let drives = if dir.is_dir() {
             import::disksim(&dir)?
@@ -44,7 +43,7 @@ impl Import {
                 imported.from.display()
             ))?;
         }
-        Ok(Done::All)
+        Ok(())
     }
 }
 

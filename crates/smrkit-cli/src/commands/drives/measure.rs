@@ -10,7 +10,6 @@ use smrkit_report::Grid;
 use smrkit_trace::measure::{Fit, Logs, job, longest_s};
 
 use super::import::write_new;
-use crate::exit::Done;
 use crate::output::{print, print_as};
 
 #[derive(Args)]
@@ -26,11 +25,10 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let text = job(&self.target.to_string_lossy());
         if !self.run {
-            print(text)?;
-            return Ok(Done::All);
+            return print(text);
         }
         // A mounted disk needs no check here: fio refuses it.
         if self.destroy.as_ref() != Some(&self.target) {
@@ -45,8 +43,7 @@ impl Measure {
         if !status.success() {
             return Err(Error::input(path, format!("fio ended with {status}")).into());
         }
-        print("The logs are here: smrkit drives fit .\n")?;
-        Ok(Done::All)
+        print("The logs are here: smrkit drives fit .\n")
     }
 }
 
@@ -64,15 +61,14 @@ pub struct FitCommand {
 }
 
 impl FitCommand {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let fit = Fit::of(&Logs::read(&self.logs)?)?;
         let name = self.to.file_stem().unwrap_or_default().to_string_lossy();
         let file = fit.drive_file(&name);
         if let Some(text) = &file {
             write_new(&self.to, text)?;
         }
-        print_as(self.json, || &fit, || in_words(&fit, file.is_some().then_some(&*self.to)))?;
-        Ok(Done::All)
+        print_as(self.json, || &fit, || in_words(&fit, file.is_some().then_some(&*self.to)))
     }
 }
 
