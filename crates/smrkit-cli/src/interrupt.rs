@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::exit::Done;
-use crate::paths::Paths;
+use crate::paths;
+use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, Stage};
 use smrkit_options::COMMIT;
 use smrkit_report::progress::ProgressBar;
@@ -83,11 +84,17 @@ impl Interrupt {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the outputs that are about to be opened to that list. Nothing ends the process while the guard is held.
-    pub fn opening_outputs(&self, paths: &Paths) -> MutexGuard<'_, Vec<PathBuf>> {
+    /// Adds the outputs that are about to be opened to that list. Errors: one of them is an input or another output. Nothing ends the process
+    /// while the guard is held.
+    pub fn opening_outputs(
+        &self,
+        inputs: &[PathBuf],
+        outputs: &[PathBuf],
+    ) -> Result<MutexGuard<'_, Vec<PathBuf>>, Error> {
+        paths::check(inputs, outputs)?;
         let mut partial = self.opening();
-        partial.extend(paths.temporaries());
-        partial
+        partial.extend(paths::temporaries(outputs));
+        Ok(partial)
     }
 
     /// The last words of the message when an interrupt ends the process at once.

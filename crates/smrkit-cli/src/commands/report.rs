@@ -11,7 +11,7 @@ use smrkit_sweep::store::Store;
 use smrkit_sweep::table::{page, shown, table};
 
 use crate::output::{OutputOptions, pretty};
-use crate::paths::Paths;
+use crate::paths;
 use crate::style;
 use smrkit_trace::recorded::Recorded;
 
@@ -38,9 +38,7 @@ pub struct Report {
 
 impl Report {
     pub fn execute(self) -> anyhow::Result<()> {
-        let mut paths = Paths { inputs: self.results.clone(), ..Paths::default() };
-        self.outputs.name(&mut paths);
-        paths.check()?;
+        paths::check(&self.results, &self.outputs.paths())?;
         if let [store] = self.results.as_slice()
             && store.is_dir()
         {

@@ -17,7 +17,6 @@ use super::trace::{warn, warn_of};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, command_given, note_stand_ins, pretty};
-use crate::paths::Paths;
 use crate::style;
 
 /// Options that `--repeat` excludes, because the result file records their values: groups by the names of their structs, and fields of
@@ -121,11 +120,9 @@ impl RunCommand {
         is_array: bool,
         interrupt: &Interrupt,
     ) -> anyhow::Result<(Outputs, RunRecorders, RowFiles)> {
-        let mut paths = Paths { inputs, ..Paths::default() };
-        paths.outputs.extend([&self.requests, &self.accesses, &self.save_state].into_iter().flatten().cloned());
-        self.outputs.name(&mut paths);
-        paths.check()?;
-        let _opening = interrupt.opening_outputs(&paths);
+        let tables = [&self.requests, &self.accesses, &self.save_state].into_iter().flatten().cloned();
+        let outputs: Vec<PathBuf> = tables.chain(self.outputs.paths()).collect();
+        let _opening = interrupt.opening_outputs(&inputs, &outputs)?;
         let outputs = self.outputs.open()?;
         let (mut records, mut files) = rows::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
         if let Some(path) = &self.save_state {

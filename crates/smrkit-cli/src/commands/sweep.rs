@@ -14,7 +14,7 @@ use smrkit_sweep::table::page;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::print;
-use crate::paths::Paths;
+use crate::paths;
 use crate::remedy;
 use smrkit_trace::output::TargetFile;
 
@@ -56,16 +56,16 @@ pub struct Sweep {
 
 impl Sweep {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let mut paths = Paths { inputs: vec![self.file.clone()], ..Paths::default() };
-        paths.outputs.extend(self.report.clone());
-        paths.check()?;
+        let outputs: Vec<PathBuf> = self.report.iter().cloned().collect();
+        // Checked before the store is made; opened only with a plan that can be read.
+        paths::check(std::slice::from_ref(&self.file), &outputs)?;
         let plan = Plan { part: self.part, ..Plan::read(&self.file)? };
         let folder = self.store.unwrap_or_else(|| self.file.with_extension("results"));
         let store = Store::create(&folder)?;
         plan.note.iter().for_each(|note| eprintln!("smrkit: {note}"));
         let interrupt = Interrupt::watch();
         let report = {
-            let _opening = interrupt.opening_outputs(&paths);
+            let _opening = interrupt.opening_outputs(&[], &outputs)?;
             self.report.as_ref().map(TargetFile::open).transpose()?
         };
         let done = execute(&plan, &store, &interrupt)?;

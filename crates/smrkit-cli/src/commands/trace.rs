@@ -11,15 +11,13 @@ use smrkit::message::worded;
 use smrkit::request::{Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::output::TargetFile;
 use smrkit_trace::parquet::{self, Converter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print, print_as};
-use crate::paths::Paths;
-use crate::{remedy, style};
+use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
+use crate::{paths, remedy, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
@@ -134,15 +132,10 @@ impl Input {
 
 impl Info {
     fn execute(self) -> anyhow::Result<Done> {
-        let paths = Paths {
-            inputs: vec![self.input.trace.clone()],
-            outputs: self.json.iter().chain(&self.report).cloned().collect(),
-        };
-        paths.check()?;
         let interrupt = Interrupt::watch();
-        let opening = interrupt.opening_outputs(&paths);
-        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
-        let report = self.report.as_ref().map(TargetFile::open).transpose()?;
+        let outputs = OutputOptions { json: self.json, report: self.report };
+        let opening = interrupt.opening_outputs(std::slice::from_ref(&self.input.trace), &outputs.paths())?;
+        let Outputs { json, report } = outputs.open()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
@@ -165,8 +158,8 @@ impl Info {
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
-        let paths = Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()] };
-        paths.check()?;
+        let (input, output) = (std::slice::from_ref(&self.input.trace), std::slice::from_ref(&self.output));
+        paths::check(input, output)?;
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
@@ -180,7 +173,7 @@ impl Convert {
                 eprintln!("smrkit: warning: its think times are left out: --arrival closed needs the original");
             }
         }
-        let opening = interrupt.opening_outputs(&paths);
+        let opening = interrupt.opening_outputs(input, output)?;
         let thinking = thinking.as_mut().map(|trace| trace as &mut dyn Source);
         let mut converter = Converter::create(&self.output, reader.format, thinking)?;
         drop(opening);
