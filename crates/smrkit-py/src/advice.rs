@@ -8,10 +8,9 @@ use smrkit_advise::options::AdviseOptions;
 use smrkit_advise::{Silent, advice, page, screen};
 use smrkit_options::pairs;
 
-use crate::error::{Raised, exception};
+use crate::error::{Raised, json_file};
 use crate::requests::Requests;
-use crate::run::{is_in_python, on_this_thread, python_name};
-use crate::watch::watched;
+use crate::run::{is_in_python, python_name, watched_or_here};
 
 /// The answer to one question.
 #[pyclass(frozen)]
@@ -21,10 +20,7 @@ pub struct Advice(advice::Advice);
 impl Advice {
     /// The answer as the command writes it.
     fn json(&self, py: Python) -> PyResult<String> {
-        match serde_json::to_string_pretty(&self.0) {
-            Ok(text) => Ok(text + "\n"),
-            Err(error) => Err(exception(py, &Error::Usage(error.to_string()))),
-        }
+        json_file(py, serde_json::to_string_pretty(&self.0))
     }
 
     /// The sentences and tables that the command prints.
@@ -58,11 +54,8 @@ pub fn advise(
         let demand = table.map_or_else(|| question.demand(), Ok)?;
         question.answer(demand, monitor, &mut Silent)
     };
-    let advice = match in_python {
-        true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,
-        false => watched(py, progress.as_ref(), move |watcher| answer(watcher))?.raised(py)?,
-    };
     // No answer means that Ctrl-C ended the runs.
+    let advice = watched_or_here(py, in_python, progress.as_ref(), answer)?;
     advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 

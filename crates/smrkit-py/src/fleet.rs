@@ -9,8 +9,8 @@ use smrkit_options::pairs;
 use smrkit_report::format::WIDTH;
 use smrkit_sweep::store::{check_program, program};
 
-use crate::error::Raised;
-use crate::run::{is_in_python, on_this_thread, python_name};
+use crate::error::{Raised, json_error, json_file};
+use crate::run::{is_in_python, python_name, watched_or_here};
 use crate::watch::{Watcher, watched};
 
 /// The answer to one question.
@@ -21,7 +21,7 @@ pub struct Fleet(FleetAnswer);
 impl Fleet {
     /// The answer as the command writes it.
     fn json(&self, py: Python) -> PyResult<String> {
-        Ok(serde_json::to_string_pretty(&self.0).map_err(unreadable).raised(py)? + "\n")
+        json_file(py, serde_json::to_string_pretty(&self.0))
     }
 
     /// The sentences and the table that the command prints.
@@ -30,20 +30,13 @@ impl Fleet {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
-    Error::Usage(error.to_string())
-}
-
 /// Simulates repairs and losses of a fleet.
 #[pyfunction]
 pub fn fleet(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Fleet> {
     let in_python = is_in_python(&options, false);
     let options: FleetOptions = pairs::read(&options, &python_name).raised(py)?;
-    let answer = match in_python {
-        true => on_this_thread(|watcher| options.answer(watcher))?.raised(py)?,
-        false => watched(py, progress.as_ref(), move |watcher: &Watcher| options.answer(watcher))?.raised(py)?,
-    };
     // No answer means that Ctrl-C ended the work.
+    let answer = watched_or_here(py, in_python, progress.as_ref(), move |monitor| options.answer(monitor))?;
     answer.map(|(answer, _)| Fleet(answer)).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
@@ -56,11 +49,11 @@ pub fn fleet_by(py: Python, options: Vec<pairs::Pair>, compute: Bound<PyAny>) ->
     // An exception of `compute`, which ends the work.
     let mut exception = None;
     let answer = fleet_options.answer_by(&mut |work, what| {
-        let task = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(unreadable);
+        let task = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(json_error);
         let tasks: Vec<String> = work.iter().map(task).collect::<Result<_, Error>>()?;
         match compute.call1((tasks, what)).and_then(|results| results.extract::<Vec<String>>()) {
             Ok(results) => {
-                let read = |result: &String| serde_json::from_str::<Found>(result).map_err(unreadable);
+                let read = |result: &String| serde_json::from_str::<Found>(result).map_err(json_error);
                 results.iter().map(read).collect::<Result<_, Error>>().map(Some)
             }
             Err(raised) => {
@@ -80,11 +73,11 @@ pub fn fleet_by(py: Python, options: Vec<pairs::Pair>, compute: Bound<PyAny>) ->
 pub fn fleet_work(py: Python, task: String) -> PyResult<String> {
     let work = move |watcher: &Watcher| -> Result<Option<String>, Error> {
         let (program, options, work): (String, Vec<pairs::Pair>, Work) =
-            serde_json::from_str(&task).map_err(unreadable)?;
+            serde_json::from_str(&task).map_err(json_error)?;
         check_program(&program, &options)?;
         let options: FleetOptions = pairs::read(&options, &python_name)?;
         let result = pool::make_one(watcher as &dyn Monitor, "", |watch| options.compute(&work, watch))?;
-        result.map(|result| serde_json::to_string(&result).map_err(unreadable)).transpose()
+        result.map(|result| serde_json::to_string(&result).map_err(json_error)).transpose()
     };
     watched(py, None, work)?.raised(py)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -14,7 +14,7 @@ use smrkit_sweep::store::Store;
 use smrkit_sweep::table;
 use smrkit_sweep::task::Task;
 
-use crate::error::{Raised, exception};
+use crate::error::{Raised, exception, json_error};
 use crate::outcomes::Outcomes;
 use crate::watch::{Watcher, watched};
 
@@ -79,10 +79,9 @@ impl SweepPlan {
 
     /// The tasks that the store lacks, as JSON, each with its number of runs.
     fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
-        let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
-        let texts: Result<Vec<_>, serde_json::Error> =
-            missing(&self.tasks, Part::ALL, &self.store).into_iter().map(text).collect();
-        texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
+        let text = |task: &Task| Ok((serde_json::to_string(task).map_err(json_error)?, task.runs));
+        let missing = missing(&self.tasks, Part::ALL, &self.store).into_iter();
+        missing.map(text).collect::<Result<_, Error>>().raised(py)
     }
 
     /// Completes the store after all tasks were computed.
@@ -95,7 +94,7 @@ impl SweepPlan {
 #[pyfunction]
 pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
     let work = move |watcher: &Watcher| -> Result<(), Error> {
-        let task: Task = serde_json::from_str(&task).map_err(|error| Error::Usage(error.to_string()))?;
+        let task: Task = serde_json::from_str(&task).map_err(json_error)?;
         let store = Store::create(&store)?;
         if store.has(&task.key) { Ok(()) } else { task.compute(&store, watcher, 0).map(drop) }
     };
