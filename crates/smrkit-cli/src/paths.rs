@@ -9,8 +9,8 @@ use smrkit_trace::output::temporary_of;
 
 /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
 pub fn check(inputs: &[PathBuf], outputs: &[PathBuf]) -> Result<(), Error> {
-    let identified = |path| Some((Identity::for_path(path)?, path));
-    let inputs: Vec<(Identity, &PathBuf)> = inputs.iter().filter_map(identified).collect();
+    let inputs: Vec<(Identity, &PathBuf)> =
+        inputs.iter().filter_map(|path| Some((Identity::for_path(path)?, path))).collect();
     let mut earlier_outputs = Vec::new();
     for path in outputs {
         let Some(identity) = Identity::for_path(path) else { continue };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{SweepAccount, begin, execute, missing};
+use smrkit_sweep::execute::{SweepAccount, execute, missing, plan_tasks};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::plan::{Part, Sweep};
@@ -67,7 +67,7 @@ impl SweepPlan {
     ) -> PyResult<SweepPlan> {
         let plan = move |_: &Watcher| -> Result<SweepPlan, Error> {
             let store = Store::create(&store)?;
-            Ok(SweepPlan { tasks: begin(&read(&name, json.as_deref(), file)?, &store)?, store })
+            Ok(SweepPlan { tasks: plan_tasks(&read(&name, json.as_deref(), file)?, &store)?, store })
         };
         watched(py, None, plan)?.raised(py)
     }
@@ -104,7 +104,7 @@ pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
 /// The outcomes of one sweep of a store, or of all.
 #[pyfunction]
 pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Outcomes> {
-    let outcomes = Store::open(&store).and_then(|store| store.chosen(sweep.as_deref()));
+    let outcomes = Store::open(&store).and_then(|store| store.of_sweep_or_all(sweep.as_deref()));
     Ok(Outcomes(Arc::new(outcome::Outcomes::new(outcomes.raised(py)?))))
 }
 
@@ -118,7 +118,7 @@ pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResul
 #[pyfunction]
 pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    Ok(table::table(&rows, &table::shown(&rows)).raised(py)?.text())
+    Ok(table::table(&rows, &table::default_keys(&rows)).raised(py)?.text())
 }
 
 /// For runs that differ only in their seed: n, mean and 95 % confidence interval of some keys, or of the table's, as JSON. With `compare`,
@@ -131,7 +131,7 @@ pub fn statistics(
     compare: Option<(String, String)>,
 ) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    let keys = if keys.is_empty() { table::shown(&rows) } else { keys };
+    let keys = if keys.is_empty() { table::default_keys(&rows) } else { keys };
     let frame = match compare {
         Some((key, sides)) => Pairs::new(&rows, &key, &sides, &keys).map(|pairs| pairs.frame()),
         None => table::intervals(&rows, &keys),

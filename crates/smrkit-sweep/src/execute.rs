@@ -28,11 +28,11 @@ pub struct SweepAccount {
 }
 
 /// Plans the comparisons of a sweep, and notes them in the store.
-pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
+pub fn plan_tasks(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
     let mut contents = FileHashes::default();
     let plan = |options: &Vec<_>| Task::plan(options, &mut contents);
     let tasks = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
-    store.note(sweep, &tasks.iter().map(|task| task.key.as_str()).collect::<Vec<_>>())?;
+    store.write_list(sweep, &tasks.iter().map(|task| task.key.as_str()).collect::<Vec<_>>())?;
     Ok(tasks)
 }
 
@@ -50,7 +50,7 @@ pub fn missing<'a>(all: &'a [Task], part: Part, store: &Store) -> Vec<&'a Task> 
 /// Computes the missing tasks, and stores the results of each when it ends. An interrupt loses the tasks that are being computed. A failed task
 /// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
-    let planned = begin(sweep, store)?;
+    let planned = plan_tasks(sweep, store)?;
     let all: usize = tasks(&planned, sweep.part).map(|task| task.runs).sum();
     let tasks = missing(&planned, sweep.part, store);
     let mut done =
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(seeds[..3], [("drive-managed", 1), ("vguard", 1), ("drive-managed", 2)]);
         assert_eq!(seeds.len(), 8);
         execute(&Sweep::parse("again", TEXT).unwrap(), &store, &Unwatched).unwrap();
-        assert_eq!(store.chosen(None).unwrap().len(), 8, "what two sweeps share counts once");
+        assert_eq!(store.of_sweep_or_all(None).unwrap().len(), 8, "what two sweeps share counts once");
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let store = Store::create(folder.path()).unwrap();
         let sweep = Sweep::parse("test", &TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4, 5, 6, 7, 8]")).unwrap();
         // One that never gets further than its claim, as if it had been killed in the end.
-        let held = store.claim(&begin(&sweep, &store).unwrap()[0].key).unwrap().unwrap();
+        let held = store.claim(&plan_tasks(&sweep, &store).unwrap()[0].key).unwrap().unwrap();
         let both = std::thread::scope(|scope| {
             let begun: Vec<_> = (0..2).map(|_| scope.spawn(|| execute(&sweep, &store, &Unwatched).unwrap())).collect();
             while store.of_sweep("test").unwrap().len() < 14 {
@@ -205,7 +205,7 @@ mod tests {
         sweep("a", "[1]");
         std::fs::write(folder.path().join("mine.parquet"), "").unwrap();
         assert_eq!([store.prune().unwrap(), store.prune().unwrap()], [1, 0]);
-        assert_eq!((sweep("c", "[1, 3, 4]"), store.chosen(None).unwrap().len()), (6, 6));
+        assert_eq!((sweep("c", "[1, 3, 4]"), store.of_sweep_or_all(None).unwrap().len()), (6, 6));
         assert_eq!(sweep("c", "[2]"), 0);
         assert!(folder.path().join("mine.parquet").exists());
     }

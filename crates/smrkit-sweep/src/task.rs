@@ -56,7 +56,7 @@ impl Task {
             if !compared.complete {
                 return Ok(None);
             }
-            store.keep(&self.key, &compared.outcomes.runs)?;
+            store.write(&self.key, &compared.outcomes.runs)?;
             Ok(Some(compared.outcomes.runs.len()))
         };
         compute().map_err(|error: Error| error.about(words(&self.options)))

@@ -8,7 +8,7 @@ use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{page, shown, table};
+use smrkit_sweep::table::{default_keys, page, table};
 
 use crate::output::{OutputOptions, pretty};
 use crate::paths;
@@ -56,13 +56,13 @@ impl Report {
     }
 
     fn of_store(&self, path: &Path) -> anyhow::Result<()> {
-        let outcomes = Outcomes::new(Store::open(path)?.chosen(self.sweep.as_deref())?);
+        let outcomes = Outcomes::new(Store::open(path)?.of_sweep_or_all(self.sweep.as_deref())?);
         let outputs = self.outputs.open()?;
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
         let page = page(&name, runs)?;
         let rows = rows(runs);
-        let table = table(&rows, &shown(&rows))?;
+        let table = table(&rows, &default_keys(&rows))?;
         outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
         Ok(())
     }

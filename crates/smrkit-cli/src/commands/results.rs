@@ -8,7 +8,7 @@ use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{filter, intervals, runs, shown, table};
+use smrkit_sweep::table::{default_keys, filter, intervals, runs, table};
 
 use crate::output::{JsonTarget, pretty, print};
 
@@ -81,7 +81,7 @@ impl Results {
         if self.prune {
             return print(format!("{} files removed\n", store.prune()?));
         }
-        let outcomes = filter(store.chosen(self.sweep.as_deref())?, &self.wanted)?;
+        let outcomes = filter(store.of_sweep_or_all(self.sweep.as_deref())?, &self.wanted)?;
         let (missing, all) = store.missing(self.sweep.as_deref())?;
         if missing > 0 {
             eprintln!("{missing} of {all} comparisons are missing: smrkit sweep computes them");
@@ -91,7 +91,7 @@ impl Results {
             return Ok(());
         }
         let rows = rows(&outcomes);
-        let keys = if self.show.is_empty() { shown(&rows) } else { self.show };
+        let keys = if self.show.is_empty() { default_keys(&rows) } else { self.show };
         let pairs = self.compare.map(|(key, sides)| Pairs::new(&rows, &key, &sides, &keys)).transpose()?;
         let frame = || match &pairs {
             Some(pairs) => Ok(pairs.frame()),
