@@ -26,13 +26,14 @@ type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
 /// Executes runs. With `single`, more than one run is refused. With `baseline`, outcomes are compared with conventional disks.
 #[pyfunction]
-#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, used_sectors,
-    save_state, progress))]
+#[pyo3(signature = (options, requests, progress, *, single=false, latencies=false, accesses=false, baseline=true,
+    until_ns=None, window_ns=None, used_sectors=None, save_state=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn compare(
     py: Python,
     options: Vec<pairs::Pair>,
     requests: Option<Py<Requests>>,
+    progress: Option<Bound<PyAny>>,
     single: bool,
     latencies: bool,
     accesses: bool,
@@ -41,7 +42,6 @@ pub fn compare(
     window_ns: Option<u64>,
     used_sectors: Option<Vec<u64>>,
     save_state: Option<PathBuf>,
-    progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
     let tries_all = options.iter().all(|(name, _)| name != "layer");
     let in_python = is_in_python(&options, tries_all);
