@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit_trace::output::temporary_of;
 
 /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
 pub fn check(inputs: &[PathBuf], outputs: &[PathBuf]) -> Result<(), Error> {
@@ -27,11 +26,6 @@ pub fn check(inputs: &[PathBuf], outputs: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files under construction while outputs are written.
-pub fn temporaries(outputs: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    outputs.iter().filter(|path| !is_stream(path)).filter_map(|path| temporary_of(path))
-}
-
 /// Identity of the file at a path, after links.
 #[derive(PartialEq, Eq)]
 enum Identity {
@@ -44,7 +38,7 @@ enum Identity {
 impl Identity {
     /// `None` for standard streams, pipes and devices, which can't be overwritten.
     fn for_path(path: &Path) -> Option<Identity> {
-        if is_stream(path) {
+        if path == Path::new("-") {
             return None;
         }
         match fs::metadata(path) {
@@ -61,8 +55,4 @@ impl Identity {
             }
         }
     }
-}
-
-fn is_stream(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{SweepAccount, execute, missing, plan_tasks};
+use smrkit_sweep::execute::{SweepAccount, Task, execute, missing, plan_tasks};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::plan::{Part, Sweep};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table;
-use smrkit_sweep::task::Task;
 
 use crate::error::{Raised, exception, json_error};
 use crate::outcomes::Outcomes;

@@ -316,7 +316,12 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; all values, with commas, if runs differ.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
-    let runs: Vec<&Outcome> = runs.iter().flat_map(parameterised).collect();
+    // The drives of a run have its parameters; the run itself has them if a summary left the members out.
+    let drives = runs.iter().flat_map(|run| match run.members.iter().all(|member| member.parameters.is_empty()) {
+        true => std::slice::from_ref(run),
+        false => &run.members[..],
+    });
+    let runs: Vec<&Outcome> = drives.collect();
     let layers = distinct(runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()));
     let line = |layer: &str| {
         let alike: Vec<&Outcome> = runs.iter().copied().filter(|r| r.layer == layer).collect();
@@ -325,11 +330,6 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")
     };
     layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
-}
-
-/// The records with a run's parameters: its drives', or its own if a summary left the members out.
-fn parameterised(run: &Outcome) -> &[Outcome] {
-    if run.members.iter().all(|member| member.parameters.is_empty()) { std::slice::from_ref(run) } else { &run.members }
 }
 
 /// A drive's name, and how much its platters hold.
@@ -443,11 +443,12 @@ fn by_source(runs: &[Outcome]) -> Option<Grid> {
     for (name, run) in named(runs) {
         for (number, counts) in run.by_source.iter().flatten().enumerate() {
             let source = run.replayed.sources.as_ref().and_then(|sources| sources.get(number));
+            let source = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
             let latency = |ns: u64| if counts.requests > 0 { format::nanos(ns) } else { NONE.into() };
             let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
             grid.rows.push(vec![
                 name.clone(),
-                source_name(number, source),
+                format!("#{number} {}", format::printable(source.unwrap_or_default())),
                 format::count(counts.requests),
                 size(counts.host_read_sectors),
                 size(counts.host_written_sectors),
@@ -458,12 +459,6 @@ fn by_source(runs: &[Outcome]) -> Option<Grid> {
         }
     }
     grid.unless_empty()
-}
-
-/// A source's number, and its trace or workload.
-fn source_name(number: usize, source: Option<&MergedSource>) -> String {
-    let what = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
-    format!("#{number} {}", format::printable(what.unwrap_or_default()))
 }
 
 /// Head movements from track to track, with a row for each cause; `None` if they were not asked for. Arrays always count them.

@@ -1,15 +1,92 @@
-//! Computes the comparisons of a sweep that a store lacks.
+//! Computes the comparisons of a sweep that a store lacks; each is a task, which can be computed by itself on another machine.
 
 use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use smrkit::error::Error;
+use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::{self, Monitor};
+use smrkit_options::pairs::{self, Pair};
+use smrkit_options::run::RunOptions;
 
 use crate::plan::{Part, Sweep};
-use crate::store::{FileHashes, Store};
-use crate::task::Task;
+use crate::store::{FileHashes, Store, check_program, key, program};
+
+/// A comparison to compute. As JSON, it can be sent to another machine that has the same files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The key of its results in the store.
+    pub key: String,
+    /// The program that planned it. Another one must not compute it: its numbers could differ under the same key.
+    program: String,
+    options: Vec<Pair>,
+    /// Number of its runs.
+    pub runs: usize,
+}
+
+/// Options in words, for messages.
+fn words(options: &[Pair]) -> String {
+    options.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+fn read(options: &[Pair]) -> Result<RunOptions, Error> {
+    pairs::read(options, &|name| name.replace('-', "_"))
+}
+
+impl Task {
+    /// Plans a comparison. Errors: options that are invalid, alone or together.
+    pub fn plan(options: &[Pair], contents: &mut FileHashes) -> Result<Task, Error> {
+        let mut plan = || {
+            let runs = read(options)?.ask()?.systems.count();
+            Ok(Task { key: key(options, contents)?, program: program(options)?, options: options.to_vec(), runs })
+        };
+        plan().map_err(|error: Error| error.about(words(options)))
+    }
+
+    /// Computes its runs, `threads` at once, and stores them. Returns their number; `None` after an interrupt.
+    pub fn compute(&self, store: &Store, monitor: &dyn Monitor, threads: usize) -> Result<Option<usize>, Error> {
+        if !monitor.goes_on() {
+            return Ok(None);
+        }
+        check_program(&self.program, &self.options)?;
+        let compute = || {
+            let options = read(&self.options)?;
+            let asked = options.ask()?;
+            let demand = asked.demand()?;
+            let (experiment, systems) = asked.on(demand);
+            let within = Within { monitor, threads };
+            let compared = experiment.compare_watched(&systems, &within, RunRecorders::default())?;
+            if !compared.complete {
+                return Ok(None);
+            }
+            store.write(&self.key, &compared.outcomes.runs)?;
+            Ok(Some(compared.outcomes.runs.len()))
+        };
+        compute().map_err(|error: Error| error.about(words(&self.options)))
+    }
+}
+
+/// The monitor of the runs of one task, with the task's number of threads.
+struct Within<'a> {
+    monitor: &'a dyn Monitor,
+    threads: usize,
+}
+
+impl Monitor for Within<'_> {
+    fn goes_on(&self) -> bool {
+        self.monitor.goes_on()
+    }
+
+    fn commit(&self) -> Option<&str> {
+        self.monitor.commit()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+}
 
 /// Time between looks at a comparison that another process computes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -123,10 +200,7 @@ fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize, wa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::key;
     use smrkit::experiment::pool::Unwatched;
-    use smrkit_options::pairs;
-    use smrkit_options::run::RunOptions;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const TEXT: &str =
@@ -308,5 +382,45 @@ mod tests {
         let error = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
         assert!(error.contains("depth 1") && error.contains("add depth 32"), "{error}");
         assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options, &mut FileHashes::default()).unwrap())));
+    }
+
+    #[test]
+    fn what_another_version_found_has_another_key() {
+        assert!(program(&[]).unwrap().starts_with(smrkit::VERSION));
+    }
+
+    #[test]
+    fn a_task_is_computed_unless_interrupted_or_of_another_version() {
+        struct Ended;
+        impl Monitor for Ended {
+            fn goes_on(&self) -> bool {
+                false
+            }
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let store = Store::create(scratch.path()).unwrap();
+        let text =
+            "drive = 'tiny'\nlayer = 'rmw'\nset = {'rmw.region_sectors' = 300}\nworkload = 'random-write:count=9'";
+        let sweep = Sweep::parse("test", text).unwrap();
+        let task = Task::plan(&sweep.comparisons[0], &mut FileHashes::default()).unwrap();
+        assert_eq!(task.runs, 1);
+        assert_eq!(task.compute(&store, &Ended, 0).unwrap(), None);
+        assert!(!store.has(&task.key));
+        assert_eq!(task.compute(&store, &Unwatched, 0).unwrap(), Some(1));
+        assert!(store.has(&task.key));
+        let sent: Task = serde_json::from_str(&serde_json::to_string(&task).unwrap()).unwrap();
+        assert_eq!(sent, task);
+        let other = Task { program: "9.9".into(), ..sent };
+        assert!(other.compute(&store, &Unwatched, 0).unwrap_err().to_string().contains("install one version"));
+        let within = Within { monitor: &Ended, threads: 7 };
+        assert_eq!((within.goes_on(), within.threads(), within.commit()), (false, 7, None));
+    }
+
+    #[test]
+    fn an_error_names_the_options_that_it_is_about() {
+        let options = [("drive", "tiny"), ("layer", "none")].map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(words(&options), "drive tiny, layer none");
+        let error = Task::plan(&options, &mut FileHashes::default()).err().unwrap().to_string();
+        assert!(error.contains("drive tiny, layer none"), "{error}");
     }
 }

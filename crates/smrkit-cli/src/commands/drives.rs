@@ -1,7 +1,6 @@
 //! `smrkit drives`: the drives that come with smrkit; one in full, every value with its source and its seek curve.
 
 mod identify;
-mod import;
 mod measure;
 mod validate;
 
@@ -66,7 +65,7 @@ enum DrivesCommand {
     Fit(measure::FitCommand),
     /// Drive files from descriptions in another format.
     #[command(subcommand)]
-    Import(import::Import),
+    Import(measure::Import),
     /// Replay measured traces on the drives of their descriptions; how close the response times come.
     Validate(validate::Validate),
 }

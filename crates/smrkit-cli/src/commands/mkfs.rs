@@ -85,8 +85,12 @@ impl Mkfs {
             band_bytes: bytes(self.band),
         };
         let made = mkfs(&MkfsOptions { image: self.image.clone(), meta: self.meta()?, layout, force: self.force })?;
-        if let Some(free) = made.host_free_bytes {
-            eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
+        if let Some(free) = made.host_free_bytes.map(Bytes) {
+            let (image, shape) = (self.image.display(), &made.superblock.shape);
+            let whole = Bytes(shape.granules * shape.granule_bytes);
+            eprintln!(
+                "smrkit: {image} may grow to {whole}, and its file system has {free} free: choose a smaller --size, or another place"
+            );
         }
         print_as(self.json, || self.record(&made), || self.text(&made))
     }
@@ -100,14 +104,6 @@ impl Mkfs {
             }
             None => Ok(self.image.with_extension("meta")),
         }
-    }
-
-    fn warning(&self, made: &CreatedVolume, free: Bytes) -> String {
-        let (image, shape) = (self.image.display(), &made.superblock.shape);
-        let whole = Bytes(shape.granules * shape.granule_bytes);
-        format!(
-            "{image} may grow to {whole}, and its file system has {free} free: choose a smaller --size, or another place"
-        )
     }
 
     fn record(&self, made: &CreatedVolume) -> Value {

@@ -24,10 +24,9 @@ use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
 use crate::exit;
+use crate::interrupt::handle_signals;
 use crate::invocation;
 use crate::output::print;
-use crate::remedy;
-use crate::signals;
 
 /// Exit codes of mount(8): a wrong call, and a mount that failed.
 const HELPER_USAGE: u8 = 1;
@@ -96,7 +95,7 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
             mount.map_err(anyhow::Error::from).and_then(|mount| mount.start_daemon(&arguments)).map(drop)
         }
     };
-    let message = |error| worded(&remedy::chain(&error), &helper::option);
+    let message = |error| worded(&exit::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &message(error)), |()| 0)
 }
 
@@ -135,7 +134,7 @@ impl Mount {
                 serve(mounted)
             }
             Err(error) => {
-                daemon::tell(&Started::Failed { error: remedy::chain(&error), code: exit::number(&error) })?;
+                daemon::tell(&exit::failed(&error))?;
                 Err(error)
             }
         }
@@ -236,7 +235,7 @@ impl Signals {
             Some(handle) => handle.signal(),
             None => std::process::exit(130),
         };
-        signals::handle(handler)?;
+        handle_signals(handler)?;
         Ok(signals)
     }
 

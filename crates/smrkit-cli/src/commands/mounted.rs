@@ -36,12 +36,9 @@ const KEYS: [&str; 6] = ["image", "meta", "mount_point", "read_only", "process",
 impl Mounts {
     pub fn execute(self) -> anyhow::Result<()> {
         let mounts = control::mounts()?;
-        print_as(self.json, || mounts.iter().map(chosen).collect::<Value>(), || mounts.iter().map(line).collect())
+        let record = |report: &Value| KEYS.iter().map(|&key| (key.to_string(), report[key].clone())).collect::<Value>();
+        print_as(self.json, || mounts.iter().map(record).collect::<Value>(), || mounts.iter().map(line).collect())
     }
-}
-
-fn chosen(report: &Value) -> Value {
-    KEYS.iter().map(|&key| (key.to_string(), report[key].clone())).collect()
 }
 
 fn line(report: &Value) -> String {

@@ -105,7 +105,7 @@ impl RunCommand {
         note_stand_ins(asked.systems.stand_ins());
         self.check_records(asked.systems.count())?;
         let interrupt = Interrupt::watch();
-        let (outputs, records, files) = self.open(asked.files().collect(), asked.is_array(), &interrupt)?;
+        let (outputs, records, files) = self.open(asked.files().collect(), asked.systems.is_array(), &interrupt)?;
         let demand = asked.demand()?;
         let (experiment, systems) = asked.on(demand);
         let compared = experiment.compare_watched(&systems, &interrupt, records)?;

@@ -27,8 +27,8 @@ use tempfile::TempDir;
 
 use super::create::DriveChoice;
 use crate::exit::Done;
+use crate::interrupt::handle_signals;
 use crate::output::{print, print_json};
-use crate::signals;
 
 /// Address at which clients find the drive.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ impl Serve {
         let (drive, pace) = self.how.open(&self.image, self.ublk)?;
         let _socket = listen(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
-        signals::handle(move || stop.send(ControlRequest::Stop))?;
+        handle_signals(move || stop.send(ControlRequest::Stop))?;
         let (tell_uri, uri) = mpsc::channel();
         let (frontend, _socket_directory) = match nbd {
             Some((listener, socket_directory)) => {

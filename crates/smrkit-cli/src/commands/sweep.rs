@@ -11,11 +11,10 @@ use smrkit_sweep::plan::{Part, Sweep as Plan};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table::page;
 
-use crate::exit::Done;
+use crate::exit::{self, Done};
 use crate::interrupt::Interrupt;
 use crate::output::print;
 use crate::paths;
-use crate::remedy;
 use smrkit_trace::output::TargetFile;
 
 #[derive(Args)]
@@ -87,7 +86,7 @@ impl Sweep {
         }
         let mut failures = done.failures.into_iter();
         let Some(first) = failures.next() else { return Ok(Done::All) };
-        failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &remedy::option)));
+        failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &exit::option)));
         Err(first.into())
     }
 }

@@ -17,7 +17,7 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
-use crate::{paths, remedy, style};
+use crate::{exit, paths, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
@@ -147,7 +147,7 @@ impl Info {
         }
         match json {
             Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
-            None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &remedy::option))?,
+            None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &exit::option))?,
         }
         if done == Done::Interrupted {
             eprintln!("smrkit: interrupted; these are the statistics of the first {} requests", info.requests);
@@ -226,6 +226,6 @@ pub fn warn(notes: TraceNotes) {
 /// Says so on standard error.
 pub fn warn_of(warnings: Vec<String>) {
     if !style::is_quiet() {
-        warnings.iter().for_each(|warning| eprintln!("smrkit: warning: {}", worded(warning, &remedy::option)));
+        warnings.iter().for_each(|warning| eprintln!("smrkit: warning: {}", worded(warning, &exit::option)));
     }
 }
