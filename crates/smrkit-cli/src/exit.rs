@@ -1,13 +1,14 @@
-//! Exit codes, and the last message of a command.
+//! Ends of a command: its exit code, and its last message, in which a field in braces, such as `{skip_bad_rows}`, is replaced by its option.
 
-use std::io;
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::{fmt, io};
 
 use smrkit::error::Error;
-use smrkit::message::worded;
+use smrkit::message::{plain, worded};
+use smrkit_live::daemon::Started;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
-
-use crate::remedy::{self, ChildError};
 
 /// End of a command without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,13 @@ pub enum Done {
     Code(u8),
 }
 
+impl From<()> for Done {
+    /// A command without other ends is done when it returns.
+    fn from((): ()) -> Done {
+        Done::All
+    }
+}
+
 /// The exit code of a command's result. A closed pipe of our output is no error.
 pub fn code(result: anyhow::Result<Done>) -> u8 {
     let error = match result {
@@ -29,7 +37,7 @@ pub fn code(result: anyhow::Result<Done>) -> u8 {
         Err(error) if is_closed_pipe(&error) => return 0,
         Err(error) => error,
     };
-    eprintln!("smrkit: {}", worded(&remedy::chain(&error), &remedy::option));
+    eprintln!("smrkit: {}", worded(&chain(&error), &option));
     number(&error)
 }
 
@@ -72,6 +80,49 @@ fn of_live(error: &LiveError) -> u8 {
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// The option that sets a field.
+pub fn option(field: &str) -> Cow<'static, str> {
+    match field {
+        "sort" => "smrkit trace convert --sort".into(),
+        "use" => "--for".into(),
+        other => format!("--{}", other.replace('_', "-")).into(),
+    }
+}
+
+/// An error and its causes, with their fields in braces.
+pub fn chain(error: &anyhow::Error) -> String {
+    let cause = |cause: &(dyn StdError + 'static)| {
+        let known = cause.downcast_ref().map(Error::message);
+        let known = known.or_else(|| cause.downcast_ref().map(LiveError::message));
+        let known = known.or_else(|| cause.downcast_ref().map(MountError::message));
+        let known = known.or_else(|| cause.downcast_ref().map(|told: &ChildError| told.error.clone()));
+        known.unwrap_or_else(|| cause.to_string())
+    };
+    error.chain().map(cause).collect::<Vec<_>>().join(": ")
+}
+
+/// An error reported by another process of this program, and its exit code there.
+#[derive(Debug)]
+pub struct ChildError {
+    /// The command's message.
+    pub error: String,
+    /// Its exit code.
+    pub code: u8,
+}
+
+impl fmt::Display for ChildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plain(&self.error))
+    }
+}
+
+impl StdError for ChildError {}
+
+/// The end of a process in the background that failed, for the command that started it.
+pub fn failed(error: &anyhow::Error) -> Started {
+    Started::Failed { error: chain(error), code: number(error) }
 }
 
 #[cfg(test)]

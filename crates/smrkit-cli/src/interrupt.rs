@@ -4,19 +4,23 @@
 //! step of a run, must not keep the user waiting. Unfinished files are removed.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::exit::Done;
-use crate::paths::Paths;
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, Stage};
 use smrkit_options::COMMIT;
 use smrkit_report::progress::ProgressBar;
+use smrkit_trace::output::temporary_of;
 
-use crate::signals;
-use crate::style;
+use crate::exit::Done;
+use crate::{paths, style};
 
 /// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
@@ -49,7 +53,7 @@ impl Interrupt {
             .get_or_init(|| {
                 let interrupt = Interrupt::default();
                 let own = interrupt.clone();
-                if let Err(error) = signals::handle(move || own.signalled()) {
+                if let Err(error) = handle_signals(move || own.signalled()) {
                     eprintln!("smrkit: an interrupt will lose the results so far: {error:#}");
                 }
                 interrupt
@@ -83,11 +87,18 @@ impl Interrupt {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the outputs that are about to be opened to that list. Nothing ends the process while the guard is held.
-    pub fn opening_outputs(&self, paths: &Paths) -> MutexGuard<'_, Vec<PathBuf>> {
+    /// Adds the outputs that are about to be opened to that list. Errors: one of them is an input or another output. Nothing ends the process
+    /// while the guard is held.
+    pub fn opening_outputs(
+        &self,
+        inputs: &[PathBuf],
+        outputs: &[PathBuf],
+    ) -> Result<MutexGuard<'_, Vec<PathBuf>>, Error> {
+        paths::check(inputs, outputs)?;
         let mut partial = self.opening();
-        partial.extend(paths.temporaries());
-        partial
+        // Standard output (-) has no file under construction.
+        partial.extend(outputs.iter().filter(|path| *path != Path::new("-")).filter_map(|path| temporary_of(path)));
+        Ok(partial)
     }
 
     /// The last words of the message when an interrupt ends the process at once.
@@ -104,7 +115,7 @@ impl Interrupt {
         let is_writing = || self.0.is_writing.load(Ordering::Relaxed);
         let begin = Instant::now();
         while is_first && !is_writing() && begin.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK_EVERY);
+            thread::sleep(LOOK_EVERY);
         }
         // While this thread holds the list, no command can begin to write results.
         let partial = self.opening();
@@ -135,6 +146,23 @@ impl Monitor for Interrupt {
         let is_seen = !style::is_quiet() && std::io::stderr().is_terminal();
         Box::new(ProgressBar::new(runs, what, is_seen.then_some(columns)))
     }
+}
+
+/// Makes an error of a write past the limit of file sizes (`ulimit -f`), which without a handler ends the process.
+pub fn survive_file_limit() {
+    // A system that refuses a handler keeps its own.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Calls `handler` for each signal from now on, in a thread of its own.
+///
+/// # Errors
+/// If the system refuses a handler or a thread.
+pub fn handle_signals(mut handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
+    let wait = move || signals.forever().for_each(|_| handler());
+    thread::Builder::new().name("signals".into()).spawn(wait).context("signals")?;
+    Ok(())
 }
 
 fn columns() -> usize {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use smrkit_live::daemon::{self, Started};
 
-use crate::remedy::ChildError;
+use crate::exit::ChildError;
 
 static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 

@@ -1,12 +1,10 @@
 //! The command `smrkit`: one file for each subcommand. Results go to standard output, messages to standard error. The program `smrkit` and the
 //! Python package's command both call [`main`].
 
-mod remedy;
 mod invocation;
 mod paths;
 mod output;
 mod exit;
-mod signals;
 mod style;
 mod interrupt;
 mod commands;
@@ -47,7 +45,7 @@ fn parsed_words() -> Vec<OsString> {
 /// Executes the command line `words`, whose first is the name that it was called by; returns the exit code. `program` is the path to start
 /// the command again. To be called once per process.
 pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
-    signals::survive_file_limit();
+    interrupt::survive_file_limit();
     invocation::set(words, program);
     let mut called = invocation::words().iter();
     if let Some(helper) = called.next().and_then(|name| Helper::called(name)) {

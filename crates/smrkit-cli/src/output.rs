@@ -12,7 +12,6 @@ use smrkit_report::format::command;
 use smrkit_trace::output::TargetFile;
 
 use crate::invocation;
-use crate::paths::Paths;
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
@@ -89,14 +88,14 @@ pub struct OutputOptions {
 
 /// Places of results, opened before the work starts.
 pub struct Outputs {
-    json: Option<JsonTarget>,
-    report: Option<TargetFile>,
+    pub json: Option<JsonTarget>,
+    pub report: Option<TargetFile>,
 }
 
 impl OutputOptions {
-    /// Adds its paths to the outputs of a command.
-    pub fn name(&self, paths: &mut Paths) {
-        paths.outputs.extend([&self.json, &self.report].into_iter().flatten().cloned());
+    /// The paths that are named.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.json.iter().chain(&self.report).cloned().collect()
     }
 
     /// Opens all outputs; fails at once if one can't be written.
@@ -109,6 +108,11 @@ impl OutputOptions {
 }
 
 impl Outputs {
+    /// True if standard output is for JSON alone.
+    pub fn is_stdout_json(&self) -> bool {
+        matches!(self.json, Some(JsonTarget::Stdout))
+    }
+
     /// Writes all outputs, the most valuable first. A failure does not stop the others.
     pub fn write(
         self,
@@ -116,10 +120,7 @@ impl Outputs {
         record: impl FnOnce() -> serde_json::Result<String>,
         page: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
-        let printed = match self.json {
-            Some(JsonTarget::Stdout) => Ok(()),
-            _ => print(text()),
-        };
+        let printed = if self.is_stdout_json() { Ok(()) } else { print(text()) };
         let json = self.json.map_or(Ok(()), |json| json.write(record()?));
         let report = self.report.map_or(Ok(()), |report| report.write(page().as_bytes()));
         printed.and(json)?;

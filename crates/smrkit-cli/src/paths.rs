@@ -5,48 +5,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit_trace::output::temporary_of;
 
-/// The paths that a command reads and writes, as given.
-#[derive(Default)]
-pub struct Paths {
-    /// Files that are read.
-    pub inputs: Vec<PathBuf>,
-    /// Files that are written.
-    pub outputs: Vec<PathBuf>,
-}
-
-impl Paths {
-    /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
-    pub fn check(&self) -> Result<(), Error> {
-        let input = |path| Some((Identity::for_path(path)?, path, "an input"));
-        let mut known: Vec<(Identity, &Path, &str)> =
-            self.inputs.iter().map(PathBuf::as_path).filter_map(input).collect();
-        for path in &self.outputs {
-            let Some(identity) = Identity::for_path(path) else { continue };
-            match known.iter().find(|(other, ..)| *other == identity) {
-                Some((_, other, "an input")) => {
-                    let whose =
-                        if *other == path { String::new() } else { format!(" under the name {}", other.display()) };
-                    return Err(Error::Usage(format!(
-                        "{} is read by this command{whose}: write to another file",
-                        path.display()
-                    )));
-                }
-                Some(_) => {
-                    let message = format!("{} is named for two outputs: give each its own", path.display());
-                    return Err(Error::Usage(message));
-                }
-                None => known.push((identity, path, "an output")),
-            }
+/// Refuses an output that is an input or another output, whatever its name, before anything is opened.
+pub fn check(inputs: &[PathBuf], outputs: &[PathBuf]) -> Result<(), Error> {
+    let inputs: Vec<(Identity, &PathBuf)> =
+        inputs.iter().filter_map(|path| Some((Identity::for_path(path)?, path))).collect();
+    let mut earlier_outputs = Vec::new();
+    for path in outputs {
+        let Some(identity) = Identity::for_path(path) else { continue };
+        let name = path.display();
+        if let Some((_, input)) = inputs.iter().find(|(input, _)| *input == identity) {
+            let alias = if *input == path { String::new() } else { format!(" under the name {}", input.display()) };
+            return Err(Error::Usage(format!("{name} is read by this command{alias}: write to another file")));
         }
-        Ok(())
+        if earlier_outputs.contains(&identity) {
+            return Err(Error::Usage(format!("{name} is named for two outputs: give each its own")));
+        }
+        earlier_outputs.push(identity);
     }
-
-    /// The files under construction while the outputs are written.
-    pub fn temporaries(&self) -> impl Iterator<Item = PathBuf> {
-        self.outputs.iter().filter(|path| !is_stream(path)).filter_map(|path| temporary_of(path))
-    }
+    Ok(())
 }
 
 /// Identity of the file at a path, after links.
@@ -61,7 +38,7 @@ enum Identity {
 impl Identity {
     /// `None` for standard streams, pipes and devices, which can't be overwritten.
     fn for_path(path: &Path) -> Option<Identity> {
-        if is_stream(path) {
+        if path == Path::new("-") {
             return None;
         }
         match fs::metadata(path) {
@@ -78,8 +55,4 @@ impl Identity {
             }
         }
     }
-}
-
-fn is_stream(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }

@@ -193,11 +193,6 @@ impl AskedRuns<'_> {
         system.chain(self.demand.trace.iter().cloned())
     }
 
-    /// True if the system is an array.
-    pub fn is_array(&self) -> bool {
-        self.systems.is_array()
-    }
-
     /// The traces and workloads that were named.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
         let placement = self.demand.check_array(self.system.array.as_ref())?;
@@ -233,16 +228,11 @@ pub struct SystemOptions {
     #[arg(long, value_delimiter = ',')]
     pub layer: Vec<String>,
     /// An array of drives, as LEVEL:key=value,…
-    #[arg(long, value_name = "SPEC", help = array_help())]
-    pub array: Option<String>,
-}
-
-fn array_help() -> String {
-    format!(
-        "An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is \
-         that of this run. Levels: {}",
+    #[arg(long, value_name = "SPEC", help = format!(
+        "An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: {}",
         Level::names()
-    )
+    ))]
+    pub array: Option<String>,
 }
 
 impl SystemOptions {

@@ -32,6 +32,16 @@ pub fn exception(py: Python, error: &Error) -> PyErr {
     create().map_or_else(|import_error| import_error, PyErr::from_value)
 }
 
+/// The text of a JSON file, from what the serializer returns.
+pub fn json_file(py: Python, json: serde_json::Result<String>) -> PyResult<String> {
+    Ok(json.map_err(json_error).raised(py)? + "\n")
+}
+
+/// The error for JSON that can't be written or read.
+pub fn json_error(error: serde_json::Error) -> Error {
+    Error::Usage(error.to_string())
+}
+
 /// Converts a result's error to an exception.
 pub trait Raised<T> {
     /// The result with the exception as its error.

@@ -52,6 +52,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The result of Python code that is called where an exception can't be returned: it is set aside, and the default is returned.
+fn or_set_aside<T: Default>(code: impl FnOnce(Python) -> PyResult<T>) -> T {
+    Python::attach(code).unwrap_or_else(|exception| {
+        set_aside(exception);
+        T::default()
+    })
+}
+
 /// A fault that stands for an exception, which is set aside.
 fn as_fault(exception: PyErr) -> Box<Fault> {
     let fault = Box::new(Fault::Inconsistent(exception.to_string()));
@@ -311,37 +319,24 @@ struct PythonLayer {
     buffer: Py<Buffer>,
     capacity: Capacity,
     idle_delay: Option<Nanos>,
-    /// Whether it has each optional method that is called often.
-    has_step: bool,
-    has_discard: bool,
-    has_flush: bool,
-    has_gauges: bool,
-    has_check: bool,
 }
 
 impl PythonLayer {
     fn new(built: Built, drive: &Drive) -> Result<PythonLayer, Error> {
         Python::attach(|py| {
             let (object, capacity) = (built.object.into_bound(py), built.capacity);
-            let has = |name| object.hasattr(name).unwrap_or(false);
             let delay = object.getattr_opt("idle_delay_ns").map_err(as_error)?;
             let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(as_error))?;
             let lent = Lent { disk: Disk::new(drive, Medium::NoData), is_lent: false, fault: None };
             let disk = Py::new(py, LentDisk(Mutex::new(lent))).map_err(as_error)?;
             let buffer = Py::new(py, Buffer::new(Buf::NoData, 0)).map_err(as_error)?;
-            Ok(PythonLayer {
-                disk,
-                buffer,
-                capacity,
-                idle_delay: delay.map(Nanos),
-                has_step: has("step"),
-                has_discard: has("discard"),
-                has_flush: has("flush"),
-                has_gauges: has("gauges"),
-                has_check: has("check"),
-                object: object.unbind(),
-            })
+            Ok(PythonLayer { object: object.unbind(), disk, buffer, capacity, idle_delay: delay.map(Nanos) })
         })
+    }
+
+    /// Calls a method without arguments; `None` if the layer does not have it.
+    fn call_optional<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.object.bind(py).getattr_opt(method)?.map(|method| method.call0()).transpose()
     }
 
     /// Calls a method of the Python layer, and lends `disk` for the call.
@@ -506,15 +501,10 @@ impl PythonLayer {
     }
 }
 
-/// The PBA of an LBA by a Python layer's `home` or `locate`. An exception is set aside, and any PBA is returned.
+/// The PBA of an LBA by a Python layer's `home` or `locate`. An exception is set aside, and the LBA is returned, which ascends as a home must.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
-    Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
-        Ok(pba) => Pba(pba),
-        Err(error) => {
-            set_aside(error);
-            Pba(lba.0)
-        }
-    })
+    let pba = or_set_aside(|py| object.call_method1(py, method, (lba.0,))?.extract(py).map(Some));
+    Pba(pba.unwrap_or(lba.0))
 }
 
 impl Layer for PythonLayer {
@@ -551,24 +541,24 @@ impl Layer for PythonLayer {
     }
 
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        match self.has_discard {
-            true => self.call(disk, |object, disk| object.call_method1("discard", (disk, lba.0, n)).map(drop)),
-            false => Ok(()),
-        }
+        self.call(disk, |object, disk| match object.getattr_opt("discard")? {
+            Some(discard) => discard.call1((disk, lba.0, n)).map(drop),
+            None => Ok(()),
+        })
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        match self.has_flush {
-            true => self.call(disk, |object, disk| object.call_method1("flush", (disk,)).map(drop)),
-            false => disk.flush(),
-        }
+        self.call(disk, |object, disk| match object.getattr_opt("flush")? {
+            Some(flush) => flush.call1((disk,)).map(drop),
+            None => disk.get().flush(object.py()),
+        })
     }
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
-        match self.has_step {
-            true => self.call(disk, |object, disk| object.call_method1("step", (disk, need == Need::Must))?.extract()),
-            false => Ok(false),
-        }
+        self.call(disk, |object, disk| match object.getattr_opt(pyo3::intern!(object.py(), "step"))? {
+            Some(step) => step.call1((disk, need == Need::Must))?.extract(),
+            None => Ok(false),
+        })
     }
 
     fn idle_delay(&self) -> Option<Nanos> {
@@ -583,31 +573,18 @@ impl Layer for PythonLayer {
 
     /// `false` by default.
     fn keeps_acknowledged(&self) -> bool {
-        let attribute = |py: Python| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
+        or_set_aside(|py| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
             Some(value) => value.is_truthy(),
             None => Ok(false),
-        };
-        Python::attach(attribute).unwrap_or_else(|error| {
-            set_aside(error);
-            false
         })
     }
 
     fn power_cut(&mut self) {
-        let cut = |py: Python| match self.object.bind(py).getattr_opt("power_cut")? {
-            Some(method) => method.call0().map(drop),
-            None => Ok(()),
-        };
-        Python::attach(cut).unwrap_or_else(set_aside);
+        or_set_aside(|py| self.call_optional(py, "power_cut").map(drop));
     }
 
-    /// An exception here is set aside, as this method has no error.
     fn state(&self) -> Vec<u8> {
-        let saved = |py: Python| state_method(self.object.bind(py), "state")?.call0()?.extract();
-        Python::attach(saved).unwrap_or_else(|error| {
-            set_aside(error);
-            Vec::new()
-        })
+        or_set_aside(|py| state_method(self.object.bind(py), "state")?.call0()?.extract())
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
@@ -621,44 +598,27 @@ impl Layer for PythonLayer {
     }
 
     fn check(&self) -> DiskResult {
-        let check = |py: Python| self.object.call_method0(py, "check").map(drop).map_err(as_fault);
-        if self.has_check { Python::attach(check) } else { Ok(()) }
+        Python::attach(|py| self.call_optional(py, "check").map(drop)).map_err(as_fault)
     }
 
     fn map_bytes(&self) -> u64 {
-        let attribute = |py: Python| self.object.bind(py).getattr("map_bytes")?.extract();
-        Python::attach(attribute).unwrap_or_else(|error| {
-            set_aside(error);
-            0
-        })
+        or_set_aside(|py| self.object.bind(py).getattr("map_bytes")?.extract())
     }
 
     fn gauges(&self) -> Gauges {
-        if !self.has_gauges {
-            return Gauges::default();
-        }
-        let read = |py: Python| read_gauges(&self.object.bind(py).call_method0("gauges")?);
-        Python::attach(read).unwrap_or_else(|error| {
-            set_aside(error);
-            Gauges::default()
+        or_set_aside(|py| match self.call_optional(py, "gauges")? {
+            Some(gauges) => read_gauges(&gauges),
+            None => Ok(Gauges::default()),
         })
     }
 
     fn reset_stats(&mut self) {
-        let reset = |py: Python| match self.object.bind(py).getattr_opt("reset_stats")? {
-            Some(method) => method.call0().map(drop),
-            None => Ok(()),
-        };
-        Python::attach(reset).unwrap_or_else(set_aside);
+        or_set_aside(|py| self.call_optional(py, "reset_stats").map(drop));
     }
 
     fn stats(&self) -> LayerStats {
-        let counters = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
-        let stats = Python::attach(counters).unwrap_or_else(|error| {
-            set_aside(error);
-            BTreeMap::new()
-        });
-        stats.into_iter().fold(LayerStats::default(), |all, (name, count)| all.with(&name, Scalar::Int(count)))
+        let counters: BTreeMap<String, u64> = or_set_aside(|py| self.object.call_method0(py, "stats")?.extract(py));
+        counters.into_iter().fold(LayerStats::default(), |all, (name, count)| all.with(&name, Scalar::Int(count)))
     }
 }
 

@@ -10,9 +10,8 @@ mod rows;
 mod outcomes;
 mod layer;
 mod run;
-mod advice;
+mod answers;
 mod sweep;
-mod fleet;
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod command;
@@ -20,7 +19,7 @@ mod command;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::advice::{Advice, advise, advise_options};
+    use crate::answers::{Advice, Fleet, advise, advise_options, fleet, fleet_by, fleet_options, fleet_work};
     #[pymodule_export]
     use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
     #[pymodule_export]
@@ -31,8 +30,6 @@ mod _native {
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = smrkit::VERSION;
-    #[pymodule_export]
-    use crate::fleet::{Fleet, fleet, fleet_by, fleet_options, fleet_work};
     #[pymodule_export]
     use crate::layer::{Buffer, Geometry, LentDisk, register};
     #[pymodule_export]

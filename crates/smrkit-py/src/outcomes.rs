@@ -8,7 +8,7 @@ use smrkit::error::Error;
 use smrkit::stats::outcome::{self, Outcome};
 use smrkit_report::Terminal;
 
-use crate::error::{Raised, exception};
+use crate::error::{Raised, json_error, json_file};
 
 /// The outcomes of a comparison, or of a result file.
 #[pyclass(frozen)]
@@ -58,20 +58,16 @@ impl Outcomes {
 
     /// The result file that the command writes.
     fn json(&self, py: Python, summary: bool) -> PyResult<String> {
-        let text = match summary {
+        let json = match summary {
             true => serde_json::to_string(&self.0.summary()),
             false => serde_json::to_string_pretty(&*self.0),
         };
-        match text {
-            Ok(text) => Ok(text + "\n"),
-            Err(error) => Err(exception(py, &Error::Usage(error.to_string()))),
-        }
+        json_file(py, json)
     }
 
     /// The record of one outcome as JSON.
     fn record(&self, py: Python, at: usize) -> PyResult<String> {
-        let text = serde_json::to_string(self.run(at)?);
-        text.map_err(|error| exception(py, &Error::Usage(error.to_string())))
+        serde_json::to_string(self.run(at)?).map_err(json_error).raised(py)
     }
 
     /// The tables that the command prints.

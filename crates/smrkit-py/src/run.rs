@@ -26,13 +26,14 @@ type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
 /// Executes runs. With `single`, more than one run is refused. With `baseline`, outcomes are compared with conventional disks.
 #[pyfunction]
-#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, used_sectors,
-    save_state, progress))]
+#[pyo3(signature = (options, requests, progress, *, single=false, latencies=false, accesses=false, baseline=true,
+    until_ns=None, window_ns=None, used_sectors=None, save_state=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn compare(
     py: Python,
     options: Vec<pairs::Pair>,
     requests: Option<Py<Requests>>,
+    progress: Option<Bound<PyAny>>,
     single: bool,
     latencies: bool,
     accesses: bool,
@@ -41,7 +42,6 @@ pub fn compare(
     window_ns: Option<u64>,
     used_sectors: Option<Vec<u64>>,
     save_state: Option<PathBuf>,
-    progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
     let tries_all = options.iter().all(|(name, _)| name != "layer");
     let in_python = is_in_python(&options, tries_all);
@@ -62,7 +62,11 @@ pub fn compare(
     }
     let run = move |watcher: &dyn Monitor| -> Result<_, Error> {
         let request = options.ask()?;
-        check_count(request.systems.count(), single)?;
+        let runs = request.systems.count();
+        if single && runs != 1 {
+            let message = format!("{runs} runs, but run gives the outcome of one: name one layer, or call compare");
+            return Err(Error::Usage(message));
+        }
         let demand = match demand {
             Some(demand) => demand,
             None => request.demand()?,
@@ -73,10 +77,7 @@ pub fn compare(
             false => experiment.execute_watched(&systems, watcher).map(smrkit::stats::outcome::Outcomes::new),
         }
     };
-    let outcomes = match in_python {
-        true => on_this_thread(|watcher| run(watcher))?.raised(py)?,
-        false => watched(py, progress.as_ref(), move |watcher| run(watcher))?.raised(py)?,
-    };
+    let outcomes = watched_or_here(py, in_python, progress.as_ref(), run)?;
     files.finish().raised(py)?;
     let (latencies, accesses) = (latencies.map(|rows| rows.take()), accesses.map(|rows| rows.take()));
     Ok((Outcomes(Arc::new(outcomes)), latencies, accesses))
@@ -85,14 +86,6 @@ pub fn compare(
 /// Python's name for an option.
 pub fn python_name(name: &str) -> String {
     name.replace('-', "_")
-}
-
-fn check_count(runs: usize, single: bool) -> Result<(), Error> {
-    if single && runs != 1 {
-        let message = format!("{runs} runs, but run gives the outcome of one: name one layer, or call compare");
-        return Err(Error::Usage(message));
-    }
-    Ok(())
 }
 
 /// True if a layer written in Python may be run, because it is named or all layers are tried. Such a run has to stay on the calling thread.
@@ -106,14 +99,23 @@ pub fn is_in_python(options: &[pairs::Pair], tries_all: bool) -> bool {
     (tries_all || begins_with_state) && !python_layers.is_empty() || options.iter().any(is_named)
 }
 
-/// Does `work` on the calling thread, which holds the interpreter's lock meanwhile. Ctrl-C or an exception of a layer ends the work.
-pub fn on_this_thread<T>(work: impl FnOnce(&SignalMonitor) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
+/// Does `work`: with layers written in Python on the calling thread, which holds the interpreter's lock meanwhile, otherwise as [`watched`]
+/// does. Ctrl-C or an exception of a layer ends the work.
+pub fn watched_or_here<T: Send + 'static>(
+    py: Python,
+    in_python: bool,
+    progress: Option<&Bound<PyAny>>,
+    work: impl FnOnce(&dyn Monitor) -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    if !in_python {
+        return watched(py, progress, move |watcher| work(watcher))?.raised(py);
+    }
     let result = work(&SignalMonitor);
-    layer::take_aside().map_or(Ok(result), Err)
+    layer::take_aside().map_or_else(|| result.raised(py), Err)
 }
 
 /// Ends work on the calling thread when Python has received a signal.
-pub struct SignalMonitor;
+struct SignalMonitor;
 
 impl Monitor for SignalMonitor {
     fn goes_on(&self) -> bool {

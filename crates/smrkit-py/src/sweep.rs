@@ -6,15 +6,14 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{SweepAccount, begin, execute, missing};
+use smrkit_sweep::execute::{SweepAccount, Task, execute, missing, plan_tasks};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::plan::{Part, Sweep};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table;
-use smrkit_sweep::task::Task;
 
-use crate::error::{Raised, exception};
+use crate::error::{Raised, exception, json_error};
 use crate::outcomes::Outcomes;
 use crate::watch::{Watcher, watched};
 
@@ -67,7 +66,7 @@ impl SweepPlan {
     ) -> PyResult<SweepPlan> {
         let plan = move |_: &Watcher| -> Result<SweepPlan, Error> {
             let store = Store::create(&store)?;
-            Ok(SweepPlan { tasks: begin(&read(&name, json.as_deref(), file)?, &store)?, store })
+            Ok(SweepPlan { tasks: plan_tasks(&read(&name, json.as_deref(), file)?, &store)?, store })
         };
         watched(py, None, plan)?.raised(py)
     }
@@ -79,10 +78,9 @@ impl SweepPlan {
 
     /// The tasks that the store lacks, as JSON, each with its number of runs.
     fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
-        let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
-        let texts: Result<Vec<_>, serde_json::Error> =
-            missing(&self.tasks, Part::ALL, &self.store).into_iter().map(text).collect();
-        texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
+        let text = |task: &Task| Ok((serde_json::to_string(task).map_err(json_error)?, task.runs));
+        let missing = missing(&self.tasks, Part::ALL, &self.store).into_iter();
+        missing.map(text).collect::<Result<_, Error>>().raised(py)
     }
 
     /// Completes the store after all tasks were computed.
@@ -95,7 +93,7 @@ impl SweepPlan {
 #[pyfunction]
 pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
     let work = move |watcher: &Watcher| -> Result<(), Error> {
-        let task: Task = serde_json::from_str(&task).map_err(|error| Error::Usage(error.to_string()))?;
+        let task: Task = serde_json::from_str(&task).map_err(json_error)?;
         let store = Store::create(&store)?;
         if store.has(&task.key) { Ok(()) } else { task.compute(&store, watcher, 0).map(drop) }
     };
@@ -105,7 +103,7 @@ pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
 /// The outcomes of one sweep of a store, or of all.
 #[pyfunction]
 pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Outcomes> {
-    let outcomes = Store::open(&store).and_then(|store| store.chosen(sweep.as_deref()));
+    let outcomes = Store::open(&store).and_then(|store| store.of_sweep_or_all(sweep.as_deref()));
     Ok(Outcomes(Arc::new(outcome::Outcomes::new(outcomes.raised(py)?))))
 }
 
@@ -119,7 +117,7 @@ pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResul
 #[pyfunction]
 pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    Ok(table::table(&rows, &table::shown(&rows)).raised(py)?.text())
+    Ok(table::table(&rows, &table::default_keys(&rows)).raised(py)?.text())
 }
 
 /// For runs that differ only in their seed: n, mean and 95 % confidence interval of some keys, or of the table's, as JSON. With `compare`,
@@ -132,7 +130,7 @@ pub fn statistics(
     compare: Option<(String, String)>,
 ) -> PyResult<String> {
     let rows = rows(&outcomes.get().0.runs);
-    let keys = if keys.is_empty() { table::shown(&rows) } else { keys };
+    let keys = if keys.is_empty() { table::default_keys(&rows) } else { keys };
     let frame = match compare {
         Some((key, sides)) => Pairs::new(&rows, &key, &sides, &keys).map(|pairs| pairs.frame()),
         None => table::intervals(&rows, &keys),

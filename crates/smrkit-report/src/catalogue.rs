@@ -66,9 +66,13 @@ pub fn identified(disk: &Identified) -> String {
              -o NAME,MODEL\n"
         ),
         Identified::Unknown(name) => {
+            let suggestion = |model: &Model| {
+                let Model { name, family, recording, .. } = model;
+                format!("  did you mean {name} ({family})? That is {}\n", recording_in_words(recording))
+            };
             let near = match nearest_model(name) {
                 Some(near) => format!("  nearest of its family: {near}, which does not prove how this one records\n"),
-                None => similar(name).iter().map(similar_in_words).collect(),
+                None => similar(name).iter().map(suggestion).collect(),
             };
             format!(
                 "{name}: not in the catalogue, so that how it records is not known here\n{near}  to find out: look for SMR or CMR in the vendor's \
@@ -77,11 +81,6 @@ pub fn identified(disk: &Identified) -> String {
         }
         Identified::SolidState(name) => format!("{name}: a solid-state disk, which records nothing in tracks\n"),
     }
-}
-
-fn similar_in_words(model: &Model) -> String {
-    let Model { name, family, recording, .. } = model;
-    format!("  did you mean {name} ({family})? That is {}\n", recording_in_words(recording))
 }
 
 /// True for model numbers of external disks: Seagate's (STEL8000100), Western Digital's (WDBBGB0040HBK) and Toshiba's (HDTB410EK3AA). The disk

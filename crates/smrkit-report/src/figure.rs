@@ -140,6 +140,18 @@ impl Figure {
         Figure { name: name.into(), title: title.into(), note: note.into(), panels }
     }
 
+    /// A figure of the panels that have data. Its note is `nothing` if none has.
+    pub fn of_data(
+        name: &str,
+        title: &str,
+        note: &str,
+        panels: impl IntoIterator<Item = Panel>,
+        nothing: &str,
+    ) -> Figure {
+        let panels: Vec<Panel> = panels.into_iter().filter(|panel| !panel.is_empty()).collect();
+        Figure::new(name, title, if panels.is_empty() { nothing } else { note }, panels)
+    }
+
     /// A figure with one panel of lines.
     pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
         Figure::new(name, title, "", [Panel::lines(None, x, y, series)])
@@ -165,9 +177,7 @@ impl Figure {
         let lines = self.panels.iter().filter(|panel| matches!(panel.body, Body::Lines(_)));
         lines.count() > MULTIPLE_FROM
     }
-}
 
-impl Figure {
     /// The legend: the named series and parts that some panel draws, each name once.
     pub(crate) fn legend(&self) -> Vec<Key> {
         // A name keeps the place of the first panel that has it, even if only a later one draws it.
@@ -202,6 +212,11 @@ impl Panel {
     /// A panel of lines.
     pub fn lines(title: Option<&str>, x: Axis, y: Axis, series: impl IntoIterator<Item = Series>) -> Panel {
         Panel::new(title, x, y, Body::Lines(series.into_iter().collect()))
+    }
+
+    /// A panel of bars.
+    pub fn bars(title: Option<&str>, x: Axis, rows: Vec<String>, totals: Vec<String>, parts: Vec<BarPart>) -> Panel {
+        Panel::new(title, x, Axis::default(), Body::Bars { rows, totals, parts })
     }
 
     /// Its names for the legend, and whether each is drawn.
@@ -406,36 +421,6 @@ impl Colour {
     pub fn hex(self) -> String {
         format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
     }
-}
-
-/// The colours of text, axes and grid.
-#[derive(Clone, Copy, Debug)]
-pub struct Theme {
-    /// Text.
-    pub ink: Colour,
-    /// Less important text.
-    pub pale: Colour,
-    /// Axes.
-    pub rule: Colour,
-    /// The grid behind the data.
-    pub grid: Colour,
-}
-
-impl Theme {
-    /// On white.
-    pub const LIGHT: Theme = Theme {
-        ink: Colour(0x22, 0x22, 0x22),
-        pale: Colour(0x66, 0x66, 0x66),
-        rule: Colour(0x88, 0x88, 0x88),
-        grid: Colour(0xE4, 0xE4, 0xE4),
-    };
-    /// On a page that is nearly black.
-    pub const DARK: Theme = Theme {
-        ink: Colour(0xE2, 0xE2, 0xE2),
-        pale: Colour(0xA6, 0xA6, 0xA6),
-        rule: Colour(0x77, 0x77, 0x77),
-        grid: Colour(0x38, 0x38, 0x38),
-    };
 }
 
 #[cfg(test)]

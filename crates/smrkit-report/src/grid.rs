@@ -28,6 +28,11 @@ impl Grid {
         Grid { header: header.map(str::to_string).into(), ..Grid::default() }
     }
 
+    /// The grid if it has a row.
+    pub fn unless_empty(self) -> Option<Grid> {
+        (!self.rows.is_empty()).then_some(self)
+    }
+
     /// The table for a terminal, with the first column to the left and numbers to the right.
     pub fn text(&self) -> String {
         self.text_within(WIDTH)
@@ -74,20 +79,20 @@ impl Grid {
     pub fn stacked(&self, width: usize) -> Vec<Grid> {
         let (mut parts, mut part) = (Vec::new(), vec![0]);
         for column in 1..self.header.len() {
-            let taken: usize = part.iter().chain([&column]).map(|&i| self.widest(i) + 2).sum();
-            if part.len() > 1 && taken > width {
+            let part_width: usize = part.iter().chain([&column]).map(|&i| self.widest(i) + 2).sum();
+            if part.len() > 1 && part_width > width {
                 parts.push(std::mem::replace(&mut part, vec![0]));
             }
             part.push(column);
         }
         parts.push(part);
         let cut = |line: &Vec<String>, part: &[usize]| part.iter().filter_map(|&i| line.get(i).cloned()).collect();
-        let of = |part: Vec<usize>| Grid {
+        let grid = |part: Vec<usize>| Grid {
             header: cut(&self.header, &part),
             rows: self.rows.iter().map(|row| cut(row, &part)).collect(),
             best: self.best.clone(),
         };
-        parts.into_iter().map(of).collect()
+        parts.into_iter().map(grid).collect()
     }
 
     /// Its width in columns of a terminal, with no cell broken.

@@ -24,6 +24,11 @@ pub fn names(runs: &[Outcome]) -> Vec<String> {
     plain.iter().enumerate().map(numbered).collect()
 }
 
+/// The runs with their names.
+pub fn named(runs: &[Outcome]) -> impl Iterator<Item = (String, &Outcome)> {
+    names(runs).into_iter().zip(runs)
+}
+
 fn name(run: &Outcome, runs: &[Outcome]) -> String {
     // The name of an array's run begins with its level: `raid5 rmw`.
     let level = run.array.as_deref().and_then(|array| array.split(':').next());

@@ -4,7 +4,7 @@ use smrkit::stats::outcome::{LISTED_MAX, Outcome};
 
 use crate::format;
 use crate::grid::Grid;
-use crate::label::names;
+use crate::label::named;
 
 /// The name of each member of an array: its number from 0, and how it differs from the others.
 pub fn member_names(run: &Outcome) -> Vec<String> {
@@ -35,7 +35,7 @@ pub fn members(runs: &[Outcome]) -> Option<Grid> {
 fn lines(runs: &[Outcome]) -> Grid {
     let header = ["run", "member", "busy", "cleaning", "commands", "amplification", "mean", "longest", "over 7 s"];
     let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
+    for (name, run) in named(runs) {
         for (member, drive) in member_names(run).into_iter().zip(&run.members) {
             grid.rows.push(vec![
                 name.clone(),
@@ -57,7 +57,7 @@ fn lines(runs: &[Outcome]) -> Grid {
 fn summary(runs: &[Outcome]) -> Grid {
     let header = ["run", "members", "least busy", "median", "busiest", "most amplified", "longest command", "over 7 s"];
     let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs).filter(|(_, run)| !run.members.is_empty()) {
+    for (name, run) in named(runs).filter(|(_, run)| !run.members.is_empty()) {
         let [least, median, most] = by_busy(run).map(|at| share(run.members[at].working_ns(), run));
         let amplified = run.members.iter().filter_map(|member| member.write_amplification).reduce(f64::max);
         let slowest = run.members.iter().max_by_key(|member| member.latency_ns.all.max).unwrap_or(run);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use smrkit::stats::measured::Measured;
 use smrkit::stats::outcome::Outcome;
 
-use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style, Theme};
+use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style};
 use crate::format::escape;
 use crate::grid::Grid;
 use crate::label::{beside, distinct};
@@ -273,7 +273,11 @@ fn scripts(mut charts: Vec<Value>) -> String {
     let data = json!({
         "charts": charts,
         "times": times,
-        "themes": {"light": theme(Theme::LIGHT, "#fff"), "dark": theme(Theme::DARK, "#181818")},
+        // The dark page is nearly black, like that of page.css.
+        "themes": {
+            "light": {"ink": "#222222", "pale": "#666666", "rule": "#888888", "grid": "#E4E4E4", "page": "#fff"},
+            "dark": {"ink": "#E2E2E2", "pale": "#A6A6A6", "rule": "#777777", "grid": "#383838", "page": "#181818"},
+        },
         "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
     });
     // `<` occurs in JSON only within strings; escaped, no text can end the script.
@@ -322,13 +326,6 @@ pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
         }
     }
     data
-}
-
-/// The colours of text, axes and grid, on a page of this theme.
-fn theme(theme: Theme, page: &str) -> Value {
-    json!({
-        "ink": theme.ink.hex(), "pale": theme.pale.hex(), "rule": theme.rule.hex(), "grid": theme.grid.hex(), "page": page,
-    })
 }
 
 fn series(panel: &Panel, series: &Series, key: Option<usize>) -> Value {

@@ -6,7 +6,7 @@ use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
 use crate::format;
 use crate::grid::Grid;
-use crate::label::{LineStyle, line_styles, names};
+use crate::label::{LineStyle, line_styles, named};
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type BusyWork = (&'static str, Colour, fn(&BusyTimes) -> u64);
@@ -22,7 +22,7 @@ pub const WORK: [BusyWork; 6] = [
 ];
 
 /// A run that rebuilt, its name and its style.
-type Named<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
+type RebuiltRun<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
 
 /// The table of rebuilds and scrubs; `None` if no run had one.
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
@@ -39,7 +39,7 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
         "dropped at",
     ];
     let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
+    for (name, run) in named(runs) {
         let Some(rebuild) = &run.rebuild else { continue };
         let host = |ns: u64| if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() };
         grid.rows.push(vec![
@@ -59,23 +59,23 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
             },
         ]);
     }
-    (!grid.rows.is_empty()).then_some(grid)
+    grid.unless_empty()
 }
 
 /// The figures of all runs with a rebuild or a scrub; none if no run had one.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
-    let named = runs.iter().zip(names(runs)).zip(line_styles(runs));
-    let all: Vec<Named> =
-        named.filter_map(|((run, name), style)| Some((run, run.rebuild.as_ref()?, name, style))).collect();
+    let runs = named(runs).zip(line_styles(runs));
+    let all: Vec<RebuiltRun> =
+        runs.filter_map(|((name, run), style)| Some((run, run.rebuild.as_ref()?, name, style))).collect();
     if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
 }
 
 /// The figure of progress and of the host's latency over time.
-fn course(all: &[Named]) -> Figure {
+fn course(all: &[RebuiltRun]) -> Figure {
     let longest = all.iter().map(|(_, rebuild, ..)| rebuild.elapsed_ns).max().unwrap_or(0);
     let (unit_s, unit) = format::time_unit(longest as f64 / 1e9);
     let x = || Axis::linear(format!("Time since the failure ({unit})"));
-    let lines = |of: &dyn Fn(&Named) -> Series| -> Body {
+    let lines = |of: &dyn Fn(&RebuiltRun) -> Series| -> Body {
         Body::Lines(all.iter().map(of).filter(|series| !series.points.is_empty()).collect())
     };
     let share = lines(&|(_, rebuild, name, style)| {
@@ -93,12 +93,8 @@ fn course(all: &[Named]) -> Figure {
         panel("Rebuilt", Axis::linear("Share of what is to be rebuilt (%)"), share),
         Panel { guides: timeouts, ..panel("The host meanwhile: slowest request in each window", y, latency) },
     ];
-    let mut figure = Figure {
-        name: "rebuild".into(),
-        title: "The course of the rebuild".into(),
-        note: "How much was rebuilt (of a scrub: read), and how long the host's requests took meanwhile.".into(),
-        panels: panels.into_iter().filter(|panel| !panel.is_empty()).collect(),
-    };
+    let note = "How much was rebuilt (of a scrub: read), and how long the host's requests took meanwhile.";
+    let mut figure = Figure::of_data("rebuild", "The course of the rebuild", note, panels, note);
     figure.share_x();
     figure
 }
@@ -133,8 +129,8 @@ fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
 }
 
 /// The figure of the rebuilt member's work, a bar for each run.
-fn busy(all: &[Named]) -> Figure {
-    let times_of = |(_, rebuild, ..): &Named| WORK.map(|(_, _, of)| seconds(rebuild, of));
+fn busy(all: &[RebuiltRun]) -> Figure {
+    let times_of = |(_, rebuild, ..): &RebuiltRun| WORK.map(|(_, _, of)| seconds(rebuild, of));
     let times: Vec<[f64; 6]> = all.iter().map(times_of).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let (unit_s, unit) = format::time_unit(longest);
@@ -143,21 +139,17 @@ fn busy(all: &[Named]) -> Figure {
         colour: *colour,
         values: times.iter().map(|times| times[at] / unit_s).collect(),
     };
-    let body = Body::Bars {
-        rows: all.iter().map(|(.., name, _)| name.clone()).collect(),
-        totals: all.iter().map(|(_, rebuild, ..)| format::nanos(rebuild.elapsed_ns)).collect(),
-        parts: WORK.iter().enumerate().map(part).collect(),
-    };
-    let x = Axis::linear(format!("Time that it was busy ({unit})"));
-    let panel = Panel::new(None, x, Axis::default(), body);
-    let (name, title) = ("rebuild-busy".into(), "What the rebuilt member was busy with".into());
+    let panel = Panel::bars(
+        None,
+        Axis::linear(format!("Time that it was busy ({unit})")),
+        all.iter().map(|(.., name, _)| name.clone()).collect(),
+        all.iter().map(|(_, rebuild, ..)| format::nanos(rebuild.elapsed_ns)).collect(),
+        WORK.iter().enumerate().map(part).collect(),
+    );
     let note = "From the failure until the array was redundant, the time after each bar; of a scrub, all members in sum. Beyond \
                 the bar it waited for the others, or emptied a buffer of its own.";
-    let nothing = "The member was never busy.";
-    match panel.is_empty() {
-        true => Figure { name, title, note: nothing.into(), panels: Vec::new() },
-        false => Figure { name, title, note: note.into(), panels: vec![panel] },
-    }
+    let title = "What the rebuilt member was busy with";
+    Figure::of_data("rebuild-busy", title, note, [panel], "The member was never busy.")
 }
 
 /// Seconds of the new member's (of a scrub: all members') work of a kind.

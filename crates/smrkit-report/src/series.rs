@@ -2,6 +2,8 @@
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
+use std::collections::BTreeSet;
+
 use smrkit::layer::{BASELINE, GaugeUnit};
 use smrkit::settings::Arrival;
 use smrkit::stats::measured::{MEASURED, Measured};
@@ -31,7 +33,7 @@ const MEMBERS_MAX: usize = 16;
 pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
     // Of a measured drive only the host's view is known, so figures of the drive's inner work leave it out.
     let with_measured = beside(runs, measured);
-    let (outside, inside) = (All::of(&with_measured), All::of(runs));
+    let (outside, inside) = (All::new(&with_measured), All::new(runs));
     let members = inside.has_arrays().then(|| inside.members());
     let mut figures = vec![
         outside.latency(),
@@ -52,7 +54,7 @@ pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
 /// The figure that a page shows first: the rate over time if all runs are flat out, without think time and without a rebuild; else the longest
 /// latency, because the rate is then given by the requests. A mark in it shows when a request of a run first waited for cleaning.
 pub fn telling(runs: &[Outcome]) -> Figure {
-    let all = All::of(runs);
+    let all = All::new(runs);
     let has_given_rate = |run: &Outcome| {
         run.engine.arrival != Arrival::FlatOut || run.engine.think > Nanos::ZERO || run.rebuild.is_some()
     };
@@ -78,6 +80,9 @@ pub fn telling(runs: &[Outcome]) -> Figure {
     figure
 }
 
+/// Points of a line.
+type Points = Vec<(f64, f64)>;
+
 /// All runs of a comparison, with their names and looks.
 struct All<'a> {
     runs: &'a [Outcome],
@@ -86,7 +91,7 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    fn of(runs: &[Outcome]) -> All<'_> {
+    fn new(runs: &[Outcome]) -> All<'_> {
         All { runs, names: names(runs), line_styles: line_styles(runs) }
     }
 
@@ -95,125 +100,124 @@ impl All<'_> {
     }
 
     fn latency(&self) -> Figure {
-        let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
-            let body = self.lines(|run, style| (style.steps(), slower_than(of(run))));
+        let panel = |title: &str, histogram: fn(&Outcome) -> &Vec<(u64, u64)>| {
+            let lines = self.series(LineStyle::steps, |run| slower_than(histogram(run)));
             let x = Axis::log("Latency (logarithmic)", Numbers::Time);
-            Panel::new(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), body)
+            Panel::lines(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), lines)
         };
         let panels = [panel("Reads", |r| &r.latency_histogram.read), panel("Writes", |r| &r.latency_histogram.write)];
         let note = "The share of requests that took longer than the latency below: further left, and lower, is better.";
-        let mut figure = figure("latency", "How long requests take", note, panels, "No request was counted.");
+        let mut figure = Figure::of_data("latency", "How long requests take", note, panels, "No request was counted.");
         figure.share_x();
         figure
     }
 
     fn iops(&self) -> Figure {
-        let points = |run: &Outcome, style: LineStyle| (style.steps(), self.per_second(run, &run.timeline.requests));
-        let panels = self.courses(None, Axis::linear("Requests per second"), &[], points);
-        figure("iops", "Requests per second", "Requests completed in each window of time.", panels, NO_WINDOW)
+        let iops = |run: &Outcome| self.per_second(run, &run.timeline.requests);
+        let panels = self.over_time(None, Axis::linear("Requests per second"), &[], LineStyle::steps, iops);
+        let note = "Requests completed in each window of time.";
+        Figure::of_data("iops", "Requests per second", note, panels, NO_WINDOW)
     }
 
     fn longest(&self) -> Figure {
-        let points = |run: &Outcome| {
+        let longest_s = |run: &Outcome| {
             let windows = run.timeline.longest_ns.iter().zip(&run.timeline.requests);
             let seconds = windows.map(|(&ns, &requests)| if requests > 0 { ns as f64 / 1e9 } else { f64::NAN });
             gapped(&self.steps(run, &seconds.collect::<Vec<f64>>()))
         };
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
         let guides = [(7.0, "7 s".into()), (30.0, "30 s".into())];
-        let panels = self.courses(None, y, &guides, |run, style| (style.steps(), points(run)));
+        let panels = self.over_time(None, y, &guides, LineStyle::steps, longest_s);
         let note = "The slowest request completed in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
-        figure("longest", "Longest request", note, panels, NO_WINDOW)
+        Figure::of_data("longest", "Longest request", note, panels, NO_WINDOW)
     }
 
     fn rates(&self) -> Figure {
-        let points = |run: &Outcome| {
+        let bytes_per_s = |run: &Outcome| {
             let bytes: Vec<u64> =
                 run.timeline.read_bytes.iter().zip(&run.timeline.written_bytes).map(|(r, w)| r + w).collect();
             // A window without completions has no place on a logarithmic axis.
             let rates = self.per_second(run, &bytes).into_iter();
-            gapped(&rates.map(|(at, rate)| (at, if rate > 0.0 { rate } else { f64::NAN })).collect::<Vec<_>>())
+            gapped(&rates.map(|(at, rate)| (at, if rate > 0.0 { rate } else { f64::NAN })).collect::<Points>())
         };
         let y = Axis::log("Bytes a second (logarithmic)", Numbers::Bytes);
-        let panels = self.courses(None, y, &[], |run, style| (style.steps(), points(run)));
+        let panels = self.over_time(None, y, &[], LineStyle::steps, bytes_per_s);
         let note = "Bytes read and written a second in each window of time, on a logarithmic axis. Gaps are windows in which no request \
                     was completed.";
-        figure("rates", "How fast over time", note, panels, NO_WINDOW)
+        Figure::of_data("rates", "How fast over time", note, panels, NO_WINDOW)
     }
 
     fn throughput(&self) -> Figure {
-        let panel = |title: &str, of: fn(&Outcome) -> &Vec<u64>| {
-            let moved = |run: &Outcome| of(run).iter().any(|&bytes| bytes > 0);
-            // Without reads (or writes) there is nothing to show.
-            let any = self.runs.iter().any(moved);
-            let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
+        let panels = |title: &str, bytes: fn(&Outcome) -> &Vec<u64>| {
+            // If no run read (or wrote), there is nothing to show.
+            let is_any = self.runs.iter().any(|run| bytes(run).iter().any(|&bytes| bytes > 0));
+            let mb_per_s = |run: &Outcome| match is_any {
+                true => self.per_second(run, bytes(run)).into_iter().map(|(x, y)| (x, y / 1e6)).collect(),
+                false => Vec::new(),
+            };
             let y = Axis::linear(format!("{title} (MB/s)"));
-            self.courses(Some(title), y, &[], |run, style| (style.steps(), points(run)))
+            self.over_time(Some(title), y, &[], LineStyle::steps, mb_per_s)
         };
-        let panels = [panel("Read", |r| &r.timeline.read_bytes), panel("Written", |r| &r.timeline.written_bytes)];
+        let panels = [panels("Read", |r| &r.timeline.read_bytes), panels("Written", |r| &r.timeline.written_bytes)];
         let note = "Host bytes per second in each window of time.";
-        figure("throughput", "Throughput", note, panels.into_iter().flatten(), NO_WINDOW)
+        Figure::of_data("throughput", "Throughput", note, panels.into_iter().flatten(), NO_WINDOW)
     }
 
     fn cache_fill(&self) -> Figure {
-        let points = |run: &Outcome, style: LineStyle| (style.line(), self.gauge(run, &run.timeline.cache_fill, 100.0));
-        let panels = self.courses(None, Axis::linear("Persistent cache in use (%)"), &[], points);
+        let percent = |run: &Outcome| self.gauge(run, &run.timeline.cache_fill, 100.0);
+        let panels = self.over_time(None, Axis::linear("Persistent cache in use (%)"), &[], LineStyle::line, percent);
         let note = "How full the persistent cache is at the end of each window.";
-        figure("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
+        Figure::of_data("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
     }
 
     fn gauges(&self) -> Figure {
-        let mut keys: Vec<&String> = self.runs.iter().flat_map(|r| r.timeline.gauges.keys()).collect();
-        keys.sort();
-        keys.dedup();
-        let panel = |key: &&String| {
-            let values = |run: &Outcome| match run.timeline.gauges.get(*key) {
+        let keys: BTreeSet<&String> = self.runs.iter().flat_map(|r| r.timeline.gauges.keys()).collect();
+        let panel = |key: &String| {
+            let values = |run: &Outcome| match run.timeline.gauges.get(key) {
                 Some(values) => self.gauge(run, values, 1.0),
                 None => Vec::new(),
             };
-            let body = self.lines(|run, style| (style.line(), values(run)));
-            let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(*key));
+            let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(key));
             let words = gauge_words(key);
             let y = Axis { numbers: gauge_numbers(unit.copied()), ..Axis::linear(words.as_str()) };
-            Panel::new(Some(&words), self.time_axis(), y, body)
+            Panel::lines(Some(&words), self.time_axis(), y, self.series(LineStyle::line, values))
         };
         let note = "Values that the layers report at the end of each window.";
-        let panels = keys.iter().map(panel);
-        let mut figure = figure("gauges", "Gauges of the layers", note, panels, "No layer here has gauges.");
+        let panels = keys.into_iter().map(panel);
+        let mut figure = Figure::of_data("gauges", "Gauges of the layers", note, panels, "No layer here has gauges.");
         figure.share_x();
         figure
     }
 
     fn amplification(&self) -> Figure {
-        let bars = self.bars(
+        let panel = self.bars_by_cause(
+            Axis::linear("Sectors written / sectors the host wrote"),
             |run| match run.write_amplification {
                 Some(_) => by_cause(&run.physical_written_sectors).map(|n| n / run.host_written_sectors as f64),
                 None => [0.0; 4],
             },
             |run| format::times(run.write_amplification),
         );
-        let panels =
-            [Panel::new(None, Axis::linear("Sectors written / sectors the host wrote"), Axis::default(), bars)];
         let note = "Sectors written to the platters for each sector that the host wrote, by cause.";
-        figure("amplification", "Write amplification by cause", note, panels, "The host wrote nothing.")
+        Figure::of_data("amplification", "Write amplification by cause", note, [panel], "The host wrote nothing.")
     }
 
     fn busy(&self) -> Figure {
         let longest = self.runs.iter().map(|r| by_cause(&r.busy_by_cause_ns).iter().sum::<f64>()).fold(0.0, f64::max);
         let (unit_s, unit) = format::time_unit(longest / 1e9);
-        let bars = self.bars(
-            |run| by_cause(&run.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s),
-            |run| format::nanos(run.busy_by_cause_ns.total),
-        );
         let (who, note) = match self.has_arrays() {
             true => {
                 ("drives were", "The causes that kept the drives busy; of an array, the sum of the time of all drives.")
             }
             false => ("drive was", "The causes that kept the drive busy."),
         };
-        let panels = [Panel::new(None, Axis::linear(format!("Time the {who} busy ({unit})")), Axis::default(), bars)];
-        figure("busy", "Busy time by cause", note, panels, &format!("The {who} never busy."))
+        let panel = self.bars_by_cause(
+            Axis::linear(format!("Time the {who} busy ({unit})")),
+            |run| by_cause(&run.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s),
+            |run| format::nanos(run.busy_by_cause_ns.total),
+        );
+        Figure::of_data("busy", "Busy time by cause", note, [panel], &format!("The {who} never busy."))
     }
 
     /// A panel for each array, with a row for each member, or for three typical ones if there are many.
@@ -222,26 +226,26 @@ impl All<'_> {
         let longest = drives.map(|drive| drive.busy_by_cause_ns.total).max().unwrap_or(0) as f64 / 1e9;
         let (unit_s, unit) = format::time_unit(longest);
         let mut axis = Axis::linear(format!("Time the member was busy ({unit})"));
+        // One range for all panels, so that members of different arrays can be compared.
         axis.fixed = Some(axis.range([longest / unit_s].into_iter()));
         let panels = self.runs.iter().zip(&self.names).map(|(run, name)| {
-            let rows = member_rows(run);
-            let values: Vec<[f64; 4]> =
-                rows.iter().map(|(_, drive)| by_cause(&drive.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s)).collect();
-            let totals = rows.iter().map(|(_, drive)| share(drive.busy_ns, run)).collect();
-            let rows = rows.into_iter().map(|(name, _)| name).collect();
-            let body = Body::Bars { rows, totals, parts: cause_parts(&values) };
-            Panel::new(Some(name), axis.clone(), Axis::default(), body)
+            let (rows, drives): (Vec<String>, Vec<&Outcome>) = member_rows(run).into_iter().unzip();
+            let busy = |drive: &&Outcome| by_cause(&drive.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s);
+            let parts = cause_parts(&drives.iter().map(busy).collect::<Vec<_>>());
+            let totals = drives.iter().map(|drive| share(drive.busy_ns, run)).collect();
+            Panel::bars(Some(name), axis.clone(), rows, totals, parts)
         });
+        let (title, nothing) = ("Busy time of the members by cause", "No record tells what kept members busy.");
         let note = "The causes that kept each member busy. After each bar: its share of the array's time, that of a rebuild included.";
-        figure("members", "Busy time of the members by cause", note, panels, "No record tells what kept members busy.")
+        Figure::of_data("members", title, note, panels, nothing)
     }
 
     fn capacity(&self) -> Figure {
         let share = |run: &Outcome, n: u64| 100.0 * n as f64 / run.capacity.raw_sectors as f64;
-        let part = |name: &str, colour, of: fn(&Outcome) -> u64| BarPart {
+        let part = |name: &str, colour, sectors: fn(&Outcome) -> u64| BarPart {
             name: name.into(),
             colour,
-            values: self.runs.iter().map(|r| finite(share(r, of(r)))).collect(),
+            values: self.runs.iter().map(|r| finite(share(r, sectors(r)))).collect(),
         };
         let mut parts = vec![
             part("host", Colour::SKY, |r| r.capacity.host_sectors),
@@ -252,36 +256,37 @@ impl All<'_> {
         if self.has_arrays() {
             parts.push(part("parity, copies and unused", Colour::GREY, |r| redundant_sectors(&r.capacity)));
         }
-        let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
-        let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
-        let panels = [Panel::new(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
+        let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64)).collect();
+        let x = Axis::linear("Share of the platters' sectors (%)");
+        let panel = Panel::bars(None, x, self.names.clone(), totals, parts);
         let note = match self.has_arrays() {
             true => "Where the platters' sectors go. After each bar: the raw size of all disks of the array.",
             false => "Where the platters' sectors go. After each bar: the raw size of the disk.",
         };
-        figure("capacity", "Capacity", note, panels, "No capacity is known.")
+        Figure::of_data("capacity", "Capacity", note, [panel], "No capacity is known.")
     }
 
     /// The lines of all runs over time, in one panel or, if there are many runs, in a panel for each, all with the same axes.
-    fn courses(
+    fn over_time(
         &self,
         title: Option<&str>,
         y: Axis,
         guides: &[(f64, String)],
-        points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>),
+        style: fn(LineStyle) -> Style,
+        points: impl Fn(&Outcome) -> Points,
     ) -> Vec<Panel> {
-        let series = self.series(points);
+        let series = self.series(style, points);
         let panel = |title: Option<&str>, series: Vec<Series>| {
             let guides = guides.to_vec();
-            Panel { guides, ..Panel::new(title, self.time_axis(), y.clone(), Body::Lines(series)) }
+            Panel { guides, ..Panel::lines(title, self.time_axis(), y.clone(), series) }
         };
-        let named = |one: Series| {
+        let panel_of_one = |one: Series| {
             let name = title.map_or_else(|| one.name.clone(), |title| format!("{title}: {}", one.name));
             panel(Some(&name), vec![one])
         };
         let panels = match self.runs.len() {
             0..=TOGETHER_MAX => vec![panel(title, series)],
-            _ => series.into_iter().map(named).collect(),
+            _ => series.into_iter().map(panel_of_one).collect(),
         };
         let mut figure = Figure { panels, ..Figure::default() };
         figure.share_y();
@@ -291,26 +296,24 @@ impl All<'_> {
         figure.panels
     }
 
-    fn lines(&self, points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>)) -> Body {
-        Body::Lines(self.series(points))
-    }
-
     /// A series for each run, in its colour; runs without points are left out.
-    fn series(&self, points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>)) -> Vec<Series> {
+    fn series(&self, style: fn(LineStyle) -> Style, points: impl Fn(&Outcome) -> Points) -> Vec<Series> {
         let series = self.runs.iter().zip(&self.names).zip(&self.line_styles).map(|((run, name), own)| {
-            let (style, points) = points(run, *own);
-            Series { name: name.clone(), colour: own.colour, style, points }
+            let (name, colour, style) = (name.clone(), own.colour, style(*own));
+            Series { name, colour, style, points: points(run) }
         });
         series.filter(|s| !s.points.is_empty()).collect()
     }
 
-    fn bars(&self, values: impl Fn(&Outcome) -> [f64; 4], total: impl Fn(&Outcome) -> String) -> Body {
+    /// A bar for each run, of a quantity by cause, with a text after it.
+    fn bars_by_cause(
+        &self,
+        x: Axis,
+        values: impl Fn(&Outcome) -> [f64; 4],
+        total: impl Fn(&Outcome) -> String,
+    ) -> Panel {
         let values: Vec<[f64; 4]> = self.runs.iter().map(|r| values(r).map(finite)).collect();
-        Body::Bars {
-            rows: self.names.clone(),
-            totals: self.runs.iter().map(total).collect(),
-            parts: cause_parts(&values),
-        }
+        Panel::bars(None, x, self.names.clone(), self.runs.iter().map(total).collect(), cause_parts(&values))
     }
 
     /// The unit of all time axes: seconds in it, and its name.
@@ -325,7 +328,7 @@ impl All<'_> {
 
     /// Converts counts per window to rates per second. The last window ends with the run, so its rate is over its actual length. It is left out
     /// if that is less than half a window, because few requests make it jump.
-    fn per_second(&self, run: &Outcome, counts: &[u64]) -> Vec<(f64, f64)> {
+    fn per_second(&self, run: &Outcome, counts: &[u64]) -> Points {
         let window_s = run.timeline.window_ns as f64 / 1e9;
         let last_s = (run.elapsed_ns as f64 / 1e9 - window_s * counts.len().saturating_sub(1) as f64).min(window_s);
         let mut rates: Vec<f64> = counts.iter().map(|&n| n as f64 / window_s).collect();
@@ -348,7 +351,7 @@ impl All<'_> {
     }
 
     /// Points of a stepped line with a value for each window (NaN: none), and a last point at the end of the last window.
-    fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
+    fn steps(&self, run: &Outcome, values: &[f64]) -> Points {
         let at = self.begin_of_window(run);
         let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), v)).collect();
         if let Some(&(_, value)) = points.last() {
@@ -358,7 +361,7 @@ impl All<'_> {
     }
 
     /// A value at each window's end.
-    fn gauge(&self, run: &Outcome, values: &[f64], factor: f64) -> Vec<(f64, f64)> {
+    fn gauge(&self, run: &Outcome, values: &[f64], factor: f64) -> Points {
         let at = self.begin_of_window(run);
         values.iter().enumerate().filter(|(_, v)| v.is_finite()).map(|(i, &v)| (at(i + 1), v * factor)).collect()
     }
@@ -413,19 +416,8 @@ fn by_cause(counts: &ByCause) -> [f64; 4] {
     Cause::ALL.map(|cause| *counts.of(cause) as f64)
 }
 
-fn scaled(points: Vec<(f64, f64)>, unit: f64) -> Vec<(f64, f64)> {
-    points.into_iter().map(|(x, y)| (x, y / unit)).collect()
-}
-
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
-}
-
-/// A figure of the panels that are not empty. Its note is `nothing` if all are.
-fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = Panel>, nothing: &str) -> Figure {
-    let panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
-    let note = if panels.is_empty() { nothing } else { note };
-    Figure::new(name, title, note, panels)
 }
 
 /// The form of a gauge's numbers. An old record has no unit.

@@ -14,7 +14,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
 use crate::grid::Grid;
-use crate::label::{beside, distinct, names, scalar};
+use crate::label::{beside, distinct, named, names, scalar};
 use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
 
@@ -75,7 +75,7 @@ pub fn text_for(runs: &[Outcome], measured: Option<&Measured>, terminal: Termina
 /// The plain answers, one line a run, beginning with the run's name.
 pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| format!("{name}: {}", run.verdict.text);
-    names(runs).into_iter().zip(runs).map(line).collect()
+    named(runs).map(line).collect()
 }
 
 /// The verdict on each run as a row; empty columns are left out.
@@ -102,7 +102,7 @@ pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
         );
         Some(format!("{name}: {told}"))
     };
-    names(runs).into_iter().zip(runs).filter_map(line).collect()
+    named(runs).filter_map(line).collect()
 }
 
 fn power_cut(cut: &PowerCut) -> String {
@@ -193,7 +193,7 @@ pub fn pause_table(runs: &[Outcome], measured: &Measured) -> Option<Grid> {
         }));
         grid.rows.push(row);
     }
-    Some(grid).filter(|grid| !grid.rows.is_empty())
+    grid.unless_empty()
 }
 
 /// Pauses that a page lists.
@@ -316,7 +316,12 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; all values, with commas, if runs differ.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
-    let runs: Vec<&Outcome> = runs.iter().flat_map(parameterised).collect();
+    // The drives of a run have its parameters; the run itself has them if a summary left the members out.
+    let drives = runs.iter().flat_map(|run| match run.members.iter().all(|member| member.parameters.is_empty()) {
+        true => std::slice::from_ref(run),
+        false => &run.members[..],
+    });
+    let runs: Vec<&Outcome> = drives.collect();
     let layers = distinct(runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()));
     let line = |layer: &str| {
         let alike: Vec<&Outcome> = runs.iter().copied().filter(|r| r.layer == layer).collect();
@@ -325,11 +330,6 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")
     };
     layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
-}
-
-/// The records with a run's parameters: its drives', or its own if a summary left the members out.
-fn parameterised(run: &Outcome) -> &[Outcome] {
-    if run.members.iter().all(|member| member.parameters.is_empty()) { std::slice::from_ref(run) } else { &run.members }
 }
 
 /// A drive's name, and how much its platters hold.
@@ -440,14 +440,15 @@ pub fn optional(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
 fn by_source(runs: &[Outcome]) -> Option<Grid> {
     let header = ["run", "source", "requests", "read", "written", "mean", "p99", "max"];
     let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
+    for (name, run) in named(runs) {
         for (number, counts) in run.by_source.iter().flatten().enumerate() {
             let source = run.replayed.sources.as_ref().and_then(|sources| sources.get(number));
+            let source = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
             let latency = |ns: u64| if counts.requests > 0 { format::nanos(ns) } else { NONE.into() };
             let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
             grid.rows.push(vec![
                 name.clone(),
-                source_name(number, source),
+                format!("#{number} {}", format::printable(source.unwrap_or_default())),
                 format::count(counts.requests),
                 size(counts.host_read_sectors),
                 size(counts.host_written_sectors),
@@ -457,19 +458,13 @@ fn by_source(runs: &[Outcome]) -> Option<Grid> {
             ]);
         }
     }
-    (!grid.rows.is_empty()).then_some(grid)
-}
-
-/// A source's number, and its trace or workload.
-fn source_name(number: usize, source: Option<&MergedSource>) -> String {
-    let what = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
-    format!("#{number} {}", format::printable(what.unwrap_or_default()))
+    grid.unless_empty()
 }
 
 /// Head movements from track to track, with a row for each cause; `None` if they were not asked for. Arrays always count them.
 fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
-    for (name, run) in names(runs).into_iter().zip(runs) {
+    for (name, run) in named(runs) {
         let Some(movement) = run.movement.as_ref().filter(|_| run.engine.movement) else { continue };
         let causes = Cause::ALL.into_iter().map(|cause| (cause.name(), movement_cells(movement, Some(cause))));
         let moved: Vec<(&str, [String; 4])> =
@@ -479,7 +474,7 @@ fn movement(runs: &[Outcome]) -> Option<Grid> {
             grid.rows.push([name.clone(), cause.into()].into_iter().chain(cells).collect());
         }
     }
-    (!grid.rows.is_empty()).then_some(grid)
+    grid.unless_empty()
 }
 
 /// The movements of one cause, or of all.
@@ -498,7 +493,7 @@ fn movement_cells(movement: &Movement, cause: Option<Cause>) -> [String; 4] {
 /// Cleaning in the terms of a file system on zones; `None` if there was none.
 fn garbage_collection(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "moved", "writers put to sleep", "ENOSPC", "garbage left"]);
-    for (name, run) in names(runs).into_iter().zip(runs) {
+    for (name, run) in named(runs) {
         let Some(collected) = run.garbage_collection.filter(|collected| *collected != Default::default()) else {
             continue;
         };
@@ -508,7 +503,7 @@ fn garbage_collection(runs: &[Outcome]) -> Option<Grid> {
         let [slept, enospc] = [collected.writers_slept, collected.enospc].map(format::count);
         grid.rows.push(vec![name, moved, slept, enospc, left]);
     }
-    (!grid.rows.is_empty()).then_some(grid)
+    grid.unless_empty()
 }
 
 #[cfg(test)]

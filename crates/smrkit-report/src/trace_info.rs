@@ -9,7 +9,7 @@ use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::TraceInfo;
 use smrkit_trace::{Trace, TraceNotes, Volume, is_one_gap, note_on_volumes};
 
-use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use crate::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, counted, nanos, percent, short};
 use crate::grid::Grid;
 use crate::page::{self, Section};
@@ -68,7 +68,7 @@ pub fn head_json(rows: &[Request], volume: impl Fn(&Request) -> u64) -> Value {
 
 /// Sentences on rows that were mended, skipped or out of order.
 pub fn warnings(notes: TraceNotes) -> Vec<String> {
-    let said = [
+    let kinds = [
         (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
         (
             notes.unaligned_rows,
@@ -81,8 +81,8 @@ pub fn warnings(notes: TraceNotes) -> Vec<String> {
             "rows have a time before the row above them",
         ),
     ];
-    let said = said.into_iter().filter(|(count, ..)| *count > 0);
-    said.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several })).collect()
+    let found = kinds.into_iter().filter(|(count, ..)| *count > 0);
+    found.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several })).collect()
 }
 
 /// Counts and sizes of reads and writes.
@@ -192,24 +192,16 @@ fn rate(info: &TraceInfo) -> Figure {
         values.iter().enumerate().map(|(i, &value)| (at(i), value as f64 * scale / window_s)).collect()
     };
     let x = Axis::tight(format!("Time ({unit})"));
-    let requests = Panel::new(
-        Some("Requests"),
-        x.clone(),
-        Axis::linear("Requests/s"),
-        Body::Lines(vec![Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))]),
-    );
+    let series = [Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))];
+    let requests = Panel::lines(Some("Requests"), x.clone(), Axis::linear("Requests/s"), series);
     let series = vec![
         Series::nth(0, "read", Style::Step, points(&info.rate.read_bytes, 1e-6)),
         Series::nth(1, "written", Style::Step, points(&info.rate.written_bytes, 1e-6)),
         Series::nth(2, "written for the first time", Style::Step, points(&info.rate.first_written_bytes, 1e-6)),
     ];
-    let moved = Panel::new(Some("Bytes"), x, Axis::linear("MB/s"), Body::Lines(series));
-    let mut figure = Figure {
-        name: "rate".into(),
-        title: "Rate over time".into(),
-        note: format!("Windows of {}, by the trace's own times.", nanos(info.rate.window_ns)),
-        panels: vec![requests, moved],
-    };
+    let moved = Panel::lines(Some("Bytes"), x, Axis::linear("MB/s"), series);
+    let note = format!("Windows of {}, by the trace's own times.", nanos(info.rate.window_ns));
+    let mut figure = Figure::new("rate", "Rate over time", note, [requests, moved]);
     figure.share_x();
     figure
 }

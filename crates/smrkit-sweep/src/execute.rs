@@ -1,15 +1,92 @@
-//! Computes the comparisons of a sweep that a store lacks.
+//! Computes the comparisons of a sweep that a store lacks; each is a task, which can be computed by itself on another machine.
 
 use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use smrkit::error::Error;
+use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::{self, Monitor};
+use smrkit_options::pairs::{self, Pair};
+use smrkit_options::run::RunOptions;
 
 use crate::plan::{Part, Sweep};
-use crate::store::{FileHashes, Store};
-use crate::task::Task;
+use crate::store::{FileHashes, Store, check_program, key, program};
+
+/// A comparison to compute. As JSON, it can be sent to another machine that has the same files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The key of its results in the store.
+    pub key: String,
+    /// The program that planned it. Another one must not compute it: its numbers could differ under the same key.
+    program: String,
+    options: Vec<Pair>,
+    /// Number of its runs.
+    pub runs: usize,
+}
+
+/// Options in words, for messages.
+fn words(options: &[Pair]) -> String {
+    options.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+fn read(options: &[Pair]) -> Result<RunOptions, Error> {
+    pairs::read(options, &|name| name.replace('-', "_"))
+}
+
+impl Task {
+    /// Plans a comparison. Errors: options that are invalid, alone or together.
+    pub fn plan(options: &[Pair], contents: &mut FileHashes) -> Result<Task, Error> {
+        let mut plan = || {
+            let runs = read(options)?.ask()?.systems.count();
+            Ok(Task { key: key(options, contents)?, program: program(options)?, options: options.to_vec(), runs })
+        };
+        plan().map_err(|error: Error| error.about(words(options)))
+    }
+
+    /// Computes its runs, `threads` at once, and stores them. Returns their number; `None` after an interrupt.
+    pub fn compute(&self, store: &Store, monitor: &dyn Monitor, threads: usize) -> Result<Option<usize>, Error> {
+        if !monitor.goes_on() {
+            return Ok(None);
+        }
+        check_program(&self.program, &self.options)?;
+        let compute = || {
+            let options = read(&self.options)?;
+            let asked = options.ask()?;
+            let demand = asked.demand()?;
+            let (experiment, systems) = asked.on(demand);
+            let within = Within { monitor, threads };
+            let compared = experiment.compare_watched(&systems, &within, RunRecorders::default())?;
+            if !compared.complete {
+                return Ok(None);
+            }
+            store.write(&self.key, &compared.outcomes.runs)?;
+            Ok(Some(compared.outcomes.runs.len()))
+        };
+        compute().map_err(|error: Error| error.about(words(&self.options)))
+    }
+}
+
+/// The monitor of the runs of one task, with the task's number of threads.
+struct Within<'a> {
+    monitor: &'a dyn Monitor,
+    threads: usize,
+}
+
+impl Monitor for Within<'_> {
+    fn goes_on(&self) -> bool {
+        self.monitor.goes_on()
+    }
+
+    fn commit(&self) -> Option<&str> {
+        self.monitor.commit()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+}
 
 /// Time between looks at a comparison that another process computes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -28,11 +105,11 @@ pub struct SweepAccount {
 }
 
 /// Plans the comparisons of a sweep, and notes them in the store.
-pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
+pub fn plan_tasks(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
     let mut contents = FileHashes::default();
     let plan = |options: &Vec<_>| Task::plan(options, &mut contents);
     let tasks = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
-    store.note(sweep, &tasks.iter().map(|task| task.key.as_str()).collect::<Vec<_>>())?;
+    store.write_list(sweep, &tasks.iter().map(|task| task.key.as_str()).collect::<Vec<_>>())?;
     Ok(tasks)
 }
 
@@ -50,7 +127,7 @@ pub fn missing<'a>(all: &'a [Task], part: Part, store: &Store) -> Vec<&'a Task> 
 /// Computes the missing tasks, and stores the results of each when it ends. An interrupt loses the tasks that are being computed. A failed task
 /// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
-    let planned = begin(sweep, store)?;
+    let planned = plan_tasks(sweep, store)?;
     let all: usize = tasks(&planned, sweep.part).map(|task| task.runs).sum();
     let tasks = missing(&planned, sweep.part, store);
     let mut done =
@@ -123,10 +200,7 @@ fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize, wa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::key;
     use smrkit::experiment::pool::Unwatched;
-    use smrkit_options::pairs;
-    use smrkit_options::run::RunOptions;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const TEXT: &str =
@@ -149,7 +223,7 @@ mod tests {
         assert_eq!(seeds[..3], [("drive-managed", 1), ("vguard", 1), ("drive-managed", 2)]);
         assert_eq!(seeds.len(), 8);
         execute(&Sweep::parse("again", TEXT).unwrap(), &store, &Unwatched).unwrap();
-        assert_eq!(store.chosen(None).unwrap().len(), 8, "what two sweeps share counts once");
+        assert_eq!(store.of_sweep_or_all(None).unwrap().len(), 8, "what two sweeps share counts once");
     }
 
     #[test]
@@ -175,7 +249,7 @@ mod tests {
         let store = Store::create(folder.path()).unwrap();
         let sweep = Sweep::parse("test", &TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4, 5, 6, 7, 8]")).unwrap();
         // One that never gets further than its claim, as if it had been killed in the end.
-        let held = store.claim(&begin(&sweep, &store).unwrap()[0].key).unwrap().unwrap();
+        let held = store.claim(&plan_tasks(&sweep, &store).unwrap()[0].key).unwrap().unwrap();
         let both = std::thread::scope(|scope| {
             let begun: Vec<_> = (0..2).map(|_| scope.spawn(|| execute(&sweep, &store, &Unwatched).unwrap())).collect();
             while store.of_sweep("test").unwrap().len() < 14 {
@@ -205,7 +279,7 @@ mod tests {
         sweep("a", "[1]");
         std::fs::write(folder.path().join("mine.parquet"), "").unwrap();
         assert_eq!([store.prune().unwrap(), store.prune().unwrap()], [1, 0]);
-        assert_eq!((sweep("c", "[1, 3, 4]"), store.chosen(None).unwrap().len()), (6, 6));
+        assert_eq!((sweep("c", "[1, 3, 4]"), store.of_sweep_or_all(None).unwrap().len()), (6, 6));
         assert_eq!(sweep("c", "[2]"), 0);
         assert!(folder.path().join("mine.parquet").exists());
     }
@@ -308,5 +382,45 @@ mod tests {
         let error = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
         assert!(error.contains("depth 1") && error.contains("add depth 32"), "{error}");
         assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options, &mut FileHashes::default()).unwrap())));
+    }
+
+    #[test]
+    fn what_another_version_found_has_another_key() {
+        assert!(program(&[]).unwrap().starts_with(smrkit::VERSION));
+    }
+
+    #[test]
+    fn a_task_is_computed_unless_interrupted_or_of_another_version() {
+        struct Ended;
+        impl Monitor for Ended {
+            fn goes_on(&self) -> bool {
+                false
+            }
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let store = Store::create(scratch.path()).unwrap();
+        let text =
+            "drive = 'tiny'\nlayer = 'rmw'\nset = {'rmw.region_sectors' = 300}\nworkload = 'random-write:count=9'";
+        let sweep = Sweep::parse("test", text).unwrap();
+        let task = Task::plan(&sweep.comparisons[0], &mut FileHashes::default()).unwrap();
+        assert_eq!(task.runs, 1);
+        assert_eq!(task.compute(&store, &Ended, 0).unwrap(), None);
+        assert!(!store.has(&task.key));
+        assert_eq!(task.compute(&store, &Unwatched, 0).unwrap(), Some(1));
+        assert!(store.has(&task.key));
+        let sent: Task = serde_json::from_str(&serde_json::to_string(&task).unwrap()).unwrap();
+        assert_eq!(sent, task);
+        let other = Task { program: "9.9".into(), ..sent };
+        assert!(other.compute(&store, &Unwatched, 0).unwrap_err().to_string().contains("install one version"));
+        let within = Within { monitor: &Ended, threads: 7 };
+        assert_eq!((within.goes_on(), within.threads(), within.commit()), (false, 7, None));
+    }
+
+    #[test]
+    fn an_error_names_the_options_that_it_is_about() {
+        let options = [("drive", "tiny"), ("layer", "none")].map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(words(&options), "drive tiny, layer none");
+        let error = Task::plan(&options, &mut FileHashes::default()).err().unwrap().to_string();
+        assert!(error.contains("drive tiny, layer none"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use smrkit_report::format::{NONE, fixed, short};
 use crate::frame::{FlatRun, Frame, text};
 use crate::spread::{Spread, digits_of};
 use crate::table::{
-    RAW_SECTORS, cell, grouped, is_system, is_value, known, no_run_has, raw_unit, readable, varies, varying,
+    RAW_SECTORS, cell, check_key, grouped, is_system, is_value, no_run_has, raw_unit, readable, varies, varying,
 };
 use crate::words::{self, unit, with_unit};
 
@@ -47,7 +47,7 @@ impl Line {
 impl Pairs {
     /// Compares runs by the values of `keys`: those with one value of `key` with those with another. `sides` is both values, with a comma.
     pub fn new(rows: &[FlatRun], key: &str, sides: &str, keys: &[String]) -> Result<Pairs, Error> {
-        keys.iter().map(String::as_str).chain([key]).try_for_each(|key| known(rows, key))?;
+        keys.iter().map(String::as_str).chain([key]).try_for_each(|key| check_key(rows, key))?;
         if ["seed", "workload", "trace", "trace_reading.volume", "interleave"].contains(&key) {
             return Err(Error::Usage(format!(
                 "runs of another {key} have other requests: compare layers, drives or settings"

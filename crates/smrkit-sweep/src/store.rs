@@ -20,17 +20,17 @@ use smrkit_options::SOURCES;
 use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::read_words;
 
-use crate::frame::{FlatRun, Frame, flat};
+use crate::frame::{Frame, flat};
 use crate::plan::{FILES, Sweep};
 
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
-const OWN: &str = ".of-";
+const TEMPORARY: &str = ".of-";
 /// Ending of the file that a process locks while it computes a comparison. A file that a killed process left is removed like its other files.
 const CLAIM: &str = ".of-0";
 /// Beginning and ending of the file that names a sweep's comparisons. Libraries of data frames that read all of a folder pass over files
 /// that begin with an underscore.
-const NOTE: [&str; 2] = ["_", ".sweep.json"];
+const SWEEP: [&str; 2] = ["_", ".sweep.json"];
 
 /// The folder.
 pub struct Store(PathBuf);
@@ -70,20 +70,13 @@ impl Store {
         }
     }
 
-    /// Path of this process's temporary file for `key`. It has the process's number, because a scheduler may have given one task to two processes.
-    fn own(&self, key: &str) -> PathBuf {
+    /// Path of a temporary file for `key`, or for the list of a sweep. It has the process's number, because a scheduler may have given one task
+    /// to two processes.
+    fn temporary(&self, key: &str) -> PathBuf {
         static TRIES: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         let nth = TRIES.fetch_add(1, Ordering::Relaxed);
-        self.0.join(format!("{key}{OWN}{}-{since}-{nth}", std::process::id()))
-    }
-
-    /// Writes a table under a key.
-    fn write(&self, key: &str, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
-        let own = self.own(key);
-        let written = Frame::of(rows).write(&own, format).and_then(|()| rename(&own, &self.file(key)));
-        // Another process may have completed it first, and removed our temporary file as that of a killed one.
-        if self.has(key) { Ok(()) } else { written }
+        self.0.join(format!("{key}{TEMPORARY}{}-{since}-{nth}", std::process::id()))
     }
 
     /// Removes files of killed processes: temporary files whose result is there, and unfinished lists of a sweep that has a later list.
@@ -95,9 +88,9 @@ impl Store {
                 // A sweep may have any name, even one that looks like a temporary file's.
                 let is_temporary =
                     process.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
-                is_temporary && (self.has(key) || time(&self.sweep(key)) > time(&path))
+                is_temporary && (self.has(key) || time(&self.list(key)) > time(&path))
             };
-            if name.rsplit_once(OWN).is_some_and(is_obsolete) {
+            if name.rsplit_once(TEMPORARY).is_some_and(is_obsolete) {
                 remove(&path)?;
             }
         }
@@ -105,8 +98,8 @@ impl Store {
     }
 
     /// Stores a comparison.
-    pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
-        let record = |run: &Outcome| {
+    pub fn write(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
+        let row = |run: &Outcome| {
             let record = json!(run);
             let text = record.to_string();
             // The columns are for queries only: an outcome is read back from its whole record.
@@ -114,7 +107,12 @@ impl Store {
             row.insert(RECORD.into(), text.into());
             row
         };
-        self.write(key, "results", &outcomes.iter().map(record).collect::<Vec<_>>())
+        let (temporary, path) = (self.temporary(key), self.file(key));
+        let written = Frame::of(&outcomes.iter().map(row).collect::<Vec<_>>()).write(&temporary, "results");
+        let written =
+            written.and_then(|()| fs::rename(&temporary, &path).map_err(|error| Error::writing(&path, error)));
+        // Another process may have completed it first, and removed our temporary file as that of a killed one.
+        if self.has(key) { Ok(()) } else { written }
     }
 
     /// The outcomes of a comparison.
@@ -132,27 +130,33 @@ impl Store {
     }
 
     /// Writes the list of a sweep's comparisons.
-    pub fn note(&self, sweep: &Sweep, keys: &[&str]) -> Result<(), Error> {
-        let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
+    pub fn write_list(&self, sweep: &Sweep, keys: &[&str]) -> Result<(), Error> {
+        let (temporary, path) = (self.temporary(&sweep.name), self.list(&sweep.name));
         let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
-        let written =
-            File::create(&own).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-        let noted = written.and_then(|()| fs::rename(&own, &path)).inspect_err(|_| drop(fs::remove_file(&own)));
-        match noted {
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            // Durable before it takes the place of an earlier list.
+            file.sync_all()?;
+            fs::rename(&temporary, &path)
+        };
+        match write().inspect_err(|_| drop(fs::remove_file(&temporary))) {
             // A process that wrote the list later has removed our temporary file as that of a killed one.
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_file() => Ok(()),
-            _ => noted.map_err(|error| Error::writing(&path, error)),
+            written => written.map_err(|error| Error::writing(&path, error)),
         }
     }
 
-    fn sweep(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{}{name}{}", NOTE[0], NOTE[1]))
+    /// Path of the list of a sweep's comparisons.
+    fn list(&self, sweep: &str) -> PathBuf {
+        self.0.join(format!("{}{sweep}{}", SWEEP[0], SWEEP[1]))
     }
 
     /// Names of the sweeps in the store, sorted.
     pub fn sweeps(&self) -> Result<Vec<String>, Error> {
-        let name =
-            |path: PathBuf| Some(path.file_name()?.to_str()?.strip_prefix(NOTE[0])?.strip_suffix(NOTE[1])?.to_string());
+        let name = |path: PathBuf| {
+            Some(path.file_name()?.to_str()?.strip_prefix(SWEEP[0])?.strip_suffix(SWEEP[1])?.to_string())
+        };
         let mut names: Vec<String> = self.paths()?.filter_map(name).collect();
         names.sort();
         Ok(names)
@@ -163,8 +167,8 @@ impl Store {
         Ok(entries.filter_map(|entry| Some(entry.ok()?.path())))
     }
 
-    /// The outcomes of one sweep, or of all. Errors: the sweep is unknown, or there is no outcome.
-    pub fn chosen(&self, sweep: Option<&str>) -> Result<Vec<Outcome>, Error> {
+    /// Keys of the comparisons of one sweep or of all, each once, because sweeps may share comparisons. Errors: the sweep is unknown.
+    fn keys(&self, sweep: Option<&str>) -> Result<Vec<String>, Error> {
         let known = self.sweeps()?;
         let names = match sweep {
             None => known,
@@ -174,25 +178,24 @@ impl Store {
                 return Err(Error::Usage(format!("no sweep is called {name} in {store}: there are {there}")));
             }
         };
-        // Sweeps may share comparisons, so each key is taken once.
-        let mut keys: Vec<String> = Vec::new();
-        for key in names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat() {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        let outcomes = self.of_keys(&keys)?;
+        let mut keys = names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat();
+        let mut seen = HashSet::new();
+        keys.retain(|key| seen.insert(key.clone()));
+        Ok(keys)
+    }
+
+    /// The outcomes of one sweep, or of all. Errors: the sweep is unknown, or there is no outcome.
+    pub fn of_sweep_or_all(&self, sweep: Option<&str>) -> Result<Vec<Outcome>, Error> {
+        let outcomes = self.of_keys(&self.keys(sweep)?)?;
         match outcomes.is_empty() {
             true => Err(Error::input(&self.0, "no outcomes yet: start smrkit sweep")),
             false => Ok(outcomes),
         }
     }
 
-    /// How many comparisons of the chosen sweep, or of all, the store lacks, and how many these have.
+    /// How many comparisons of one sweep, or of all, the store lacks, and the number of these comparisons.
     pub fn missing(&self, sweep: Option<&str>) -> Result<(usize, usize), Error> {
-        let names = sweep.map_or_else(|| self.sweeps(), |name| Ok(vec![name.to_string()]))?;
-        let keys = names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat();
-        let keys: HashSet<String> = keys.into_iter().collect();
+        let keys = self.keys(sweep)?;
         Ok((keys.iter().filter(|key| !self.has(key)).count(), keys.len()))
     }
 
@@ -202,22 +205,19 @@ impl Store {
     }
 
     fn of_keys(&self, keys: &[String]) -> Result<Vec<Outcome>, Error> {
-        let there = keys.iter().filter(|key| self.has(key)).map(|key| self.outcomes(key));
-        Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
+        let computed = keys.iter().filter(|key| self.has(key)).map(|key| self.outcomes(key));
+        Ok(computed.collect::<Result<Vec<_>, Error>>()?.concat())
     }
 
     /// Removes results that no sweep lists any more, such as those of older files, layers and programs. Returns the number of files.
     pub fn prune(&self) -> Result<usize, Error> {
-        let mut named = HashSet::new();
-        for sweep in self.sweeps()? {
-            named.extend(self.keys_of(&sweep)?);
-        }
+        let listed: HashSet<String> = self.keys(None)?.into_iter().collect();
         let mut removed = 0;
         for path in self.paths()? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             // Only files named by a hash: others are not the store's.
             let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
+            if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !listed.contains(key)) {
                 removed += usize::from(remove(&path)?);
             }
         }
@@ -226,7 +226,7 @@ impl Store {
 
     /// Keys of a sweep's comparisons.
     fn keys_of(&self, name: &str) -> Result<Vec<String>, Error> {
-        let path = self.sweep(name);
+        let path = self.list(name);
         let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
         let noted: Value = serde_json::from_str(&text).map_err(|error| {
             Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
@@ -244,7 +244,8 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Whoever has opened it meanwhile locks a file without a name, and looks whether the result is there by now.
+        // A process that has opened the file meanwhile gets the lock of a file without a name, which stops no other. So every process looks for
+        // the result after it has the lock.
         drop(fs::remove_file(&self.path));
     }
 }
@@ -255,10 +256,6 @@ fn remove(path: &Path) -> Result<bool, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         done => done.map(|()| true).map_err(|error| Error::writing(path, error)),
     }
-}
-
-fn rename(own: &Path, path: &Path) -> Result<(), Error> {
-    fs::rename(own, path).map_err(|error| Error::writing(path, error))
 }
 
 /// Identifies the code that computes a comparison: this program, and the layers that are not built in.

@@ -60,7 +60,7 @@ pub fn filter(outcomes: Vec<Outcome>, wanted: &[(String, String)]) -> Result<Vec
     let mut left = outcomes;
     for (number, (key, value)) in wanted.iter().enumerate() {
         let rows = rows(&left);
-        known(&rows, key)?;
+        check_key(&rows, key)?;
         let cells: Vec<String> = rows.iter().map(|row| cell(row, key)).collect();
         if !cells.is_empty() && !cells.iter().any(|cell| is_value(cell, value)) {
             let among = if number > 0 { " among those chosen so far" } else { "" };
@@ -98,7 +98,7 @@ pub(crate) fn no_run_has(wanted: &str, cells: Vec<String>) -> Error {
 }
 
 /// Refuses a key that no outcome has, and suggests a similar one.
-pub(crate) fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
+pub(crate) fn check_key(rows: &[FlatRun], key: &str) -> Result<(), Error> {
     if rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
         return Ok(());
     }
@@ -191,7 +191,7 @@ pub(crate) fn raw_unit(key: &str) -> &'static str {
 /// The table of the settings that varied and the values of `keys`. Runs that differ only in their seed share a line. Among the lines of
 /// each demand, the best by the first value is marked.
 pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
-    keys.iter().try_for_each(|key| known(rows, key))?;
+    keys.iter().try_for_each(|key| check_key(rows, key))?;
     let names = varying(rows);
     let groups = grouped(rows, &names).into_iter();
     let (mut lines, groups): (Vec<Vec<String>>, Vec<Vec<&FlatRun>>) =
@@ -230,7 +230,7 @@ fn middle(values: &[Option<Spread>]) -> f64 {
 }
 
 /// The values shown for runs. The first one is decisive: the mean latency for requests at their own times, else the slowdown.
-pub fn shown(rows: &[FlatRun]) -> Vec<String> {
+pub fn default_keys(rows: &[FlatRun]) -> Vec<String> {
     let measure = match rows.iter().any(|row| cell(row, "engine.arrival") == "trace") {
         true => "latency_ns.all.mean",
         false => "slowdown",
@@ -245,7 +245,7 @@ pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     let runs =
         format!("{} runs; the best of those that had the same requests are marked.", count(outcomes.len() as u64));
     let sections = [
-        Section { text: vec![runs], ..Section::of_table("All runs", table(&rows, &shown(&rows))?) },
+        Section { text: vec![runs], ..Section::of_table("All runs", table(&rows, &default_keys(&rows))?) },
         Section::of_table("What was run", facts(outcomes)),
     ];
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))
@@ -253,7 +253,7 @@ pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
 
 /// A frame for programs: the settings that varied, the seed and the values of `keys` of each run.
 pub fn runs(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
-    keys.iter().try_for_each(|key| known(rows, key))?;
+    keys.iter().try_for_each(|key| check_key(rows, key))?;
     let columns = [varying(rows), vec!["seed".into()], keys.to_vec()].concat();
     Ok(Frame { rows: rows.iter().map(|row| values(row, &columns)).collect(), columns })
 }
@@ -261,7 +261,7 @@ pub fn runs(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
 /// A frame for programs: a line for runs that differ only in their seed, with their number `n`, and for each number the mean and the ends
 /// of its 95 % confidence interval. A single run has no interval.
 pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
-    keys.iter().try_for_each(|key| known(rows, key))?;
+    keys.iter().try_for_each(|key| check_key(rows, key))?;
     let names = varying(rows);
     let groups = grouped(rows, &names);
     let mut columns = [names.clone(), vec!["n".into()]].concat();

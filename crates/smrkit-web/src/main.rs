@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-use clap::{Args, Parser};
+use clap::Parser;
 use serde::Serialize;
 use serde_json::{Value, json};
 use smrkit::drive::catalogue::{self, Identified, Model, recording_in_words};
@@ -18,6 +18,7 @@ use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::layer::LAYERS;
 use smrkit::message::worded;
+use smrkit::stats::outcome::Replayed;
 use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::screen::{self, Screen};
@@ -31,25 +32,13 @@ use smrkit_report::report;
 #[command(name = "smrkit", disable_help_flag = true, disable_help_subcommand = true)]
 enum Asked {
     /// Will this drive or array cope with a load, and what to change if not.
-    Advise(Advise),
+    Advise(AdviseOptions),
     /// Replay a trace or a workload on one or more layers, compare, explain.
-    Run(Run),
+    Run(RunOptions),
     /// What can be chosen on the page.
     Catalogue,
     /// How a disk records, by its model string.
     Identify { model: String },
-}
-
-#[derive(Args)]
-struct Advise {
-    #[command(flatten)]
-    asked: AdviseOptions,
-}
-
-#[derive(Args)]
-struct Run {
-    #[command(flatten)]
-    asked: RunOptions,
 }
 
 /// A message to the page.
@@ -80,8 +69,8 @@ fn send(message: &Message) {
 
 fn main() -> ExitCode {
     let done = match Asked::try_parse() {
-        Ok(Asked::Advise(Advise { asked })) => advise(&asked),
-        Ok(Asked::Run(Run { asked })) => run(&asked),
+        Ok(Asked::Advise(options)) => advise(&options),
+        Ok(Asked::Run(options)) => run(&options),
         Ok(Asked::Catalogue) => choices().map(|all| send(&Message::Catalogue(all))),
         Ok(Asked::Identify { model }) => {
             send(&Message::Identified(identified(&model)));
@@ -124,8 +113,7 @@ fn advise(options: &AdviseOptions) -> Result<(), Error> {
         // With several drives, an answer is shown when it is whole, beside those before; only the first is shown as it comes.
         let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Silent };
         let Some(advice) = one.answer(demand, &Watch, listener)? else { continue };
-        let notes = smrkit_report::trace_info::warnings(advice.demand.replayed.trace_notes);
-        notes.iter().for_each(|note| send(&Message::Note(note)));
+        note(&advice.demand.replayed);
         answers.push(advice);
         if several {
             send(&Message::Page { html: page::page(&answers, Some(&command())), is_whole: false });
@@ -147,12 +135,17 @@ fn run(options: &RunOptions) -> Result<(), Error> {
     let compared = experiment.compare_watched(&systems, &Watch, RunRecorders::default())?;
     let outcomes = smrkit_trace::latencies::with_measured(compared);
     if let Some(outcome) = outcomes.runs.first() {
-        let notes = smrkit_report::trace_info::warnings(outcome.replayed.trace_notes);
-        notes.iter().for_each(|note| send(&Message::Note(note)));
+        note(&outcome.replayed);
     }
     send(&Message::Json(pretty(&outcomes)));
     send(&Message::Page { html: report(&outcomes.runs, outcomes.measured.as_ref(), Some(command())), is_whole: true });
     Ok(())
+}
+
+/// Notes rows of a trace that were mended, skipped or out of order.
+fn note(replayed: &Replayed) {
+    let warnings = smrkit_report::trace_info::warnings(replayed.trace_notes);
+    warnings.iter().for_each(|warning| send(&Message::Note(warning)));
 }
 
 fn pretty(results: &(impl Serialize + ?Sized)) -> String {

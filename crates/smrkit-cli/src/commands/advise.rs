@@ -13,12 +13,14 @@ use smrkit_advise::{Brief, Listener, Silent};
 use super::trace::{warn, warn_of};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, command_given, note_stand_ins, pretty, print};
-use crate::paths::Paths;
+use crate::output::{OutputOptions, command_given, note_stand_ins, pretty, print};
 use crate::style;
-use smrkit_trace::output::TargetFile;
 
-const EXAMPLES: &str = "\
+/// The most columns of a line, for good reading.
+const WIDEST: usize = 120;
+
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit advise --array raidz1:disks=4 --for replace           how long a disk takes to be replaced, unused and used
   smrkit advise --for restic:bytes=60G --within 8h             will the backup be done by the morning?
@@ -31,13 +33,7 @@ Examples:
   smrkit advise --trace trace.csv --arrival trace              what was recorded, at its own times
 
 docs/reference/uses.md says what is assumed of each use, docs/reference/advise.md what is tried and what the words mean.
-Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
-
-/// The most columns of a line, for good reading.
-const WIDEST: usize = 120;
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.")]
 pub struct Advise {
     #[command(flatten)]
     asked: AdviseOptions,
@@ -85,15 +81,19 @@ impl Advise {
         // `false`: the demand is no table in memory, which only Python has.
         let questions = self.asked.ask(false)?;
         note_stand_ins(questions.iter().flat_map(AskedAdvice::stand_ins));
-        // Outputs are opened first, so that a bad path is reported before hours of runs.
-        let (json, report) = self.open(&questions)?;
         let interrupt = Interrupt::watch();
+        let outputs = OutputOptions { json: self.json, report: self.report };
+        let inputs: Vec<PathBuf> = questions.iter().flat_map(AskedAdvice::files).collect();
+        // Outputs are opened first, so that a bad path is reported before hours of runs.
+        let opening = interrupt.opening_outputs(&inputs, &outputs.paths())?;
+        let outputs = outputs.open()?;
+        drop(opening);
         let terminal = style::terminal();
         let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
-        let is_printed = !matches!(json, Some(JsonTarget::Stdout));
+        let is_printed = !outputs.is_stdout_json();
         let mut printer = Printer { screen, printed: String::new(), interrupt: interrupt.clone() };
-        let wants_changes = self.details || json.is_some() || report.is_some();
+        let wants_changes = self.details || outputs.json.is_some() || outputs.report.is_some();
         let several = questions.len() > 1;
         let mut answers = Vec::new();
         for question in questions {
@@ -116,34 +116,17 @@ impl Advise {
         }
         // From here on only a second signal ends the process, so that no output is left half written.
         interrupt.writing();
-        if is_printed {
-            match answers.as_slice() {
-                [advice] => print(screen::rest(advice, &printer.printed, screen))?,
-                all => print(screen::compared(all, screen))?,
-            }
-        }
-        if let Some(json) = json {
-            json.write(match answers.as_slice() {
-                [advice] => pretty(advice)?,
-                all => pretty(all)?,
-            })?;
-        }
-        if let Some(report) = report {
-            report.write(page::page(&answers, Some(&command_given())).as_bytes())?;
-        }
+        outputs.write(
+            || match answers.as_slice() {
+                [advice] => screen::rest(advice, &printer.printed, screen),
+                all => screen::compared(all, screen),
+            },
+            || match answers.as_slice() {
+                [advice] => pretty(advice),
+                all => pretty(all),
+            },
+            || page::page(&answers, Some(&command_given())),
+        )?;
         Ok(if answers.iter().all(|advice| advice.complete) { Done::All } else { Done::Interrupted })
-    }
-
-    /// Opens the outputs besides the terminal. Errors: one of them is an input.
-    fn open(&self, asked: &[AskedAdvice]) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
-        let mut paths = Paths { outputs: self.json.iter().chain(&self.report).cloned().collect(), ..Paths::default() };
-        paths.inputs.extend(asked.iter().flat_map(AskedAdvice::files));
-        paths.check()?;
-        let interrupt = Interrupt::watch();
-        let _opening = interrupt.opening_outputs(&paths);
-        Ok((
-            self.json.as_deref().map(JsonTarget::open).transpose()?,
-            self.report.as_ref().map(TargetFile::open).transpose()?,
-        ))
     }
 }

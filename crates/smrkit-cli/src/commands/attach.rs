@@ -22,11 +22,10 @@ use smrkit_live::mount::{self, MountError, run_directory};
 use smrkit_report::activity;
 
 use super::serve::{DriveOptions, finish, print_report};
-use crate::exit::{self, Done};
+use crate::exit;
+use crate::interrupt::handle_signals;
 use crate::invocation;
 use crate::output::{print, print_as};
-use crate::remedy;
-use crate::signals;
 
 /// A second signal counts only after this time (assumption): a closed terminal, and systemd, may send two at once.
 const SECOND_SIGNAL_AFTER: Duration = Duration::from_secs(1);
@@ -65,10 +64,10 @@ pub struct Detach {
 }
 
 impl Attach {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
-            let file = place(&image, "mnt")?.join("disk");
+            let file = mount_directory(&image)?.join("disk");
             // The file of a killed server is removed instead.
             if file.exists() && ControlClient::connect(&image).is_ok() {
                 let problem =
@@ -76,18 +75,17 @@ impl Attach {
                 return Err(Error::input(&image, problem).into());
             }
             invocation::start_daemon("attach", invocation::arguments("attach"), &run_directory::log(&image)?)?;
-            print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
-            return Ok(Done::All);
+            return print(format!("{}\n", shown(&mount_directory(&image)?.join("disk")).display()));
         }
         let served = self.serve(&image);
         if let (Err(error), true) = (&served, self.daemon) {
-            daemon::tell(&Started::Failed { error: remedy::chain(error), code: exit::number(error) })?;
+            daemon::tell(&exit::failed(error))?;
         }
         served
     }
 
     /// Serves until it is detached, or a signal comes.
-    fn serve(&self, image: &Path) -> anyhow::Result<Done> {
+    fn serve(&self, image: &Path) -> anyhow::Result<()> {
         mount::check_system()?;
         let (controller, requests) = control().context("a pair of sockets")?;
         let metrics = self.how.publish(&controller)?;
@@ -100,7 +98,7 @@ impl Attach {
         let server = DriveServer::new(drive, Frontend::File(file_requests), pace);
         let serving = thread::spawn(move || server.run(requests));
         let attached =
-            Attached::new(file, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));
+            Attached::new(file, &mount_directory(image)?).inspect_err(|_| controller.send(ControlRequest::Stop));
         let attached = match attached {
             Ok(attached) => Arc::new(Mutex::new(attached)),
             Err(error) => {
@@ -115,7 +113,7 @@ impl Attach {
         let lock = || attached.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop, watched, is_forced) = (controller.clone(), attached.clone(), lock().is_forced.clone());
         let mut first_signal: Option<Instant> = None;
-        signals::handle(move || {
+        handle_signals(move || {
             // If the lock is taken, detach waits for users of the device, which is then not mounted any more.
             let is_in_use = watched.try_lock().is_ok_and(|attached| attached.is_taken());
             match first_signal {
@@ -139,38 +137,37 @@ impl Attach {
                 }
             }
         })?;
-        self.tell_ready(&lock())?;
+        match self.daemon {
+            true => daemon::tell(&Started::Ready)?,
+            false => {
+                let attached = lock();
+                print(format!("{}\n", attached.device().unwrap_or(&attached.file()).display()))?;
+            }
+        }
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
         lock().end();
         print_report(&report);
         finish(metrics, &report);
         closed?;
-        Ok(Done::All)
-    }
-
-    fn tell_ready(&self, attached: &Attached) -> anyhow::Result<()> {
-        match self.daemon {
-            true => Ok(daemon::tell(&Started::Ready)?),
-            false => Ok(print(format!("{}\n", attached.device().unwrap_or(&attached.file()).display()))?),
-        }
+        Ok(())
     }
 }
 
-/// Path in the directory of control sockets for a file of this image; `end` is its suffix.
-fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
-    Ok(run_directory::socket(image)?.with_extension(end))
+/// The directory, beside the control socket, where the drive in an image is mounted as a file.
+fn mount_directory(image: &Path) -> Result<PathBuf, MountError> {
+    Ok(run_directory::socket(image)?.with_extension("mnt"))
 }
 
 /// The loop device on a file, or the file itself if there is none.
 fn shown(file: &Path) -> PathBuf {
     let mut ask = Program::new("losetup");
     ask.args(["--noheadings", "--output", "NAME", "--associated"]).arg(file);
-    let said = ask.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
-    said.ok().filter(|name| !name.is_empty()).map_or_else(|| file.to_path_buf(), PathBuf::from)
+    let device = ask.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    device.ok().filter(|name| !name.is_empty()).map_or_else(|| file.to_path_buf(), PathBuf::from)
 }
 
 impl Detach {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         // A drive whose image is gone is found by its name.
         let image = match self.image.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -184,7 +181,7 @@ impl Detach {
         };
         let mut client = match ControlClient::connect(&image) {
             // The mount of a killed process is removed.
-            Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),
+            Err(MountError::NotMounted(_)) if attached::clear(&mount_directory(&image)?)? => return Ok(()),
             Err(MountError::NotMounted(path)) => {
                 return Err(Error::input(path, "not attached: nothing is to be done").into());
             }
@@ -197,6 +194,6 @@ impl Detach {
         if let Some(report) = report {
             print_as(self.json, || &report, || activity::page(&report, None))?;
         }
-        Ok(Done::All)
+        Ok(())
     }
 }

@@ -12,18 +12,7 @@ use smrkit_live::block::drive::{PreparedState, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_options::run::{SystemOptions, read_state};
 
-use crate::exit::Done;
 use crate::output::{note_stand_ins, print};
-
-const EXAMPLES: &str = "\
-Examples:
-  smrkit create disk.img --layer drive-managed
-  smrkit create disk.img --layer s-block --capacity 64GB --set s-block.cache_percent=2
-  smrkit create disk.img --layer in-place --capacity 64GB       a conventional disk, to compare with
-  smrkit create disk.img --capacity 64GB --state nearly-full    its cache has room for a moment
-  smrkit create raid.img --array raid5:disks=4 --capacity 64GB  an array of four such drives
-
-The image is a plain raw file, sparse: it takes up what is written to it. smrkit serve presents it as a block device.";
 
 /// The drive or the array that an image is served as.
 #[derive(Args)]
@@ -70,7 +59,15 @@ impl DriveChoice {
 }
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit create disk.img --layer drive-managed
+  smrkit create disk.img --layer s-block --capacity 64GB --set s-block.cache_percent=2
+  smrkit create disk.img --layer in-place --capacity 64GB       a conventional disk, to compare with
+  smrkit create disk.img --capacity 64GB --state nearly-full    its cache has room for a moment
+  smrkit create raid.img --array raid5:disks=4 --capacity 64GB  an array of four such drives
+
+The image is a plain raw file, sparse: it takes up what is written to it. smrkit serve presents it as a block device.")]
 pub struct Create {
     /// The image file to make, and IMAGE.smr beside it.
     #[arg(value_name = "IMAGE")]
@@ -88,7 +85,7 @@ pub struct Create {
 }
 
 impl Create {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let state = self.state.as_deref().map(prepared).transpose()?;
         let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
         let text = text(&image);
@@ -104,8 +101,7 @@ impl Create {
             });
             prepared.inspect_err(|_| image::remove(&self.image))?;
         }
-        print(text)?;
-        Ok(Done::All)
+        print(text)
     }
 }
 

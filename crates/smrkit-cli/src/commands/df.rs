@@ -15,16 +15,7 @@ use smrkit_report::{Grid, format};
 
 use super::drive_image;
 use super::volume::VolumeOptions;
-use crate::exit::Done;
 use crate::output::print_as;
-
-const EXAMPLES: &str = "\
-Examples:
-  smrkit df disk.img
-  smrkit df disk.img --json
-
-R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not \
-known: dead space within DPID below live data counts as NW.";
 
 /// Cells in a line of the picture.
 const WIDTH: usize = 64;
@@ -32,7 +23,13 @@ const WIDTH: usize = 64;
 const CELLS: usize = 16 * WIDTH;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit df disk.img
+  smrkit df disk.img --json
+
+R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not \
+known: dead space within DPID below live data counts as NW.")]
 pub struct Df {
     /// The image or block device, or where it is mounted.
     #[arg(value_name = "IMAGE|MOUNTPOINT")]
@@ -45,13 +42,12 @@ pub struct Df {
 }
 
 impl Df {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         if is_drive_image(&self.image) {
             return drive_image::df(&self.image, self.json);
         }
         let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
-        print_as(self.json, || record(about, &survey), || text(&self.image.display().to_string(), &survey))?;
-        Ok(Done::All)
+        print_as(self.json, || record(about, &survey), || text(&self.image.display().to_string(), &survey))
     }
 
     fn of_image(&self) -> anyhow::Result<(Value, Survey)> {

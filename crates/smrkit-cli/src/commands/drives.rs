@@ -1,7 +1,6 @@
 //! `smrkit drives`: the drives that come with smrkit; one in full, every value with its source and its seek curve.
 
 mod identify;
-mod import;
 mod measure;
 mod validate;
 
@@ -15,12 +14,14 @@ use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
 use smrkit::units::SECTOR_BYTES;
 
-use crate::exit::Done;
 use crate::output::print_as;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
 use smrkit_report::{Grid, format};
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   smrkit drives
   smrkit drives show st5000as0011
@@ -30,10 +31,8 @@ Examples:
   smrkit drives measure /dev/sdX > measure.fio
   smrkit drives fit logs --to my-drive.toml
   smrkit drives import disksim descriptions --to drives
-  smrkit drives validate measured/disksim";
-
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+  smrkit drives validate measured/disksim"
+)]
 pub struct Drives {
     #[command(subcommand)]
     what: Option<DrivesCommand>,
@@ -66,29 +65,28 @@ enum DrivesCommand {
     Fit(measure::FitCommand),
     /// Drive files from descriptions in another format.
     #[command(subcommand)]
-    Import(import::Import),
+    Import(measure::Import),
     /// Replay measured traces on the drives of their descriptions; how close the response times come.
     Validate(validate::Validate),
 }
 
 impl Drives {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         match self.what.unwrap_or(DrivesCommand::List { json: self.json }) {
             DrivesCommand::List { json } => {
                 let drives = DRIVES.iter().map(|(name, _)| Drive::load(name)).collect::<Result<Vec<_>, Error>>()?;
-                print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))?;
+                print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))
             }
-            DrivesCommand::Identify(identify) => return identify.execute(),
-            DrivesCommand::Measure(measure) => return measure.execute(),
-            DrivesCommand::Fit(fit) => return fit.execute(),
-            DrivesCommand::Import(import) => return import.execute(),
-            DrivesCommand::Validate(validate) => return validate.execute(),
             DrivesCommand::Show { name, json } => {
                 let drive = Drive::load(&name)?;
-                print_as(json, || catalogue::drive(&drive), || show(&drive))?;
+                print_as(json, || catalogue::drive(&drive), || show(&drive))
             }
+            DrivesCommand::Identify(identify) => identify.execute(),
+            DrivesCommand::Measure(measure) => measure.execute(),
+            DrivesCommand::Fit(fit) => fit.execute(),
+            DrivesCommand::Import(import) => import.execute(),
+            DrivesCommand::Validate(validate) => validate.execute(),
         }
-        Ok(Done::All)
     }
 }
 

@@ -11,7 +11,8 @@ use crate::output::{JsonTarget, note_stand_ins, pretty, print};
 use crate::style;
 use smrkit_report::format::WIDTH;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit fleet --drive hc680 --disks 10000 --code 17+3         host-managed drives, and the same drives without shingling
   smrkit fleet --drive st8000dm004,hc680 --object 64Mi --throttle 50MB/s
@@ -20,10 +21,7 @@ Examples:
   smrkit fleet --racks 20 --rack-loss 0.1% --rack-share 10%
 
 docs/how-to/fleet.md says what the answer rests on.
-Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.")]
 pub struct Fleet {
     #[command(flatten)]
     asked: FleetOptions,

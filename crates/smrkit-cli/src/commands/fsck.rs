@@ -18,15 +18,13 @@ use crate::output::{print, print_json};
 use smrkit_options::value::count;
 use smrkit_report::format;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit fsck -n disk.img
   smrkit fsck disk.img --json
 
-Exit code: 0 nothing is wrong, 1 all of it is repaired, 4 something is left.";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+Exit code: 0 nothing is wrong, 1 all of it is repaired, 4 something is left.")]
 pub struct Fsck {
     /// The image or block device; it must not be mounted.
     #[arg(value_name = "IMAGE")]

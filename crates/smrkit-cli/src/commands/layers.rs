@@ -4,16 +4,16 @@ use clap::{Args, Subcommand};
 use smrkit::layer::{self, LayerSpec};
 use smrkit_report::catalogue;
 
-use crate::exit::Done;
 use crate::output::{print, print_json};
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   smrkit layers
-  smrkit layers show set-assoc";
-
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+  smrkit layers show set-assoc"
+)]
 pub struct Layers {
     #[command(subcommand)]
     what: Option<LayersCommand>,
@@ -41,16 +41,15 @@ enum LayersCommand {
 }
 
 impl Layers {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         match self.what.unwrap_or(LayersCommand::List { json: self.json }) {
             LayersCommand::List { json: true } => {
-                print_json(&layer::named().into_iter().map(catalogue::layer).collect::<Vec<_>>())?
+                print_json(&layer::named().into_iter().map(catalogue::layer).collect::<Vec<_>>())
             }
-            LayersCommand::List { json: false } => print(list())?,
-            LayersCommand::Show { name, json: true } => print_json(&catalogue::layer(layer::find(&name)?))?,
-            LayersCommand::Show { name, json: false } => print(show(layer::find(&name)?))?,
+            LayersCommand::List { json: false } => print(list()),
+            LayersCommand::Show { name, json: true } => print_json(&catalogue::layer(layer::find(&name)?)),
+            LayersCommand::Show { name, json: false } => print(show(layer::find(&name)?)),
         }
-        Ok(Done::All)
     }
 }
 

@@ -12,20 +12,17 @@ use smrkit_live::image::ImageTarget;
 use smrkit_live::mount::control::path_value;
 use smrkit_live::volume::{CreatedVolume, Layout, MkfsOptions, mkfs};
 
-use crate::exit::Done;
 use crate::output::print_as;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit mkfs --size 2GiB disk.img
   smrkit mkfs --model caveat --size 2GiB --did 3MiB --dpid 1MiB disk.img --meta disk.meta --force
   smrkit mkfs /dev/nvme0n1 --meta disk.meta
 
 The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made \
-if it does not exist. What exists is left alone without --force.";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+if it does not exist. What exists is left alone without --force.")]
 pub struct Mkfs {
     /// The image file to make, or a block device; on a zoned one, the zones are the bands.
     #[arg(value_name = "IMAGE|DEVICE")]
@@ -78,7 +75,7 @@ impl From<ModelName> for Model {
 }
 
 impl Mkfs {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         let layout = Layout {
             model: self.model.into(),
@@ -88,11 +85,14 @@ impl Mkfs {
             band_bytes: bytes(self.band),
         };
         let made = mkfs(&MkfsOptions { image: self.image.clone(), meta: self.meta()?, layout, force: self.force })?;
-        if let Some(free) = made.host_free_bytes {
-            eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
+        if let Some(free) = made.host_free_bytes.map(Bytes) {
+            let (image, shape) = (self.image.display(), &made.superblock.shape);
+            let whole = Bytes(shape.granules * shape.granule_bytes);
+            eprintln!(
+                "smrkit: {image} may grow to {whole}, and its file system has {free} free: choose a smaller --size, or another place"
+            );
         }
-        print_as(self.json, || self.record(&made), || self.text(&made))?;
-        Ok(Done::All)
+        print_as(self.json, || self.record(&made), || self.text(&made))
     }
 
     /// The metadata directory; by default next to the image, where that is a file.
@@ -104,14 +104,6 @@ impl Mkfs {
             }
             None => Ok(self.image.with_extension("meta")),
         }
-    }
-
-    fn warning(&self, made: &CreatedVolume, free: Bytes) -> String {
-        let (image, shape) = (self.image.display(), &made.superblock.shape);
-        let whole = Bytes(shape.granules * shape.granule_bytes);
-        format!(
-            "{image} may grow to {whole}, and its file system has {free} free: choose a smaller --size, or another place"
-        )
     }
 
     fn record(&self, made: &CreatedVolume) -> Value {

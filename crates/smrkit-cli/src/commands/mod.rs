@@ -3,35 +3,24 @@
 mod advise;
 mod age;
 mod attach;
-mod backup;
-mod completions;
 mod create;
-mod defragment;
 mod df;
 mod drive_image;
 mod drives;
 mod fleet;
 mod fsck;
-mod inject;
 mod layers;
 mod mkfs;
-mod man;
+mod manual;
 mod mount;
-mod mounts;
-mod replay;
+mod mounted;
 mod report;
 mod reproduce;
-mod resize;
 mod results;
 mod run;
-mod scrub;
 mod serve;
-mod snapshot;
 mod sweep;
-mod sync;
-mod top;
 mod trace;
-mod umount;
 mod volume;
 mod web;
 
@@ -54,7 +43,7 @@ macro_rules! commands {
         impl Command {
             pub fn execute(self, _whole: fn() -> clap::Command) -> anyhow::Result<Done> {
                 match self {
-                    $(Command::$name(command) => command.execute($({ let $whole = _whole(); $whole })?),)+
+                    $(Command::$name(command) => command.execute($({ let $whole = _whole(); $whole })?).map(Done::from),)+
                 }
             }
         }
@@ -89,7 +78,7 @@ commands! {
     /// Make the image of a drive, to be served as a block device.
     Create(create::Create),
     /// Copy the image of a drive, with the drive's state.
-    Snapshot(snapshot::Snapshot),
+    Snapshot(drive_image::Snapshot),
     /// Serve a drive as a block device, over NBD.
     Serve(serve::Serve),
     /// Present a drive as a file, or for root as a loop device.
@@ -97,37 +86,37 @@ commands! {
     /// Take an attached drive away, and wait until all is durable.
     Detach(attach::Detach),
     /// Inject a fault into a served drive, or let its time pass.
-    Inject(inject::Inject),
+    Inject(drive_image::Inject),
     /// Serve the log of a served drive once more in the simulator, and compare the times.
-    Replay(replay::Replay),
+    Replay(drive_image::Replay),
     /// Make a file system: an image of a shingled disk, and its metadata directory.
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
     /// Give a file system that is not mounted another size.
-    Resize(resize::Resize),
+    Resize(volume::Resize),
     /// Use of a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),
     /// List what this user has mounted.
-    Mounts(mounts::Mounts),
+    Mounts(mounted::Mounts),
     /// Unmount it, and wait until all is durable.
-    Umount(umount::Umount),
+    Umount(mounted::Umount),
     /// Make durable all that has been written on a mount.
-    Sync(sync::Sync),
+    Sync(mounted::Sync),
     /// Copy a volume as it is at one moment, mounted or not.
-    Backup(backup::Backup),
+    Backup(volume::Backup),
     /// Make a volume of a backup.
-    Restore(backup::Restore),
+    Restore(volume::Restore),
     /// Watch a mount: host, cleaner, stalls, amplification.
-    Top(top::Top),
+    Top(mounted::Top),
     /// Read all data on a mount, and name the files of which some can't be read.
-    Scrub(scrub::Scrub),
+    Scrub(mounted::Scrub),
     /// Move the data of files on a mount into as few extents as possible.
-    Defragment(defragment::Defragment),
+    Defragment(mounted::Defragment),
     /// Print completions for a shell.
-    Completions(completions::Completions) { whole },
+    Completions(manual::Completions) { whole },
     /// Print the manual page of smrkit, or write those of all commands.
-    Man(man::Man) { whole },
+    Man(manual::Man) { whole },
 }

@@ -23,23 +23,20 @@ use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, Unmoun
 use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
-use crate::exit::{self, Done};
+use crate::exit;
+use crate::interrupt::handle_signals;
 use crate::invocation;
 use crate::output::print;
-use crate::remedy;
-use crate::signals;
-
-const EXAMPLES: &str = "\
-Examples:
-  smrkit mount disk.img /mnt/smr
-  smrkit mount --foreground --commit-interval 1s disk.img /mnt/smr";
 
 /// Exit codes of mount(8): a wrong call, and a mount that failed.
 const HELPER_USAGE: u8 = 1;
 const HELPER_FAILED: u8 = 32;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit mount disk.img /mnt/smr
+  smrkit mount --foreground --commit-interval 1s disk.img /mnt/smr")]
 pub struct Mount {
     /// The image or the block device.
     #[arg(value_name = "IMAGE")]
@@ -98,7 +95,7 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
             mount.map_err(anyhow::Error::from).and_then(|mount| mount.start_daemon(&arguments)).map(drop)
         }
     };
-    let message = |error| worded(&remedy::chain(&error), &helper::option);
+    let message = |error| worded(&exit::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &message(error)), |()| 0)
 }
 
@@ -116,7 +113,7 @@ fn unmount(request: &HelperUmount) -> Result<(), MountError> {
 }
 
 impl Mount {
-    pub fn execute(mut self) -> anyhow::Result<Done> {
+    pub fn execute(mut self) -> anyhow::Result<()> {
         let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
             // Its log, which lists damaged maps, goes to standard error.
@@ -125,8 +122,7 @@ impl Mount {
             return serve(mounted);
         }
         if !self.daemon {
-            print(self.start_daemon(invocation::arguments("mount"))?)?;
-            return Ok(Done::All);
+            return print(self.start_daemon(invocation::arguments("mount"))?);
         }
         // The daemon leaves the current directory, so relative paths are resolved before.
         self.image = absolute(&self.image)?;
@@ -138,7 +134,7 @@ impl Mount {
                 serve(mounted)
             }
             Err(error) => {
-                daemon::tell(&Started::Failed { error: remedy::chain(&error), code: exit::number(&error) })?;
+                daemon::tell(&exit::failed(&error))?;
                 Err(error)
             }
         }
@@ -220,11 +216,11 @@ struct Mounted {
 }
 
 /// Serves a mount until it is unmounted, or a signal comes.
-fn serve(mounted: Mounted) -> anyhow::Result<Done> {
+fn serve(mounted: Mounted) -> anyhow::Result<()> {
     let Mounted { session, mut volume } = mounted;
     session.wait(move || Ok(volume.close()?))?;
     log("unmounted");
-    Ok(Done::All)
+    Ok(())
 }
 
 /// Passes signals to the mount, once it exists. Before that, signals end the process.
@@ -239,7 +235,7 @@ impl Signals {
             Some(handle) => handle.signal(),
             None => std::process::exit(130),
         };
-        signals::handle(handler)?;
+        handle_signals(handler)?;
         Ok(signals)
     }
 

@@ -8,15 +8,15 @@ use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{page, shown, table};
+use smrkit_sweep::table::{default_keys, page, table};
 
-use crate::exit::Done;
 use crate::output::{OutputOptions, pretty};
-use crate::paths::Paths;
+use crate::paths;
 use crate::style;
 use smrkit_trace::recorded::Recorded;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page with \
 the table of all its runs.
 
@@ -24,10 +24,7 @@ Examples:
   smrkit report outcome.json --report report.html
   smrkit report rmw.json vguard.json --report both.html
   smrkit report caches.results --sweep caches --report caches.html
-  smrkit results caches.results --where trace=day.csv --json day.json; smrkit report day.json --report day.html";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit results caches.results --where trace=day.csv --json day.json; smrkit report day.json --report day.html")]
 pub struct Report {
     /// Result files, as `run --json` and `results --json` write them, or the folder that sweeps wrote into.
     #[arg(required = true, value_name = "OUT.json|STORE")]
@@ -40,10 +37,8 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn execute(self) -> anyhow::Result<Done> {
-        let mut paths = Paths { inputs: self.results.clone(), ..Paths::default() };
-        self.outputs.name(&mut paths);
-        paths.check()?;
+    pub fn execute(self) -> anyhow::Result<()> {
+        paths::check(&self.results, &self.outputs.paths())?;
         if let [store] = self.results.as_slice()
             && store.is_dir()
         {
@@ -57,19 +52,19 @@ impl Report {
         let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
         let text = || text_for(runs, measured, style::terminal());
         outputs.write(text, || pretty(&outcomes), || report(runs, measured, None))?;
-        Ok(Done::All)
+        Ok(())
     }
 
-    fn of_store(&self, path: &Path) -> anyhow::Result<Done> {
-        let outcomes = Outcomes::new(Store::open(path)?.chosen(self.sweep.as_deref())?);
+    fn of_store(&self, path: &Path) -> anyhow::Result<()> {
+        let outcomes = Outcomes::new(Store::open(path)?.of_sweep_or_all(self.sweep.as_deref())?);
         let outputs = self.outputs.open()?;
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
         let page = page(&name, runs)?;
         let rows = rows(runs);
-        let table = table(&rows, &shown(&rows))?;
+        let table = table(&rows, &default_keys(&rows))?;
         outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
-        Ok(Done::All)
+        Ok(())
     }
 
     /// Reads the runs of all files, in the files' order. Errors: those of [`Recorded::read`], and runs of different demands.

@@ -13,7 +13,12 @@ use crate::invocation;
 use crate::output::OutputOptions;
 use smrkit_options::value::count;
 
-const EXAMPLES: &str = "\
+/// Exits with 0 if the studies and their plotting libraries are installed.
+const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
+                           sys.exit(not all(map(find_spec, ['smrkit.reproduce', 'polars', 'matplotlib'])))";
+
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit reproduce cassuto-cache --quick
   smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
@@ -21,14 +26,7 @@ Examples:
   smrkit reproduce ./my-vguard --quick
 
 The studies are scripts of the Python package, as python -m smrkit.reproduce runs them; SMRKIT_PYTHON names another Python
-than python3. The exit code is 0 also where numbers differ from the paper's: the rows say why.";
-
-/// Exits with 0 if the studies and their plotting libraries are installed.
-const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
-                           sys.exit(not all(map(find_spec, ['smrkit.reproduce', 'polars', 'matplotlib'])))";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+than python3. The exit code is 0 also where numbers differ from the paper's: the rows say why.")]
 pub struct Reproduce {
     /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, hosts, file-systems, all
     /// papers with all, or a folder with study.py and numbers.toml.

@@ -8,12 +8,12 @@ use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::frame::rows;
 use smrkit_sweep::pairs::Pairs;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{filter, intervals, runs, shown, table};
+use smrkit_sweep::table::{default_keys, filter, intervals, runs, table};
 
-use crate::exit::Done;
 use crate::output::{JsonTarget, pretty, print};
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. In the table runs that \
 differ in their seed alone share a line, as mean ± 95 % confidence interval with \
 their number n, and among the lines of one demand * marks the best of the \
@@ -27,10 +27,7 @@ Examples:
   smrkit results caches.results
   smrkit results caches.results --show slowdown,verdict.stalls_over_7s --where layer=drive-managed
   smrkit results caches.results --compare layer=drive-managed,vguard
-  smrkit results caches.results --intervals --format csv > caches.csv";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit results caches.results --intervals --format csv > caches.csv")]
 pub struct Results {
     /// The folder that sweeps wrote into.
     store: PathBuf,
@@ -79,23 +76,22 @@ fn wanted(text: &str) -> Result<(String, String), Error> {
 }
 
 impl Results {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let store = Store::open(&self.store)?;
         if self.prune {
-            print(format!("{} files removed\n", store.prune()?))?;
-            return Ok(Done::All);
+            return print(format!("{} files removed\n", store.prune()?));
         }
-        let outcomes = filter(store.chosen(self.sweep.as_deref())?, &self.wanted)?;
+        let outcomes = filter(store.of_sweep_or_all(self.sweep.as_deref())?, &self.wanted)?;
         let (missing, all) = store.missing(self.sweep.as_deref())?;
         if missing > 0 {
             eprintln!("{missing} of {all} comparisons are missing: smrkit sweep computes them");
         }
         if let Some(path) = &self.json {
             JsonTarget::open(path)?.write(pretty(&Outcomes::new(outcomes))?)?;
-            return Ok(Done::All);
+            return Ok(());
         }
         let rows = rows(&outcomes);
-        let keys = if self.show.is_empty() { shown(&rows) } else { self.show };
+        let keys = if self.show.is_empty() { default_keys(&rows) } else { self.show };
         let pairs = self.compare.map(|(key, sides)| Pairs::new(&rows, &key, &sides, &keys)).transpose()?;
         let frame = || match &pairs {
             Some(pairs) => Ok(pairs.frame()),
@@ -104,13 +100,12 @@ impl Results {
         };
         if let Some(path) = &self.parquet {
             frame()?.write(path, "table")?;
-            return Ok(Done::All);
+            return Ok(());
         }
         print(match (self.format, &pairs) {
             (TableFormat::Csv, _) => frame()?.csv(),
             (TableFormat::Table, Some(pairs)) => pairs.text(),
             (TableFormat::Table, None) => table(&rows, &keys)?.text() + "\n",
-        })?;
-        Ok(Done::All)
+        })
     }
 }

@@ -17,21 +17,7 @@ use super::trace::{warn, warn_of};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, command_given, note_stand_ins, pretty};
-use crate::paths::Paths;
 use crate::style;
-
-const EXAMPLES: &str = "\
-Examples:
-  smrkit run                                          the built-in desktop day on every layer
-  smrkit run --trace trace.csv.gz                     a trace, on a drive that holds it
-  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
-  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
-  smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
-  smrkit run --array 'raid1:member=(layer=in-place),member=(layer=vguard)'     members that differ
-  smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
-
-Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
-2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
 /// Options that `--repeat` excludes, because the result file records their values: groups by the names of their structs, and fields of
 /// `RunOptions`.
@@ -57,7 +43,18 @@ enum JsonDetail {
 }
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit run                                          the built-in desktop day on every layer
+  smrkit run --trace trace.csv.gz                     a trace, on a drive that holds it
+  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
+  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
+  smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
+  smrkit run --array 'raid1:member=(layer=in-place),member=(layer=vguard)'     members that differ
+  smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
+
+Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
+2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).")]
 pub struct RunCommand {
     /// Repeat the runs of a result file. Other options then name outputs only.
     #[arg(long, value_name = "OUT.json", conflicts_with_all = RECORDED_OPTIONS)]
@@ -108,7 +105,7 @@ impl RunCommand {
         note_stand_ins(asked.systems.stand_ins());
         self.check_records(asked.systems.count())?;
         let interrupt = Interrupt::watch();
-        let (outputs, records, files) = self.open(asked.files().collect(), asked.is_array(), &interrupt)?;
+        let (outputs, records, files) = self.open(asked.files().collect(), asked.systems.is_array(), &interrupt)?;
         let demand = asked.demand()?;
         let (experiment, systems) = asked.on(demand);
         let compared = experiment.compare_watched(&systems, &interrupt, records)?;
@@ -123,11 +120,9 @@ impl RunCommand {
         is_array: bool,
         interrupt: &Interrupt,
     ) -> anyhow::Result<(Outputs, RunRecorders, RowFiles)> {
-        let mut paths = Paths { inputs, ..Paths::default() };
-        paths.outputs.extend([&self.requests, &self.accesses, &self.save_state].into_iter().flatten().cloned());
-        self.outputs.name(&mut paths);
-        paths.check()?;
-        let _opening = interrupt.opening_outputs(&paths);
+        let tables = [&self.requests, &self.accesses, &self.save_state].into_iter().flatten().cloned();
+        let outputs: Vec<PathBuf> = tables.chain(self.outputs.paths()).collect();
+        let _opening = interrupt.opening_outputs(&inputs, &outputs)?;
         let outputs = self.outputs.open()?;
         let (mut records, mut files) = rows::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
         if let Some(path) = &self.save_state {

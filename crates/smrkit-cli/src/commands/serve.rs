@@ -27,15 +27,8 @@ use tempfile::TempDir;
 
 use super::create::DriveChoice;
 use crate::exit::Done;
+use crate::interrupt::handle_signals;
 use crate::output::{print, print_json};
-use crate::signals;
-
-const EXAMPLES: &str = "\
-Examples:
-  smrkit serve disk.img --listen unix:/tmp/disk.sock
-  smrkit serve disk.img --pace real --queue drive --log disk.log
-  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status
-  smrkit serve zoned.img --ublk -- blkzone report '$uri'        a block device with zones (root, Linux 6.6 on)";
 
 /// Address at which clients find the drive.
 #[derive(Clone, Debug)]
@@ -138,7 +131,12 @@ pub(super) fn finish(metrics: Option<Metrics>, report: &Value) {
 }
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit serve disk.img --listen unix:/tmp/disk.sock
+  smrkit serve disk.img --pace real --queue drive --log disk.log
+  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status
+  smrkit serve zoned.img --ublk -- blkzone report '$uri'        a block device with zones (root, Linux 6.6 on)")]
 pub struct Serve {
     /// The image, made by smrkit create; or any raw file or block device.
     #[arg(value_name = "IMAGE")]
@@ -177,7 +175,7 @@ impl Serve {
         let (drive, pace) = self.how.open(&self.image, self.ublk)?;
         let _socket = listen(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
-        signals::handle(move || stop.send(ControlRequest::Stop))?;
+        handle_signals(move || stop.send(ControlRequest::Stop))?;
         let (tell_uri, uri) = mpsc::channel();
         let (frontend, _socket_directory) = match nbd {
             Some((listener, socket_directory)) => {

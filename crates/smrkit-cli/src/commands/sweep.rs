@@ -11,14 +11,14 @@ use smrkit_sweep::plan::{Part, Sweep as Plan};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table::page;
 
-use crate::exit::Done;
+use crate::exit::{self, Done};
 use crate::interrupt::Interrupt;
 use crate::output::print;
-use crate::paths::Paths;
-use crate::remedy;
+use crate::paths;
 use smrkit_trace::output::TargetFile;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 A sweep's file has the options of smrkit run, and lists in place of values:
 
   drive = \"st5000as0011\"
@@ -38,10 +38,7 @@ trace = \"cloud.parquet\" and volume = [0, 1, 2].
 
 Examples:
   smrkit sweep caches.toml
-  smrkit results caches.results --show trace,layer,slowdown";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit results caches.results --show trace,layer,slowdown")]
 pub struct Sweep {
     /// The sweep's file.
     file: PathBuf,
@@ -58,16 +55,16 @@ pub struct Sweep {
 
 impl Sweep {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let mut paths = Paths { inputs: vec![self.file.clone()], ..Paths::default() };
-        paths.outputs.extend(self.report.clone());
-        paths.check()?;
+        let outputs: Vec<PathBuf> = self.report.iter().cloned().collect();
+        // Checked before the store is made; opened only with a plan that can be read.
+        paths::check(std::slice::from_ref(&self.file), &outputs)?;
         let plan = Plan { part: self.part, ..Plan::read(&self.file)? };
         let folder = self.store.unwrap_or_else(|| self.file.with_extension("results"));
         let store = Store::create(&folder)?;
         plan.note.iter().for_each(|note| eprintln!("smrkit: {note}"));
         let interrupt = Interrupt::watch();
         let report = {
-            let _opening = interrupt.opening_outputs(&paths);
+            let _opening = interrupt.opening_outputs(&[], &outputs)?;
             self.report.as_ref().map(TargetFile::open).transpose()?
         };
         let done = execute(&plan, &store, &interrupt)?;
@@ -89,7 +86,7 @@ impl Sweep {
         }
         let mut failures = done.failures.into_iter();
         let Some(first) = failures.next() else { return Ok(Done::All) };
-        failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &remedy::option)));
+        failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &exit::option)));
         Err(first.into())
     }
 }

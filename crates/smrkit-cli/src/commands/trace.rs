@@ -11,43 +11,22 @@ use smrkit::message::worded;
 use smrkit::request::{Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::output::TargetFile;
 use smrkit_trace::parquet::{self, Converter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print, print_as};
-use crate::paths::Paths;
-use crate::{remedy, style};
+use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
+use crate::{exit, paths, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit trace head trace.csv.zst
   smrkit trace info trace.csv.zst --report trace.html
-  smrkit trace convert trace.csv.zst trace.parquet";
-
-const INFO_EXAMPLES: &str = "\
-Examples:
-  smrkit trace info trace.csv.zst
-  smrkit trace info trace.csv --json
-  zcat trace.csv.gz | smrkit trace info -";
-
-const CONVERT_EXAMPLES: &str = "\
-Examples:
-  smrkit trace convert trace.csv.zst trace.parquet
-  smrkit trace convert unordered.csv ordered.parquet --sort
-  smrkit trace convert week.csv monday.parquet --edit until=24h,split=64KiB";
-
-const HEAD_EXAMPLES: &str = "\
-Examples:
-  smrkit trace head trace.csv
-  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit trace convert trace.csv.zst trace.parquet")]
 pub struct Trace {
     #[command(subcommand)]
     what: TraceCommand,
@@ -77,7 +56,11 @@ struct Input {
 }
 
 #[derive(Args)]
-#[command(after_help = INFO_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace info trace.csv.zst
+  smrkit trace info trace.csv --json
+  zcat trace.csv.gz | smrkit trace info -")]
 struct Info {
     #[command(flatten)]
     input: Input,
@@ -93,7 +76,11 @@ struct Info {
 }
 
 #[derive(Args)]
-#[command(after_help = CONVERT_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace convert trace.csv.zst trace.parquet
+  smrkit trace convert unordered.csv ordered.parquet --sort
+  smrkit trace convert week.csv monday.parquet --edit until=24h,split=64KiB")]
 struct Convert {
     #[command(flatten)]
     input: Input,
@@ -108,7 +95,10 @@ struct Convert {
 }
 
 #[derive(Args)]
-#[command(after_help = HEAD_EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  smrkit trace head trace.csv
+  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes")]
 struct Head {
     #[command(flatten)]
     input: Input,
@@ -142,15 +132,10 @@ impl Input {
 
 impl Info {
     fn execute(self) -> anyhow::Result<Done> {
-        let paths = Paths {
-            inputs: vec![self.input.trace.clone()],
-            outputs: self.json.iter().chain(&self.report).cloned().collect(),
-        };
-        paths.check()?;
         let interrupt = Interrupt::watch();
-        let opening = interrupt.opening_outputs(&paths);
-        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
-        let report = self.report.as_ref().map(TargetFile::open).transpose()?;
+        let outputs = OutputOptions { json: self.json, report: self.report };
+        let opening = interrupt.opening_outputs(std::slice::from_ref(&self.input.trace), &outputs.paths())?;
+        let Outputs { json, report } = outputs.open()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
@@ -162,7 +147,7 @@ impl Info {
         }
         match json {
             Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
-            None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &remedy::option))?,
+            None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &exit::option))?,
         }
         if done == Done::Interrupted {
             eprintln!("smrkit: interrupted; these are the statistics of the first {} requests", info.requests);
@@ -173,8 +158,8 @@ impl Info {
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
-        let paths = Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()] };
-        paths.check()?;
+        let (input, output) = (std::slice::from_ref(&self.input.trace), std::slice::from_ref(&self.output));
+        paths::check(input, output)?;
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
@@ -188,7 +173,7 @@ impl Convert {
                 eprintln!("smrkit: warning: its think times are left out: --arrival closed needs the original");
             }
         }
-        let opening = interrupt.opening_outputs(&paths);
+        let opening = interrupt.opening_outputs(input, output)?;
         let thinking = thinking.as_mut().map(|trace| trace as &mut dyn Source);
         let mut converter = Converter::create(&self.output, reader.format, thinking)?;
         drop(opening);
@@ -241,6 +226,6 @@ pub fn warn(notes: TraceNotes) {
 /// Says so on standard error.
 pub fn warn_of(warnings: Vec<String>) {
     if !style::is_quiet() {
-        warnings.iter().for_each(|warning| eprintln!("smrkit: warning: {}", worded(warning, &remedy::option)));
+        warnings.iter().for_each(|warning| eprintln!("smrkit: warning: {}", worded(warning, &exit::option)));
     }
 }

@@ -1,9 +1,17 @@
-//! Options of the commands that open a volume.
+//! Commands on volumes of SMRfs, and their common options: `smrkit resize`, `backup` and `restore`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
-use smrkit_live::volume::Open;
+use serde_json::json;
+use smrkit::quantity::Bytes;
+use smrkit_live::backup::{self, Copy, VolumePaths};
+use smrkit_live::mount::control::path_value;
+use smrkit_live::volume::{Open, resize};
+
+use crate::interrupt::Interrupt;
+use crate::output::print_as;
 
 /// Place of the metadata directory, and the users who may get at it.
 #[derive(Args, Clone, Debug, Default)]
@@ -21,4 +29,132 @@ impl VolumeOptions {
     pub fn open(&self) -> Open {
         Open { meta: self.meta.clone(), trust_open_metadata: self.trust_open_metadata, ..Open::default() }
     }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  smrkit resize disk.img 4GiB
+
+Data stays where it lies: a size that would cut some off is refused, and the least one named. Run it again if it was interrupted.")]
+pub struct Resize {
+    /// The image or block device; it must not be mounted.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The size that the image is to have.
+    #[arg(value_name = "SIZE", value_parser = Bytes::from_str)]
+    size: Bytes,
+    #[command(flatten)]
+    volume: VolumeOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resize {
+    pub fn execute(self) -> anyhow::Result<()> {
+        let resized = resize(&self.image, &self.volume.open(), self.size.0)?;
+        let granule = resized.after.granule_bytes;
+        let (before, after) = (resized.before.granules * granule, resized.after.granules * granule);
+        let usable = resized.usable * granule;
+        let record = || {
+            let image = path_value(&self.image);
+            json!({"image": image, "raw_bytes": after, "raw_bytes_before": before, "usable_bytes": usable})
+        };
+        let text = || {
+            let (usable, after, before) = (Bytes(usable), Bytes(after), Bytes(before));
+            format!("{}: {usable} for files of {after}, before {before}\n", self.image.display())
+        };
+        print_as(self.json, record, text)
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  smrkit backup /mnt/smr monday
+  smrkit backup disk.img monday
+
+Programs go on while a mount is copied. Until its metadata is, fsync and new names wait; until its data is, what is written over \
+keeps its room. Where a program needs that room, the copy is begun again, and programs wait for it to end.
+The copy can be mounted: smrkit mount monday/disk.img /mnt/old")]
+pub struct Backup {
+    /// The mount point, or an image or a zoned device that is not mounted.
+    #[arg(value_name = "MOUNTPOINT|IMAGE")]
+    source: PathBuf,
+    /// The folder to make for disk.img and disk.meta, on a file system with extended attributes.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    volume: VolumeOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Backup {
+    pub fn execute(self) -> anyhow::Result<()> {
+        let made = match self.source.is_dir() {
+            true => backup::of_mount(&self.source, &self.folder, &until_interrupted())?,
+            false => backup::of_volume(&self.source, &self.volume.open(), &self.folder, &until_interrupted())?,
+        };
+        print_copy(made, self.json)
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  smrkit restore monday disk.img --meta disk.meta
+  smrkit restore monday /dev/nvme0n1 --meta disk.meta
+
+A zoned device needs zones as long as the bands of the backup, and at least as many.")]
+pub struct Restore {
+    /// The folder that smrkit backup made; it stays as it is.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// The image to make, or a zoned device.
+    #[arg(value_name = "IMAGE|DEVICE")]
+    image: PathBuf,
+    /// The metadata directory. A new or an empty one.
+    #[arg(long, value_name = "DIR")]
+    meta: PathBuf,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+    /// Continue although other users can access the files, or own them.
+    #[arg(long)]
+    trust_open_metadata: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Restore {
+    pub fn execute(self) -> anyhow::Result<()> {
+        let to = VolumePaths { image: self.image, meta: self.meta };
+        let wanted = backup::RestoreOptions { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
+        print_copy(backup::restore(&self.folder, &wanted, &until_interrupted())?, self.json)
+    }
+}
+
+/// Returns a function that returns false after a signal; the unfinished copy is then removed. A second signal does not wait for that.
+fn until_interrupted() -> impl Fn() -> bool + Sync {
+    let interrupt = Interrupt::watch();
+    interrupt.writing();
+    move || !interrupt.is_set()
+}
+
+/// Prints where the copy is, and warns of damage that it copied.
+fn print_copy(made: Copy, as_json: bool) -> anyhow::Result<()> {
+    let Copy { at: VolumePaths { image, meta }, damage } = made;
+    damage.maps.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
+    damage.data.iter().for_each(|file| eprintln!("smrkit: warning: the copy has damaged data as it was: {file}"));
+    let record = || {
+        let (image, meta) = (path_value(&image), path_value(&meta));
+        json!({"image": image, "meta": meta, "damaged_maps": damage.maps, "damaged_data": damage.data})
+    };
+    let is_whole = damage.maps.is_empty() && damage.data.is_empty();
+    let state = if is_whole { "that is whole" } else { "that is damaged as it was" };
+    print_as(as_json, record, || format!("{} and {} are a volume {state}\n", image.display(), meta.display()))
 }

@@ -6,20 +6,17 @@ use std::process::{Command, Stdio};
 use anyhow::bail;
 use clap::Args;
 
-use crate::exit::Done;
 use crate::invocation;
 use crate::output::print;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit web
   smrkit web --print                     the page's path, to copy it to a web server
 
 The packages for Python and Debian bring the page. In a clone make web builds it, and the command of
-that clone finds it. It is not hosted anywhere.";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+that clone finds it. It is not hosted anywhere.")]
 pub struct Web {
     /// Print the page's path and open nothing.
     #[arg(long)]
@@ -30,7 +27,7 @@ pub struct Web {
 const PLACES: [&str; 2] = ["share/smrkit/index.html", "out/web/index.html"];
 
 impl Web {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let places =
             invocation::program()?.ancestors().skip(1).flat_map(|folder| PLACES.map(|place| folder.join(place)));
         let Some(page) = places.into_iter().find(|page| page.is_file()) else {
@@ -41,8 +38,7 @@ impl Web {
         if !self.print && !opens(&page) {
             eprintln!("smrkit: no browser could be started: open the page by its path");
         }
-        print(format!("{}\n", page.display()))?;
-        Ok(Done::All)
+        print(format!("{}\n", page.display()))
     }
 }
 

@@ -79,6 +79,9 @@ fn a_model_is_identified_by_its_string_and_in_what_tools_print() {
     assert!(mistyped.contains("did you mean WD40EFAX (WD Red)? That is shingled"), "{mistyped}");
     fed("drives identify -", "Filesystem 1K-blocks\n").says(3, &["names no disk"]);
     smrkit(concat!("drives identify ", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).says(2, &["Cargo.toml`"]);
+    for missing in ["nofile.txt", "./disks", "/nowhere/WD.log"] {
+        smrkit(&format!("drives identify {missing}")).says(2, &[&format!("there is no file {missing}")]);
+    }
     let family: Value = serde_json::from_str(&smrkit("drives identify HC620 --json").done()).unwrap();
     assert_eq!((&family["recording"], &family["preset"]), (&"HM-SMR".into(), &"hc620".into()));
     assert!(smrkit("drives identify STEL8000100").done().contains("the number of a USB product"));
@@ -111,6 +114,8 @@ fn a_drive_is_taken_by_its_model_string() {
         .says(2, &["no drive is called `WD40EFXX`", "`WD40EFAX` (WD Red: shingled", "`WD40EFRX` ("]);
     smrkit("run --drive WD40EFXA").says(2, &["did you mean `WD40EFAX` (WD Red: shingled, drive-managed (DM-SMR))? "]);
     smrkit("run --drive WD41EFAX").says(2, &["did you mean `WD40EFAX`?"]);
+    let unknown = smrkit("run --drive no-such-drive").failed(2);
+    assert!(unknown.contains("smrkit drives lists all") && unknown.len() < 320, "{unknown}");
     smrkit("run --drive Canvio").says(2, &["did you mean `mq04abf100`?"]);
 }
 

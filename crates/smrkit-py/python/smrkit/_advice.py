@@ -5,11 +5,11 @@ from typing import Any, Unpack
 
 from smrkit import _native
 from smrkit._options import AdviseOptions, pairs
-from smrkit._record import Record, Recorded
+from smrkit._record import Answer, Record
 from smrkit._run import Progress, bar
 
 
-class Advice(Recorded):
+class Advice(Answer[_native.Advice]):
     """The answer of :func:`advise`: a mapping with the keys of the command's ``--json``, which are attributes too.
 
     ``print`` shows its sentences and tables; ``docs/reference/advise.md`` explains every key.
@@ -43,25 +43,9 @@ class Advice(Recorded):
     version: str
     commit: str | None
 
-    def __init__(self, native: _native.Advice) -> None:
-        self._native = native
-
-    def _json(self) -> str:
-        return self._native.json()
-
     def __repr__(self) -> str:
         system = self.system
         return f"<Advice on {system.layer} on {system.array or system.drive}: {len(self.remedies)} changes tried>"
-
-    def __str__(self) -> str:
-        return self._native.text()
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": str(self)}
-
-    def json(self) -> str:
-        """The answer, as ``smrkit advise --json`` writes it."""
-        return self._native.json()
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page that ``smrkit advise --report`` writes."""

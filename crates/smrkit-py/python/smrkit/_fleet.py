@@ -5,11 +5,11 @@ from typing import Any, Unpack
 from smrkit import _native
 from smrkit._executor import gather, opened
 from smrkit._options import FleetOptions, pairs
-from smrkit._record import Record, Recorded
+from smrkit._record import Answer, Record
 from smrkit._run import Progress, bar
 
 
-class Fleet(Recorded):
+class Fleet(Answer[_native.Fleet]):
     """The answer of :func:`fleet`: a mapping with the keys of the command's ``--json``, which are attributes too.
 
     ``print`` shows its sentences and its table; ``docs/how-to/fleet.md`` has the assumptions.
@@ -19,24 +19,8 @@ class Fleet(Recorded):
     text: str
     fleets: list[Record]
 
-    def __init__(self, native: _native.Fleet) -> None:
-        self._native = native
-
-    def _json(self) -> str:
-        return self._native.json()
-
     def __repr__(self) -> str:
         return f"<Fleet of {self.fleets[0].fleet.disks} drives: {self.text.splitlines()[0]}>"
-
-    def __str__(self) -> str:
-        return self._native.text()
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": str(self)}
-
-    def json(self) -> str:
-        """The answer, as ``smrkit fleet --json`` writes it."""
-        return self._native.json()
 
 
 def fleet(*, executor: Any = "threads", progress: Progress = False, **options: Unpack[FleetOptions]) -> Fleet:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 
 class Record(dict[str, Any]):
@@ -25,6 +25,13 @@ class Record(dict[str, Any]):
     else:
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+class Native(Protocol):
+    """An answer of the native module."""
+
+    def json(self) -> str: ...
+    def text(self) -> str: ...
 
 
 class Recorded(Mapping[str, Any]):
@@ -62,3 +69,26 @@ class Recorded(Mapping[str, Any]):
             if name.startswith("_"):
                 raise AttributeError(name)
             return getattr(self._record, name)
+
+
+N = TypeVar("N", bound=Native)
+
+
+class Answer(Recorded, Generic[N]):
+    """An answer, which prints what the command prints."""
+
+    def __init__(self, native: N) -> None:
+        self._native = native
+
+    def _json(self) -> str:
+        return self._native.json()
+
+    def __str__(self) -> str:
+        return self._native.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self)}
+
+    def json(self) -> str:
+        """The answer, as the command writes it with ``--json``."""
+        return self._native.json()

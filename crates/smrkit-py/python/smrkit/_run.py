@@ -1,6 +1,6 @@
 """Runs and comparisons."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from importlib import import_module
@@ -74,19 +74,21 @@ def run(
     >>> len(outcome.latencies)
     2000
     """
-    native, *rows = _compare(
-        requests,
-        progress,
-        options,
-        single=True,
-        latencies=latencies,
-        accesses=accesses,
-        baseline=baseline,
-        until=until,
-        window=window,
-        used_sectors=used_sectors,
-        save_state=save_state,
-    )
+    table = None if requests is None else _native.Requests(requests)
+    with bar(progress) as on_progress:
+        native, *rows = _native.compare(
+            pairs(options),
+            table,
+            on_progress,
+            single=True,
+            latencies=latencies,
+            accesses=accesses,
+            baseline=baseline,
+            until_ns=nanoseconds(until),
+            window_ns=nanoseconds(window),
+            used_sectors=used_sectors,
+            save_state=save_state,
+        )
     return Outcome(native, 0, *(None if each is None else Table(each) for each in rows))
 
 
@@ -112,32 +114,14 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     >>> [(run.layer, run.parameters.get("region_sectors")) for run in runs]
     [('rmw', 256), ('rmw', 512), ('vguard', None)]
     """
-    return Outcomes(_compare(requests, progress, options)[0])
+    table = None if requests is None else _native.Requests(requests)
+    with bar(progress) as on_progress:
+        return Outcomes(_native.compare(pairs(options), table, on_progress)[0])
 
 
 def nanoseconds(time: timedelta | None) -> int | None:
     """A time in nanoseconds, the simulator's unit."""
     return None if time is None else time // timedelta(microseconds=1) * 1000
-
-
-def _compare(
-    requests: Any,
-    progress: Progress,
-    options: Mapping[str, Any],
-    *,
-    single: bool = False,
-    latencies: bool = False,
-    accesses: bool = False,
-    baseline: bool = True,
-    until: timedelta | None = None,
-    window: timedelta | None = None,
-    used_sectors: Sequence[int] | None = None,
-    save_state: str | PathLike[str] | None = None,
-) -> tuple[_native.Outcomes, _native.Rows | None, _native.Rows | None]:
-    table = None if requests is None else _native.Requests(requests)
-    with bar(progress) as on_progress:
-        times = nanoseconds(until), nanoseconds(window)
-        return _native.compare(pairs(options), table, single, latencies, accesses, baseline, *times, used_sectors, save_state, on_progress)
 
 
 def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -133,6 +134,48 @@ def read_mb_per_s(run: Outcome) -> float:
 def written_mb_per_s(run: Outcome) -> float:
     """What the host wrote, in MB per second of the run."""
     return float(run.host_written_sectors * 512 * 1e3 / run.elapsed_ns)
+
+
+def on_layer(layer: str, **parameters: Any) -> dict[str, Any]:
+    """Arguments of a run on a layer with these parameters."""
+    return {"layer": layer, "set": {f"{layer}.{key}": value for key, value in parameters.items()}}
+
+
+def no_requests() -> Any:
+    """A demand without requests, for a rebuild that has the disks to itself."""
+    pl = import_module("polars")
+    return pl.DataFrame(schema={"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64, "time_ns": pl.Int64})
+
+
+def requests_by_window(run: Outcome, windows: int) -> list[int]:
+    """The requests completed in each of the first ``windows`` windows of a run."""
+    # A timeline ends with the last completion. A collection may still be running then, so the windows after it have no request.
+    return (list(run.timeline.requests) + [0] * windows)[:windows]
+
+
+def latency_cdf(*histograms: Iterable[tuple[int, int]]) -> tuple[list[float], list[float]]:
+    """Latencies in seconds in ascending order, and for each the share of requests that took no longer."""
+    counts = sorted((ns, requests) for histogram in histograms for ns, requests in histogram)
+    up_to = list(accumulate(requests for _, requests in counts))
+    return [ns / 1e9 for ns, _ in counts], [requests / up_to[-1] for requests in up_to]
+
+
+def draw_curves(
+    ax: Any,
+    curves: Mapping[str, tuple[Iterable[Any], Iterable[float]]],
+    style: str = "o-",
+    guides: Mapping[str, float] | None = None,
+    **properties: Any,
+) -> None:
+    """Draws a curve (values of x and of y) for each label, and a grey line at the value of each of ``guides``.
+
+    ``properties`` are those of the axes, such as ``xlabel`` and ``yscale``.
+    """
+    for label, (x, y) in curves.items():
+        ax.plot(list(x), list(y), style, label=label)
+    for label, value in (guides or {}).items():
+        ax.axhline(value, color="grey", linestyle=":", label=label)
+    ax.set(**properties)
 
 
 def with_sector_cost(drive: str, sector_us: float) -> str:
@@ -405,6 +448,16 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         draw(figure)
         self.figures.append((self._heading, f"{self.name}-{name}", figure))
 
+    def plot(self, name: str, curves: Mapping[str, tuple[Iterable[Any], Iterable[float]]], **properties: Any) -> None:
+        """Adds a figure of one pair of axes, by :func:`draw_curves`, with a legend."""
+
+        def draw(figure: Any) -> None:
+            ax = figure.subplots()
+            draw_curves(ax, curves, **properties)
+            ax.legend()
+
+        self.figure(name, draw)
+
     def make(self) -> None:
         """Runs the study. After Ctrl-C, the results so far are kept."""
         try:
@@ -414,10 +467,6 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         finally:
             if self._folder:
                 self._folder.cleanup()
-
-    def open(self) -> list[str]:
-        """Questions that the paper leaves open or contradicts."""
-        return list(self.numbers["open"])
 
 
 def summary(studies: Sequence[Study]) -> list[str]:
@@ -473,7 +522,7 @@ def text(studies: Sequence[Study]) -> str:
             for header, rows in grids(study, heading):
                 lines += ["", *_aligned(header, rows)]
         lines += ["", "What the paper leaves open, or contradicts"]
-        lines += [line for question in study.open() for line in textwrap.wrap(f"- {question}", WIDTH, subsequent_indent="  ")]
+        lines += [line for question in study.numbers["open"] for line in textwrap.wrap(f"- {question}", WIDTH, subsequent_indent="  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -517,7 +566,7 @@ def page(studies: Sequence[Study]) -> str:
                 figure.savefig(drawn, format="svg")
                 # Without the XML declaration, which HTML does not allow.
                 parts.append(drawn.getvalue()[drawn.getvalue().index("<svg") :])
-        questions = "".join(f"<li>{html.escape(line)}</li>" for line in study.open())
+        questions = "".join(f"<li>{html.escape(line)}</li>" for line in study.numbers["open"])
         parts.append(f"<h2>What the paper leaves open, or contradicts</h2><ul>{questions}</ul>")
     style = "body{font:15px/1.45 sans-serif;max-width:75em;margin:2em auto}td,th{text-align:left;padding:.2em .8em;vertical-align:top}svg{max-width:100%}"
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Reproduced</title><style>{style}</style>{"".join(parts)}</html>\n'

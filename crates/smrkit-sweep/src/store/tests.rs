@@ -55,7 +55,7 @@ fn columns_hold_what_they_are_called_by() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     assert!(!store.has("k"));
-    store.keep("k", &[outcome.clone(), later.clone()]).unwrap();
+    store.write("k", &[outcome.clone(), later.clone()]).unwrap();
     assert!(store.has("k"));
     assert_eq!(store.outcomes("k").unwrap(), [outcome.clone(), later]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing under construction is left");
@@ -95,7 +95,7 @@ fn what_a_killed_process_left_goes_once_its_result_is_there() {
     paths.iter().for_each(|path| fs::write(path, "").unwrap());
     store.tidy().unwrap();
     assert_eq!(paths.map(|path| path.exists()), [true, false, true, true]);
-    let own = [store.own("k"), store.own("k")];
+    let own = [store.temporary("k"), store.temporary("k")];
     assert_ne!(own[0], own[1], "two tries have two files");
 }
 
@@ -105,17 +105,19 @@ fn a_note_that_a_killed_process_left_goes_once_a_later_one_is_there() {
     let store = Store::create(folder.path()).unwrap();
     // The second is called like something left of the first.
     for name in ["a.of-1", "a"] {
-        store.note(&Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &[]).unwrap();
+        store
+            .write_list(&Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &[])
+            .unwrap();
     }
-    let noted = store.sweep("a").metadata().unwrap().modified().unwrap();
+    let noted = store.list("a").metadata().unwrap().modified().unwrap();
     let left = |name: &str, time: SystemTime| {
-        let path = store.own(name);
+        let path = store.temporary(name);
         File::create(&path).unwrap().set_modified(time).unwrap();
         path
     };
     let second = Duration::from_secs(1);
     let (before, after) = (noted - second, noted + second);
-    File::open(store.sweep("a.of-1")).unwrap().set_modified(before).unwrap();
+    File::open(store.list("a.of-1")).unwrap().set_modified(before).unwrap();
     let paths =
         [left("a", before), left("a.of-1", before - second), left("a", noted), left("a", after), left("b", before)];
     store.tidy().unwrap();
@@ -146,7 +148,7 @@ fn two_processes_may_note_one_sweep_at_once() {
         let key = "k".repeat(64);
         let keys = vec![key.as_str(); 30];
         store
-            .note(&Sweep { name: "test".into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &keys)
+            .write_list(&Sweep { name: "test".into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &keys)
             .unwrap();
         assert_eq!(store.keys_of("test").unwrap(), keys);
     };
@@ -163,8 +165,8 @@ fn two_processes_may_keep_one_comparison_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     let kept = [outcome()];
-    store.keep("k", &kept).unwrap();
-    at_once(|| store.keep("k", &kept).unwrap(), || store.tidy().unwrap());
+    store.write("k", &kept).unwrap();
+    at_once(|| store.write("k", &kept).unwrap(), || store.tidy().unwrap());
     assert_eq!(store.outcomes("k").unwrap(), kept);
 }
 
@@ -174,9 +176,9 @@ fn sweeps_are_found_by_name_and_their_outcomes_once() {
     let store = Store::create(folder.path()).unwrap();
     let note = |name: &str, keys: &[&str]| {
         let sweep = Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None };
-        store.note(&sweep, keys).unwrap();
+        store.write_list(&sweep, keys).unwrap();
     };
-    let error = |sweep: Option<&str>| store.chosen(sweep).unwrap_err().to_string();
+    let error = |sweep: Option<&str>| store.of_sweep_or_all(sweep).unwrap_err().to_string();
     assert!(error(None).contains("no outcomes yet"));
     note("b", &["two", "three"]);
     note("a", &["one", "two"]);
@@ -186,11 +188,11 @@ fn sweeps_are_found_by_name_and_their_outcomes_once() {
     assert!(error(Some("c")).contains("no sweep is called c") && error(Some("c")).contains("there are a, b"));
     let outcome = outcome();
     for (key, seed) in [("one", 1), ("two", 2)] {
-        store.keep(key, &[Outcome { seed, ..outcome.clone() }]).unwrap();
+        store.write(key, &[Outcome { seed, ..outcome.clone() }]).unwrap();
     }
-    let seeds = |sweep| store.chosen(sweep).unwrap().iter().map(|one| one.seed).collect::<Vec<_>>();
+    let seeds = |sweep| store.of_sweep_or_all(sweep).unwrap().iter().map(|one| one.seed).collect::<Vec<_>>();
     assert_eq!((seeds(None), seeds(Some("a")), seeds(Some("b"))), (vec![1, 2], vec![1, 2], vec![2]));
-    fs::write(store.sweep("b"), "{").unwrap();
+    fs::write(store.list("b"), "{").unwrap();
     assert!(error(Some("b")).contains("damaged"));
     assert!(Store::open(&folder.path().join("none")).err().unwrap().to_string().contains("no store of results"));
     assert!(Store::open(folder.path()).is_ok());

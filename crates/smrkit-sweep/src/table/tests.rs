@@ -70,7 +70,7 @@ fn requests_at_their_own_times_are_judged_by_their_mean_latency() {
             row
         };
         let rows = [run("rmw", 1.0, 9), run("log", 1.1, 5)];
-        table(&rows, &shown(&rows)).unwrap().best
+        table(&rows, &default_keys(&rows)).unwrap().best
     };
     assert_eq!((of("trace"), of("flat-out")), (vec![1], vec![0]));
 }
@@ -227,7 +227,7 @@ fn outcomes_are_kept_by_all_of_their_values_and_unknown_ones_refused() {
     assert!(listed.ends_with(", …") && listed.matches(", ").count() == 20, "{listed}");
     let row = flat(json!({"latency_ns": {"all": {"p99": 1, "p99_9": 2}}}));
     for key in ["latency_ns.all.p999", "p999", "p99_9"] {
-        let said = known(std::slice::from_ref(&row), key).unwrap_err().to_string();
+        let said = check_key(std::slice::from_ref(&row), key).unwrap_err().to_string();
         assert!(said.ends_with("did you mean latency_ns.all.p99_9?"), "{said}");
     }
     let mistyped = table(&example(), &["slowdwn".into()]).unwrap_err().to_string();

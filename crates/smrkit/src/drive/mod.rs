@@ -134,6 +134,9 @@ fn similar(text: &str) -> String {
     if all.is_empty() { String::new() } else { format!("did you mean {}? ", all.join(" or ")) }
 }
 
+/// Names of drives in the error for an unknown one: a few are read, all of them are not.
+const NAMES_SUGGESTED: usize = 3;
+
 impl Drive {
     /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file. `@KEY=low` or `@KEY=high`
     /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
@@ -178,13 +181,12 @@ impl Drive {
                 Some(near) => format!("did you mean `{near}`? "),
                 None => similar(text),
             };
-            // Those of papers and tests can't be bought.
-            let is_sold =
-                |name: &&str| catalogue::models().any(|model| model.is_own_preset && model.preset == Some(*name));
-            let list = names.filter(is_sold).collect::<Vec<_>>().join(", ");
+            let mut nearest_first: Vec<&str> = names.collect();
+            nearest_first.sort_by_key(|name| strsim::levenshtein(&text.to_ascii_lowercase(), name));
+            let few = nearest_first[..NAMES_SUGGESTED].join(", ");
             return Err(Error::Usage(format!(
-                "no drive is called `{text}`; {near}Known: {list} and others (smrkit drives), and the models of the catalogue. Of a USB box name the disk \
-                 inside (smartctl -i); or give the path of a drive file"
+                "no drive is called `{text}`; {near}The nearest names are {few}; smrkit drives lists all, and models of the catalogue are known too. Of a \
+                 USB box name the disk inside (smartctl -i); or give the path of a drive file"
             )));
         };
         let recording = catalogue::recording_in_words(model.recording);

@@ -1,6 +1,7 @@
 //! `smrkit drives identify`: whether disks are shingled, by their model strings.
 
 use std::io::Read;
+use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,7 +9,6 @@ use smrkit::drive::catalogue::{self, Identified, Model};
 use smrkit::error::Error;
 use smrkit_report::catalogue::identified;
 
-use crate::exit::Done;
 use crate::output::{print, print_json};
 
 #[derive(Args)]
@@ -22,32 +22,39 @@ pub struct Identify {
 }
 
 impl Identify {
-    pub fn execute(self) -> anyhow::Result<Done> {
-        let disks = match self.model.as_str() {
-            "-" => from_standard_input()?,
-            blank if blank.trim().is_empty() => {
-                return Err(
-                    Error::Usage("no model is named: give what stands on the disk, such as WD40EFAX".into()).into()
-                );
-            }
-            file if catalogue::identify(file).is_empty() && std::path::Path::new(file).is_file() => {
-                return Err(Error::Usage(format!("{file} is a file: write `- < {file}` to have its text read")).into());
-            }
-            model => identify(model),
-        };
+    pub fn execute(self) -> anyhow::Result<()> {
+        let disks = if self.model == "-" { from_standard_input()? } else { named(&self.model)? };
         match (self.json, disks.as_slice()) {
-            (true, [disk]) => print_json(&as_json(disk))?,
-            (true, all) => print_json(&all.iter().map(as_json).collect::<Vec<_>>())?,
-            (false, all) => print(all.iter().map(identified).collect::<String>())?,
+            (true, [disk]) => print_json(&as_json(disk)),
+            (true, all) => print_json(&all.iter().map(as_json).collect::<Vec<_>>()),
+            (false, all) => print(all.iter().map(identified).collect::<String>()),
         }
-        Ok(Done::All)
     }
 }
 
-/// The disks that match a model string or a family's name; the string itself, as unknown, if the catalogue has none.
-fn identify(model: &str) -> Vec<Identified> {
-    let found = catalogue::identify(model);
-    if found.is_empty() { vec![of_family(model).unwrap_or_else(|| catalogue::unlisted(model))] } else { found }
+/// The disks that a text names by model or family; the text itself as an unknown model if there are none. Errors: it is blank or a path.
+fn named(text: &str) -> Result<Vec<Identified>, Error> {
+    let found = catalogue::identify(text);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let refuse = |message: String| Err(Error::Usage(message));
+    match text {
+        _ if text.trim().is_empty() => {
+            refuse("no model is named: give what stands on the disk, such as WD40EFAX".into())
+        }
+        _ if Path::new(text).is_file() => refuse(format!("{text} is a file: write `- < {text}` to have its text read")),
+        _ if is_written_as_a_path(text) => {
+            refuse(format!("there is no file {text}: give a model such as WD40EFAX, or - for text on standard input"))
+        }
+        _ => Ok(vec![of_family(text).unwrap_or_else(|| catalogue::unlisted(text))]),
+    }
+}
+
+/// True for a text with a slash, or with a dot before letters as in `disks.txt`: no model string has them.
+fn is_written_as_a_path(text: &str) -> bool {
+    let has_ending = text.rsplit_once('.').is_some_and(|(_, ending)| ending.starts_with(char::is_alphabetic));
+    text.contains('/') || has_ending
 }
 
 /// A disk that stands for a family, such as HC620, if all disks of the family record in the same way.

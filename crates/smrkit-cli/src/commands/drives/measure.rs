@@ -1,16 +1,18 @@
-//! `smrkit drives measure` and `fit`: a job for fio, and a drive file from its logs.
+//! Drive files of one's own: `smrkit drives measure`, a job for fio, `fit`, a drive file from its logs, and `import`, drive files from descriptions
+//! in another format.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
+use smrkit::drive::{Drive, import};
 use smrkit::error::Error;
+use smrkit::quantity::Bytes;
 use smrkit_report::Grid;
 use smrkit_trace::measure::{Fit, Logs, job, longest_s};
 
-use super::import::write_new;
-use crate::exit::Done;
 use crate::output::{print, print_as};
 
 #[derive(Args)]
@@ -26,11 +28,10 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let text = job(&self.target.to_string_lossy());
         if !self.run {
-            print(text)?;
-            return Ok(Done::All);
+            return print(text);
         }
         // A mounted disk needs no check here: fio refuses it.
         if self.destroy.as_ref() != Some(&self.target) {
@@ -45,8 +46,7 @@ impl Measure {
         if !status.success() {
             return Err(Error::input(path, format!("fio ended with {status}")).into());
         }
-        print("The logs are here: smrkit drives fit .\n")?;
-        Ok(Done::All)
+        print("The logs are here: smrkit drives fit .\n")
     }
 }
 
@@ -64,15 +64,14 @@ pub struct FitCommand {
 }
 
 impl FitCommand {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let fit = Fit::of(&Logs::read(&self.logs)?)?;
         let name = self.to.file_stem().unwrap_or_default().to_string_lossy();
         let file = fit.drive_file(&name);
         if let Some(text) = &file {
             write_new(&self.to, text)?;
         }
-        print_as(self.json, || &fit, || in_words(&fit, file.is_some().then_some(&*self.to)))?;
-        Ok(Done::All)
+        print_as(self.json, || &fit, || in_words(&fit, file.is_some().then_some(&*self.to)))
     }
 }
 
@@ -95,4 +94,54 @@ fn in_words(fit: &Fit, file: Option<&Path>) -> String {
         Some(path) => format!("\n{0}: give it as --drive ./{0}\n", path.display()),
         None => "\nNo drive file: the logs don't say what kind of drive it is.\n".into(),
     }
+}
+
+#[derive(Subcommand)]
+pub enum Import {
+    /// DiskSim's .parv, .diskspecs, .model and .seek files: a drive file each, with the source of each value.
+    Disksim {
+        /// The folder of the description, or one of its files.
+        dir: PathBuf,
+        /// The folder to write drive files to.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        to: PathBuf,
+    },
+}
+
+impl Import {
+    pub fn execute(self) -> anyhow::Result<()> {
+        let Import::Disksim { dir, to } = self;
+        let drives = if dir.is_dir() {
+            import::disksim(&dir)?
+        } else {
+            vec![import::disksim_file(&dir, &|path| std::fs::read(path))?]
+        };
+        // All are built before the first is written.
+        let built =
+            drives.iter().map(|drive| Drive::parse(&drive.from, &drive.text)).collect::<Result<Vec<_>, Error>>()?;
+        std::fs::create_dir_all(&to).map_err(|error| Error::writing(&to, error))?;
+        for (imported, drive) in drives.iter().zip(built) {
+            let path = to.join(format!("{}.toml", imported.name));
+            write_new(&path, &imported.text)?;
+            print(format!(
+                "{}: {} from {}\n",
+                path.display(),
+                Bytes::of_sectors(drive.geometry.sectors),
+                imported.from.display()
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file, which must not exist yet.
+fn write_new(path: &Path, text: &str) -> Result<(), Error> {
+    let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::Usage(format!(
+            "{} is there already, and is not written over: remove it, or give another place with --to",
+            path.display()
+        )),
+        _ => Error::writing(path, error),
+    })?;
+    file.write_all(text.as_bytes()).map_err(|error| Error::writing(path, error))
 }

@@ -18,7 +18,6 @@ use smrkit::stats::outcome::Replayed;
 use smrkit_report::Grid;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
-use crate::exit::Done;
 use crate::output::print_as;
 
 /// A measured read that took longer was not served from the drive's buffer.
@@ -38,14 +37,13 @@ pub struct Validate {
 }
 
 impl Validate {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self) -> anyhow::Result<()> {
         let (subjects, missed) = subjects(&self.dir)?;
         let rows = subjects.iter().map(|subject| subject.validate()).collect::<Result<Vec<_>, _>>()?;
         for name in missed {
             eprintln!("{name} has no trace in this folder and is left out");
         }
-        print_as(self.json, || &rows, || table(&rows))?;
-        Ok(Done::All)
+        print_as(self.json, || &rows, || table(&rows))
     }
 }
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import smrkit
 from smrkit import Outcome
-from smrkit.reproduce import LIKE, SECONDS, Spread, Study, judged, short, with_unit
+from smrkit.reproduce import LIKE, SECONDS, Spread, Study, draw_curves, judged, no_requests, short, with_unit
 
 #: Disks of an array, blocks of a source, and sectors of a block.
 DISKS, BLOCKS, BLOCK = 4, 65_536, 8
@@ -221,10 +221,10 @@ def draw_movement(figure: Any, runs: Runs, schemes: list[str]) -> None:
         for ax, scheme in zip(axes, schemes):
             ratios = {burst: runs.times_pure(scheme, measure, one).mean for burst, one in STRIPED.items()}
             run = {burst: ratio for burst, ratio in ratios.items() if math.isfinite(ratio)}
-            ax.plot(list(run), list(run.values()), "o-", label="striped")
             for one, style in ((NOT_MERGED, "--"), (DEDICATED, "-."), (PURE, ":")):
                 ax.axhline(runs.times_pure(scheme, measure, one).mean, color="grey", linestyle=style, label=one)
-            ax.set(xscale="log", yscale="log", xlabel="Operations of a burst", title=scheme)
+            properties = {"xscale": "log", "yscale": "log", "xlabel": "Operations of a burst", "title": scheme}
+            draw_curves(ax, {"striped": (run, run.values())}, **properties)
         axes[0].set_ylabel(f"{measure} (× pure)")
     axes[-1].legend()
 
@@ -302,15 +302,14 @@ def run_lengths(study: Study) -> None:
             ratios[measure].append(runs.times_pure("log", measure, STRIPED[1]).mean)
     header = ["mean length of runs (blocks)", "track distance (× pure)", "track count", "time"]
     study.table(header, [[str(length), *map(short, row)] for length, *row in zip(lengths, *ratios.values())])
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for measure in ("track distance", "track count"):
-            ax.plot(lengths, ratios[measure], "o-", label=measure)
-        ax.set(xscale="log", yscale="log", xlabel="Mean length of a run (blocks)", ylabel="A log, burst 1 (× pure)")
-        ax.legend()
-
-    study.figure("run-length", draw)
+    study.plot(
+        "run-length",
+        {measure: (lengths, ratios[measure]) for measure in ("track distance", "track count")},
+        xscale="log",
+        yscale="log",
+        xlabel="Mean length of a run (blocks)",
+        ylabel="A log, burst 1 (× pure)",
+    )
 
 
 def same_as_pure(study: Study) -> None:
@@ -410,13 +409,12 @@ def rebuilds(study: Study) -> None:
     survivor = study.file("survivor.toml", with_buffer("read_ahead_bytes", 32 << 20))
     plain = study.file("new.toml", drive_text)
     buffered = study.file("buffered.toml", with_buffer("write_cache_bytes", 64 << 20))
-    no_requests = pl.DataFrame(schema={"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64, "time_ns": pl.Int64})
     light_load = " + ".join(f"random-{op}:size=4Ki,rate=1,count=1G" for op in ("write", "read"))
 
     def mirror(kind: str, way: Way, has_foreground: bool) -> dict[str, Any]:
         new = kinds[kind]
         members = member("in-place", {}, survivor) + member(new["layer"], new["set"], buffered if new.get("buffered") else plain)
-        demand: dict[str, Any] = {"workload": light_load} if has_foreground else {"requests": no_requests}
+        demand: dict[str, Any] = {"workload": light_load} if has_foreground else {"requests": no_requests()}
         return demand | {
             "array": f"raid1:disks=2{members}",
             "capacity": sectors // part[way.order] * 512,
@@ -477,17 +475,15 @@ def table_by_way(study: Study, ways: Sequence[Way], kinds: Sequence[str], cell: 
 
 
 def draw_rebuilds(figure: Any, runs: Rebuilds, kinds: Sequence[str]) -> None:
+    logarithmic = {"xscale": "log", "yscale": "log"}
     for (hours, commands), order in zip(figure.subplots(3, 2), ORDERS):
         by_size = sorted(way for way in WAYS if way.order == order and way.window == MANY)
         by_window = sorted(way for way in WAYS if way.order == order and way.kib == ORDERS[order])
-        for kind in kinds:
-            hours.plot([way.kib for way in by_size], [runs.hours(kind, way) for way in by_size], "o-", label=kind)
-            commands.plot([way.window for way in by_window], [runs.longest_s(kind, way) for way in by_window], "o-", label=kind)
-        hours.set(xscale="log", yscale="log", xlabel="Size of a piece (KiB)", ylabel="Hours for 5 TB", title=order)
-        title = f"{order}, {ORDERS[order]} KiB"
-        commands.set(xscale="log", yscale="log", xlabel="Pieces under way", ylabel="Longest command (s)", title=title)
-        for timeout in (7, 30):
-            commands.axhline(timeout, color="grey", linestyle=":")
+        curves = {kind: ([way.kib for way in by_size], [runs.hours(kind, way) for way in by_size]) for kind in kinds}
+        draw_curves(hours, curves, xlabel="Size of a piece (KiB)", ylabel="Hours for 5 TB", title=order, **logarithmic)
+        curves = {kind: ([way.window for way in by_window], [runs.longest_s(kind, way) for way in by_window]) for kind in kinds}
+        properties = logarithmic | {"xlabel": "Pieces under way", "title": f"{order}, {ORDERS[order]} KiB"}
+        draw_curves(commands, curves, guides={"7 s": 7, "30 s": 30}, ylabel="Longest command (s)", **properties)
     commands.legend()
 
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import polars as pl
 import smrkit
-from smrkit.reproduce import Spread, Study, falls, listed, read_mb_per_s, seconds, with_sector_cost
+from smrkit.reproduce import Spread, Study, falls, listed, on_layer, read_mb_per_s, requests_by_window, seconds, with_sector_cost
 
 #: Sectors of a region in Table I.
 REGION = 50_000
+TABLE_1 = {"drive": "cassuto-table1"}
+#: The drive of Table I with its cache.
+CACHED = TABLE_1 | on_layer("set-assoc", region_sectors=REGION)
 #: Regions of a cache of 1 % of the drive.
 CACHE_REGIONS = 120
 WINDOW_S = 10
@@ -65,7 +68,7 @@ def table1(study: Study) -> None:
     seeds = study.seeds(5, 2)
     runs = study.keyed_runs(
         {
-            (layer, seed): {"drive": "cassuto-table1", "layer": layer, "workload": "cassuto-pc", "seed": seed}
+            (layer, seed): TABLE_1 | {"layer": layer, "workload": "cassuto-pc", "seed": seed}
             for layer, seed in product(("in-place", "set-assoc"), seeds)
         }
     )
@@ -91,19 +94,10 @@ def table1(study: Study) -> None:
 def rewrite(study: Study) -> None:
     study.section("Pure read-modify-write")
     random = f"random-write:count={study.pick(10_000, 1000)}"
-    table1 = {"drive": "cassuto-table1"}
-    plain = table1 | {"layer": "in-place"}
-    rmw = table1 | {"layer": "rmw", "prefill": "sequential", "set": {"rmw.portion": "region", "rmw.region_sectors": REGION}}
-    cached = table1 | {"layer": "set-assoc", "set": {"set-assoc.region_sectors": REGION}}
-    plain_random, rmw_random, plain_pc, rmw_pc, cached_pc = study.runs(
-        [
-            plain | {"workload": random},
-            rmw | {"workload": random},
-            plain | {"workload": "cassuto-pc"},
-            rmw | {"workload": "cassuto-pc"},
-            cached | {"workload": "cassuto-pc"},
-        ]
-    )
+    plain = TABLE_1 | on_layer("in-place")
+    rmw = TABLE_1 | on_layer("rmw", portion="region", region_sectors=REGION) | {"prefill": "sequential"}
+    jobs = [(plain, random), (rmw, random), (plain, "cassuto-pc"), (rmw, "cassuto-pc"), (CACHED, "cassuto-pc")]
+    plain_random, rmw_random, plain_pc, rmw_pc, cached_pc = study.runs(disk | {"workload": workload} for disk, workload in jobs)
     moved = lambda run: run.physical_read_sectors.total + run.physical_written_sectors.total
     rmw_slowdown, cached_slowdown = (seconds(run) / seconds(plain_pc) for run in (rmw_pc, cached_pc))
     factors = {
@@ -125,14 +119,10 @@ def rewrite(study: Study) -> None:
 def figure5(study: Study) -> None:
     seeds, percents = study.seeds(5, 2), study.pick(list(range(1, 11)), [1, 4, 7, 10])
     study.section("Figure 5: the cache's size", seeds=len(seeds))
-    common = {"drive": "cassuto-table1", "workload": FIGURE_5}
-    plain = study.keyed_runs({seed: common | {"layer": "in-place", "seed": seed} for seed in seeds})
-    cached = study.keyed_runs(
-        {
-            (percent, seed): common | {"layer": "set-assoc", "seed": seed, "set": {"set-assoc.cache_percent": percent}}
-            for percent, seed in product(percents, seeds)
-        }
-    )
+    common = TABLE_1 | {"workload": FIGURE_5}
+    plain = study.keyed_runs({seed: common | on_layer("in-place") | {"seed": seed} for seed in seeds})
+    with_cache = lambda percent, seed: common | on_layer("set-assoc", cache_percent=percent) | {"seed": seed}
+    cached = study.keyed_runs({case: with_cache(*case) for case in product(percents, seeds)})
     overloading = [fmean(cached[percent, seed].write_overloading for seed in seeds) for percent in percents]
     slowdown = [fmean(seconds(cached[percent, seed]) / seconds(plain[seed]) for seed in seeds) for percent in percents]
     for name, curve in (("write overloading", overloading), ("slowdown", slowdown)):
@@ -144,24 +134,22 @@ def figure5(study: Study) -> None:
     study.row("lower curve", "write overloading" if is_below else "they cross", agrees=is_below)
     study.row("write overloading at the least cache", overloading[0])
     study.row("slowdown at the least cache", slowdown[0])
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        ax.plot(percents, overloading, "o-", label="write overloading")
-        ax.plot(percents, slowdown, "s-", label="slowdown")
-        ax.axhline(1, color="grey", linestyle=":", label="plain drive")
-        ax.set(xlabel="Cache (% of the disk)", ylabel="Factor", title="Write overloading and slowdown against the cache's size")
-        ax.legend()
-
-    study.figure("figure-5", draw)
+    study.plot(
+        "figure-5",
+        {"write overloading": (percents, overloading), "slowdown": (percents, slowdown)},
+        guides={"plain drive": 1},
+        xlabel="Cache (% of the disk)",
+        ylabel="Factor",
+        title="Write overloading and slowdown against the cache's size",
+    )
 
 
 def first_collection(study: Study) -> None:
     study.section("Random writes: the first collection")
     seeds = study.seeds(5, 1)
-    common = {"drive": "cassuto-random", "layer": "set-assoc", "workload": "random-write:count=750k"}
     for region in (50_000, 10_000):
-        runs = study.runs(common | {"seed": seed, "set": {"set-assoc.region_sectors": region}} for seed in seeds)
+        writes_750k = {"drive": "cassuto-random", "workload": "random-write:count=750k"} | on_layer("set-assoc", region_sectors=region)
+        runs = study.runs(writes_750k | {"seed": seed} for seed in seeds)
         writes = Spread.of(run.layer_stats.first_cleaning_request for run in runs)
         off = 100 * (writes.mean / 750_000 - 1)
         study.row(f"writes before it, regions of {region:,}", writes, value=off, off=off)
@@ -179,24 +167,13 @@ def figures6to8(study: Study) -> None:
     for sector_us in study.pick([4.9, 4.0, 3.0], [4.0]):
         name, text = f"cassuto-random-{sector_us}.toml", with_sector_cost("cassuto-random", sector_us)
         drives[f"{sector_us:g}"] = study.file(name, text)
-    common = {
-        "layer": "set-assoc",
-        "workload": "random-write:count=100M",
-        "until": timedelta(seconds=end_s),
-        "window": timedelta(seconds=WINDOW_S),
-    }
-    runs = study.keyed_runs(
-        {
-            (cost, region): common | {"drive": drives[cost], "set": {"set-assoc.region_sectors": region}}
-            for cost, region in product(drives, (50_000, 10_000))
-        }
-    )
+    common = {"workload": "random-write:count=100M", "until": timedelta(seconds=end_s), "window": timedelta(seconds=WINDOW_S)}
+    job = lambda cost, region: common | {"drive": drives[cost]} | on_layer("set-assoc", region_sectors=region)
+    runs = study.keyed_runs({case: job(*case) for case in product(drives, (50_000, 10_000))})
     windows = end_s // WINDOW_S
     iops, iops_after_drop = {}, {}
     for case, run in runs.items():
-        # A timeline ends with the last completion; a collection may still be going on then.
-        requests = (list(run.timeline.requests) + [0] * windows)[:windows]
-        iops[case] = [count / WINDOW_S for count in requests]
+        iops[case] = [count / WINDOW_S for count in requests_by_window(run, windows)]
         iops_after_drop[case] = iops[case][math.ceil((run.verdict.cache_full_at_s or end_s) / WINDOW_S) :]
     percent_of = lambda values, holds: 100 * sum(map(holds, values)) / len(values)
     longest_s = lambda case: runs[case].latency_ns.all.max / 1e9
@@ -249,19 +226,16 @@ def figure9(study: Study) -> None:
     span, percents = study.pick((300, [0, 20, 40, 60, 80, 100]), (30, [0, 20, 100]))
     study.section("Figure 9: sequential reads", span=span)
     read = f"sequential-read:size=512Ki,bytes={span}000000000"
-    cached = {"drive": "cassuto-table1", "layer": "set-assoc", "set": {"set-assoc.region_sectors": REGION}}
-    plain, empty = study.runs(
-        [{"drive": "cassuto-table1", "layer": "in-place", "workload": read}, cached | {"workload": "random-write:count=1"}]
-    )
+    plain, empty = study.runs([TABLE_1 | on_layer("in-place") | {"workload": read}, CACHED | {"workload": "random-write:count=1"}])
     capacity = empty.capacity.host_sectors * 512
     reads = pl.DataFrame(smrkit.trace.generate(read, capacity=capacity))
     jobs: dict[tuple[str, int], dict[str, Any]] = {}
     for percent in percents:
         requests, writes = filled_at_random(percent, capacity, study.seed, reads)
-        jobs["at random", percent] = cached | {"requests": requests, "warmup": writes}
+        jobs["at random", percent] = CACHED | {"requests": requests, "warmup": writes}
         writes = CACHE_REGIONS * REGION * percent // 100 // 1024
         fill = f"sequential-write:size=512Ki,count={writes};" if writes else ""
-        jobs["in order", percent] = cached | {"workload": fill + read, "warmup": writes}
+        jobs["in order", percent] = CACHED | {"workload": fill + read, "warmup": writes}
     runs = study.keyed_runs(jobs)
     at_random, in_order = ([read_mb_per_s(runs[fill, percent]) for percent in percents] for fill in ("at random", "in order"))
     loss_percent = lambda rate: 100 * (1 - rate / read_mb_per_s(plain))
@@ -273,18 +247,14 @@ def figure9(study: Study) -> None:
     study.row("loss with a full cache, at random", loss_percent(at_random[-1]))
     worst = max(map(loss_percent, in_order))
     study.row("rate at fills of {fills} %, in order", listed(in_order, 1), value=worst, worst=worst, **words)
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        ax.plot(percents, at_random, "o-", label="filled at random")
-        ax.plot(percents, in_order, "s-", label="filled in order")
-        ax.axhline(read_mb_per_s(plain), color="grey", linestyle=":", label="plain drive")
-        ax.set(
-            xlabel="Cache filled before (%)", ylabel="Sequential read (MB/s)", title="Sequential read against the cache's fill"
-        )
-        ax.legend()
-
-    study.figure("figure-9", draw)
+    study.plot(
+        "figure-9",
+        {"filled at random": (percents, at_random), "filled in order": (percents, in_order)},
+        guides={"plain drive": read_mb_per_s(plain)},
+        xlabel="Cache filled before (%)",
+        ylabel="Sequential read (MB/s)",
+        title="Sequential read against the cache's fill",
+    )
 
 
 def study(study: Study) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 from smrkit import Outcome
-from smrkit.reproduce import Study, falls, listed, read_mb_per_s, with_sector_cost, written_mb_per_s
+from smrkit.reproduce import (
+    Study, falls, latency_cdf, listed, on_layer, read_mb_per_s, requests_by_window, with_sector_cost, written_mb_per_s,
+)
 
 #: A cost of a sector with which figure 13's 50 ms are nearer (derived: they need about 2.5 to 5 µs).
 FASTER_US = 2.5
@@ -15,12 +17,7 @@ FASTER_US = 2.5
 
 def on_sblocks(workload: str = "random-write:count=100M", **parameters: Any) -> dict[str, Any]:
     """Arguments of a run of s-block on cassuto-random."""
-    return {
-        "drive": "cassuto-random",
-        "layer": "s-block",
-        "workload": workload,
-        "set": {f"s-block.{key}": value for key, value in parameters.items()},
-    }
+    return {"drive": "cassuto-random", "workload": workload} | on_layer("s-block", **parameters)
 
 
 def until(end_s: int) -> dict[str, Any]:
@@ -36,17 +33,16 @@ def longest_ms(run: Outcome) -> float:
 class IopsCurve:
     """Requests in each second of a run; the drop is the first second in which a write waits for cleaning."""
 
-    iops: list[float]
+    iops: list[int]
     drop: int
 
     @classmethod
     def of(cls, run: Outcome, end_s: int) -> "IopsCurve":
-        iops = (list(run.timeline.requests) + [0] * end_s)[:end_s]
         drop = run.verdict.cache_full_at_s
-        return cls(iops, min(end_s, end_s if drop is None else int(drop)))
+        return cls(requests_by_window(run, end_s), min(end_s, end_s if drop is None else int(drop)))
 
     @property
-    def after(self) -> list[float]:
+    def after(self) -> list[int]:
         """The whole seconds after the drop."""
         return self.iops[self.drop + 1 :]
 
@@ -54,6 +50,11 @@ class IopsCurve:
         """Means over stretches after the drop: one stretch behind the other, unless they begin every ``step_s``."""
         begins = range(0, len(self.after) - length_s + 1, step_s or length_s)
         return [fmean(self.after[begin : begin + length_s]) for begin in begins]
+
+    def smoothed(self, length_s: int, step_s: int | None = None) -> tuple[list[int], list[float]]:
+        """The means of :meth:`means`, after the second in the middle of each stretch."""
+        means = self.means(length_s, step_s)
+        return [self.drop + 1 + length_s // 2 + (step_s or length_s) * at for at in range(len(means))], means
 
     def last(self, length_s: int) -> float:
         return fmean(self.after[-length_s:])
@@ -132,9 +133,8 @@ def policies(study: Study) -> None:
     def draw(figure: Any) -> None:
         ax = figure.subplots()
         for name, run in runs.items():
-            counts = pl.DataFrame(run.latency_histogram.write, schema=["ns", "writes"], orient="row").sort("ns")
-            slower = 1 - counts["writes"].cum_sum() / counts["writes"].sum()
-            ax.step(counts["ns"] / 1e6, slower, label=name)
+            latencies_s, shares = latency_cdf(run.latency_histogram.write)
+            ax.step([1e3 * latency_s for latency_s in latencies_s], [1 - share for share in shares], label=name)
         ax.set(xscale="log", yscale="log", xlabel="Time of a write (ms)", ylabel="Writes that took longer")
         ax.legend()
 
@@ -158,17 +158,15 @@ def literal(study: Study) -> None:
         words = {"sections": sections, "silent": curve.silent(), "least": min(means), "longest": longest_ms(run) / 1e3}
         study.row("literal rule, {sections}: plateau of about 80 without windows of 0", last, agrees=holds, **words)
     study.row("entries copied one by one", fmean(IopsCurve.of(entries, end_s).after))
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for sections, curve in curves.items():
-            tens = [(at + 5, fmean(curve.iops[at : at + 10])) for at in range(curve.drop + 1, end_s - 9, 10)]
-            ax.plot(*zip(*tens), label=sections)
-        ax.axhline(80, color="grey", linestyle=":", label="paper: around 80")
-        ax.set(ylim=(0, 150), xlabel="Time (s)", ylabel="IOPS, means of 10 s")
-        ax.legend()
-
-    study.figure("literal-rule", draw)
+    study.plot(
+        "literal-rule",
+        {sections: curve.smoothed(10) for sections, curve in curves.items()},
+        style="-",
+        guides={"paper: around 80": 80},
+        ylim=(0, 150),
+        xlabel="Time (s)",
+        ylabel="IOPS, means of 10 s",
+    )
 
 
 def destage_ahead(study: Study) -> None:
@@ -176,20 +174,18 @@ def destage_ahead(study: Study) -> None:
     study.section("Destaging ahead")
     runs = study.runs(on_sblocks(destage_at_once=count) | until(end_s) for count in counts)
     curves = [IopsCurve.of(run, end_s) for run in runs]
-    smoothed = [curve.means(5, step_s=1) for curve in curves]
-    rises = [next((second for second, iops in enumerate(means) if iops >= 72), float("inf")) for means in smoothed]
-    lowest = [min(means) for means in smoothed]
+    means_of_5_s = [curve.means(5, step_s=1) for curve in curves]
+    rises = [next((second for second, iops in enumerate(means) if iops >= 72), float("inf")) for means in means_of_5_s]
+    lowest = [min(means) for means in means_of_5_s]
     study.row("seconds until 72 IOPS", listed(rises), agrees=falls(rises))
     study.row("lowest 5 s", listed(lowest), agrees=falls(lowest))
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for count, curve, means in zip(counts, curves, smoothed):
-            ax.plot([curve.drop + 3 + at for at in range(len(means))], means, label=f"{count} at once")
-        ax.set(xlabel="Time (s)", ylabel="IOPS, means of 5 s")
-        ax.legend()
-
-    study.figure("destaging-ahead", draw)
+    study.plot(
+        "destaging-ahead",
+        {f"{count} at once": curve.smoothed(5, step_s=1) for count, curve in zip(counts, curves)},
+        style="-",
+        xlabel="Time (s)",
+        ylabel="IOPS, means of 5 s",
+    )
 
 
 def figure9(study: Study) -> None:
@@ -209,16 +205,13 @@ def figure9(study: Study) -> None:
     study.row("rate at fills of {fills} %, at random", listed(at_random, 1), agrees=falls(at_random), **words)
     study.row("rate at fills of {fills} %, in order", listed(in_order, 1), value=worst, worst=worst, **words)
     study.row("loss with an empty cache buffer", loss_percent(at_random[0]))
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        ax.plot(percents, at_random, "o-", label="filled at random")
-        ax.plot(percents, in_order, "s-", label="filled in order")
-        ax.axhline(plain, color="grey", linestyle=":", label="plain drive")
-        ax.set(xlabel="Cache buffer filled before (%)", ylabel="Sequential read (MB/s)")
-        ax.legend()
-
-    study.figure("figure-9", draw)
+    study.plot(
+        "figure-9",
+        {"filled at random": (percents, at_random), "filled in order": (percents, in_order)},
+        guides={"plain drive": plain},
+        xlabel="Cache buffer filled before (%)",
+        ylabel="Sequential read (MB/s)",
+    )
 
 
 def sections(study: Study) -> None:
@@ -232,7 +225,7 @@ def sections(study: Study) -> None:
             on_sblocks(to_others, sections=100),
             on_sblocks(f"{fill_first};{to_others}", sections=100) | {"warmup": 12_000},
             on_sblocks(f"{fill_first};{to_first}", sections=100) | {"warmup": 12_000},
-            {"drive": "cassuto-random", "layer": "in-place", "workload": whole},
+            {"drive": "cassuto-random", "workload": whole} | on_layer("in-place"),
             on_sblocks(whole),
             on_sblocks(whole, bypass="off"),
         ]

@@ -400,15 +400,12 @@ def idle(study: Study) -> None:
         better = "both alike" if strict == caveat else "strict-append"
     item = "which model hides all cleaning with less idle time"
     study.row(item, better, agrees=caveat_least < strict_least, strict=from_on(strict))
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for model in MODELS:
-            ax.plot(shares, [delay_percent(model, share) for share in shares], "o-", label=model)
-        ax.set(xlabel="idle time (% of all time)", ylabel="time that cleaning delays (% of the programs')")
-        ax.legend()
-
-    study.figure("idle", draw)
+    study.plot(
+        "idle",
+        {model: (shares, [delay_percent(model, share) for share in shares]) for model in MODELS},
+        xlabel="idle time (% of all time)",
+        ylabel="time that cleaning delays (% of the programs')",
+    )
 
 
 def study(study: Study) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import smrkit
 from smrkit import Outcome
-from smrkit.reproduce import BYTES, SECONDS, SHORT_SEEKS, Study, folded, short, with_unit
+from smrkit.reproduce import BYTES, SECONDS, SHORT_SEEKS, Study, draw_curves, folded, on_layer, short, with_unit
 
 #: Tracks of 1 MiB (assumption: large enough for hundreds of bands, small enough to reach steady states). There are fewer where the power is
 #: cut, because every LBA is read afterwards.
@@ -33,10 +33,6 @@ class Scheme:
         return 100 * (1 - self.capacity.host_sectors / self.capacity.raw_sectors)
 
 
-def on_layer(layer: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    return {"layer": layer, "set": {f"{layer}.{key}": value for key, value in parameters.items()}}
-
-
 def disk(study: Study, tracks: int, reach: int = 2) -> Any:
     name = f"compared-{tracks}-{reach}"
     return study.small_drive(name, tracks=tracks, track_sectors=TRACK_SECTORS, switch_ms=1.2, seek=SHORT_SEEKS, reach=reach)
@@ -46,7 +42,7 @@ def all_schemes(study: Study, drive: Any) -> list[Scheme]:
     """The conventional disk, and each shingled scheme fitted to lose the wanted share of the disk."""
 
     def scheme(layer: str, parameters: dict[str, Any]) -> Scheme:
-        job = on_layer(layer, parameters) | {"drive": drive, "workload": "random-write:count=1"}
+        job = on_layer(layer, **parameters) | {"drive": drive, "workload": "random-write:count=1"}
         return Scheme(layer, parameters, study.run(job).capacity)
 
     def fit(given: dict[str, Any]) -> Scheme:
@@ -120,7 +116,7 @@ def lost_to_cuts(study: Study) -> list[str]:
     for scheme, cut in product(schemes, cuts):
         # On a conventional disk, a write reaches no other track.
         drive = disk(study, CUT_TRACKS, reach=1 if scheme.layer == "in-place" else 2)
-        jobs[scheme.layer, cut] = common | on_layer(scheme.layer, scheme.parameters) | {"drive": drive, "power_cut": cut}
+        jobs[scheme.layer, cut] = common | on_layer(scheme.layer, **scheme.parameters) | {"drive": drive, "power_cut": cut}
     runs = study.keyed_runs(jobs)
     losses = []
     for scheme in schemes:
@@ -152,7 +148,7 @@ def study(study: Study) -> None:
         parameters = scheme.parameters | ({"idle_clean": is_idle} if can_clean_idle else {})
         arrival = {"arrival": "trace"} if is_idle else {}
         common = {"drive": drive, "prefill": "full"}
-        jobs[scheme.layer, demand, is_idle] = on_layer(scheme.layer, parameters) | requests | arrival | common
+        jobs[scheme.layer, demand, is_idle] = on_layer(scheme.layer, **parameters) | requests | arrival | common
     runs = study.keyed_runs(jobs)
     summary_rows(study, schemes, list(demands), runs)
     study.section("By demand")
@@ -194,11 +190,10 @@ def summary_rows(study: Study, schemes: list[Scheme], demands: list[str], runs: 
 
     def draw(figure: Any) -> None:
         for ax, (key, is_idle) in zip(figure.subplots(2, 2, sharex=True).flat, product(("mean", "p99_9"), (False, True))):
-            for scheme in schemes[1:]:
-                ax.plot(demands, [slowdown(scheme.layer, demand, is_idle, key) for demand in demands], "o-", label=scheme.layer)
-            ax.axhline(1, color="grey", linestyle=":")
+            values = lambda layer: [slowdown(layer, demand, is_idle, key) for demand in demands]
+            curves = {scheme.layer: (demands, values(scheme.layer)) for scheme in schemes[1:]}
             title = f"{'Mean' if key == 'mean' else '99.9 %'}, {'with idle time' if is_idle else 'flat out'}"
-            ax.set(yscale="log", ylabel="× the conventional disk", title=title)
+            draw_curves(ax, curves, guides={"conventional": 1}, yscale="log", ylabel="× the conventional disk", title=title)
             ax.tick_params(axis="x", rotation=45)
         ax.legend()
 

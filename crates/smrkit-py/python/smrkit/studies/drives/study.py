@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import polars as pl
 import smrkit
 from smrkit import Outcome
-from smrkit.reproduce import Study, read_mb_per_s, written_mb_per_s
+from smrkit.reproduce import Study, draw_curves, no_requests, read_mb_per_s, written_mb_per_s
 
 #: The layer of disks of Seagate's kind, with its defaults rather than the drive's own parameters.
 MANAGED = "drive-managed"
@@ -79,15 +80,15 @@ def described(study: Study) -> None:
             words = {"comparable": False, "paper": None, "why": why}
         share = 100 * ours["slow_reads_within_half_ms"] / max(1, ours["slow_reads"])
         study.row("reads over 3 ms within 0.5 ms", share, **words)
-
-    def draw(figure: Any) -> None:
-        ax, names = figure.subplots(), [ours["drive"] for ours in validated]
-        ax.plot(names, [disksim_rms.get(name) for name in names], "o", color="grey", label="DiskSim")
-        ax.plot(names, [ours["rms_ms"] for ours in validated], "s", label="ours")
-        ax.set(ylabel="rms from the measurement (ms)", ylim=(0, None))
-        ax.legend()
-
-    study.figure("disksim", draw)
+    names = [ours["drive"] for ours in validated]
+    rms_by_origin = {"DiskSim": map(disksim_rms.get, names), "ours": (ours["rms_ms"] for ours in validated)}
+    study.plot(
+        "disksim",
+        {origin: (names, rms) for origin, rms in rms_by_origin.items()},
+        style="o",
+        ylabel="rms from the measurement (ms)",
+        ylim=(0, None),
+    )
 
 
 def host_managed(study: Study) -> None:
@@ -136,9 +137,9 @@ def chunks(study: Study) -> None:
         for ax, (mib, curve) in zip(figure.subplots(2, 2, sharex=True).flat, curves.items()):
             before, fall, after = measured[mib]
             drawn = curve.gather_every(max(1, len(curve) // 500))
-            ax.plot(drawn["gib"], drawn["mean"], label="ours")
             ax.plot([0, fall, fall, 60], [before, before, after, after], "k--", label="measured")
-            ax.set(title=f"{mib} MiB", xlabel="written (GiB)", ylabel="MiB/s", ylim=(0, 130))
+            ours = {"ours": (drawn["gib"], drawn["mean"])}
+            draw_curves(ax, ours, style="-", title=f"{mib} MiB", xlabel="written (GiB)", ylabel="MiB/s", ylim=(0, 130))
             ax.legend()
 
     study.figure("st8000as0002", draw)
@@ -216,15 +217,8 @@ def trimmed(study: Study) -> None:
     ours = {"random writes": written_mb_per_s(write), "random reads": read_mb_per_s(read)}
     study.row("random writes", ours["random writes"])
     study.row("random writes, compared with reads", ours["random writes"] / ours["random reads"])
-
-    def draw(figure: Any) -> None:
-        ax, measured = figure.subplots(), {"random writes": 12.0, "random reads": 0.5}
-        ax.plot(list(measured), list(measured.values()), "o", color="k", label="measured")
-        ax.plot(list(ours), list(ours.values()), "s", label="ours")
-        ax.set(ylabel="MB/s", yscale="log")
-        ax.legend()
-
-    study.figure("wd40ndzw", draw)
+    curves = {"measured": (ours, [12.0, 0.5]), "ours": (ours, ours.values())}
+    study.plot("wd40ndzw", curves, style="o", ylabel="MB/s", yscale="log")
 
 
 def filled_once(study: Study) -> None:
@@ -240,24 +234,21 @@ def filled_once(study: Study) -> None:
     study.row("full, in the end", in_the_end)
     study.row("full, longest wait", full.latency_ns.all.max / 1e9)
     study.row("trimmed, compared with full in the end", written_mb_per_s(empty) / in_the_end)
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for run, rates, label in ((full, full_rates, "ours, full"), (empty, empty_rates, "ours, trimmed")):
-            written = pl.Series(run.timeline.written_bytes).cum_sum() / 1e9
-            ax.plot(written[:-1], rates, label=label)
-        ax.axhline(10, color="k", linestyle="--", label="measured, full: from 10 to under 1")
-        ax.axhline(1, color="k", linestyle="--")
-        ax.set(xlabel="written (GB)", ylabel="MB/s", yscale="log")
-        ax.legend()
-
-    study.figure("wd20spzx", draw)
+    written_gb = lambda run: [written / 1e9 for written in accumulate(run.timeline.written_bytes[:-1])]
+    study.plot(
+        "wd20spzx",
+        {"ours, full": (written_gb(full), full_rates), "ours, trimmed": (written_gb(empty), empty_rates)},
+        style="-",
+        guides={"measured, full, at first: 10": 10, "measured, full, in the end: under 1": 1},
+        xlabel="written (GB)",
+        ylabel="MB/s",
+        yscale="log",
+    )
 
 
 def rebuilds(study: Study) -> None:
     """Fills the second disk of a mirror on a part of the drive. Hours are scaled to the bytes that the source's disk had to take."""
     study.section("Rebuilds")
-    no_requests = pl.DataFrame(schema={"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64, "time_ns": pl.Int64})
     ascending, scattered = "disk=1,write=512KiB,window=32", "order=scattered,run=3MB,window=10"
     raidz, mirror = f"disk=1,new=full,record=44KiB,{scattered}", f"disk=1,record=128KiB,{scattered}"
     cases = {
@@ -271,19 +262,20 @@ def rebuilds(study: Study) -> None:
         "RAID 1 of 8 TB, st8000as0002, durable": ("st8000as0002" + DURABLE, AS_SOLD, 8e12, ascending),
         "RAID 1 of 8 TB, conventional": ("st8000as0002", "in-place", 8e12, ascending),
     }
-    common = {"arrival": "trace", "depth": 32, "prefill": "full", "requests": no_requests}
-    runs = study.keyed_runs(
-        {
-            item: common
-            | {
-                "drive": drive,
-                "capacity": smrkit.drives(drive)["raw_sectors"] // study.pick(50, 200) * 512,
-                "array": f"raid1:member=(layer=in-place),member=(layer={layer})",
-                "rebuild": rebuild,
-            }
-            for item, (drive, layer, _, rebuild) in cases.items()
+    jobs = {
+        item: {
+            "drive": drive,
+            "capacity": smrkit.drives(drive)["raw_sectors"] // study.pick(50, 200) * 512,
+            "array": f"raid1:member=(layer=in-place),member=(layer={layer})",
+            "rebuild": rebuild,
+            "requests": no_requests(),
+            "arrival": "trace",
+            "depth": 32,
+            "prefill": "full",
         }
-    )
+        for item, (drive, layer, _, rebuild) in cases.items()
+    }
+    runs = study.keyed_runs(jobs)
     ours = {}
     for item, (_, _, size, _) in cases.items():
         rebuild = runs[item].rebuild

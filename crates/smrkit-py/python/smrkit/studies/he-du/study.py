@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import smrkit
-from smrkit.reproduce import SHORT_SEEKS, Study, folded, listed
+from smrkit.reproduce import SHORT_SEEKS, Study, draw_curves, folded, listed, on_layer
 
 SCHEMES = ("1234", "R(4123)", "124R(3)", "14R(23)")
 FILLS = (25, 50, 75, 100)
@@ -25,10 +25,7 @@ def drive(study: Study, bands: int, random_tracks: int = 0, track_sectors: int =
 
 
 def on_scheme(scheme: str, fill: int) -> dict[str, Any]:
-    return {
-        "layer": "track-map",
-        "set": {"track-map.scheme": scheme, "track-map.fill_percent": fill, "track-map.random_tracks": 0},
-    }
+    return on_layer("track-map", scheme=scheme, fill_percent=fill, random_tracks=0)
 
 
 def track_groups(scheme: str) -> list[list[int]]:
@@ -78,14 +75,10 @@ def equations(study: Study) -> None:
     study.row("WAR of full bands, N to 32, W 2 to 5", "N" if is_n else "not always N", agrees=is_n)
     # Figure 1's disk: 100 tracks of the random access zone, then 2,000 bands, with tracks of 100 sectors. Its LBAs count from 1.
     random_tracks, sectors = 100, 100
+    two_writes = {"op": ["write"] * 2, "lba": [400, 499], "sectors": [1] * 2, "time_ns": [0, 0]}
     run = study.run(
-        {
-            "drive": drive(study, 2000, random_tracks, sectors),
-            "layer": "track-map",
-            "set": {"track-map.scheme": "1234", "track-map.random_tracks": random_tracks},
-            "requests": {"op": ["write"] * 2, "lba": [400, 499], "sectors": [1] * 2, "time_ns": [0, 0]},
-            "accesses": True,
-        }
+        on_layer("track-map", scheme="1234", random_tracks=random_tracks)
+        | {"drive": drive(study, 2000, random_tracks, sectors), "requests": two_writes, "accesses": True}
     )
     written = pl.DataFrame(run.accesses).filter(pl.col("op") == "write")["pba"]
     shingled_tracks = [pba // sectors - random_tracks + 1 for pba in written]
@@ -121,11 +114,8 @@ def figure2(study: Study) -> None:
             "sectors": [8] * tracks,
             "time_ns": [0] * tracks,
         }
-        jobs[scheme, fill] = on_scheme(scheme, fill) | {
-            "drive": drive(study, bands),
-            "requests": updates,
-            "prefill": "sequential",
-        }
+        disk = {"drive": drive(study, bands), "prefill": "sequential"}
+        jobs[scheme, fill] = on_scheme(scheme, fill) | disk | {"requests": updates}
     runs = study.keyed_runs(jobs)
     same = lambda ours, paper: abs(ours - paper) < 1e-9
     for scheme in SCHEMES:
@@ -141,12 +131,12 @@ def figure2(study: Study) -> None:
         study.row(item, listed(first_writes, 2), agrees=is_single, scheme=scheme)
 
     def draw(figure: Any) -> None:
-        ax, fills = figure.subplots(), [at / 200 for at in range(1, 201)]
-        for scheme, style in zip(SCHEMES, ("-", "-", "-", "--")):
-            wars = [update_war(track_groups(scheme), W, fill) for fill in fills]
-            ax.plot([100 * fill for fill in fills], wars, style, label=scheme)
-            ax.plot(FILLS, study.numbers["wars"][scheme], "o", color="grey")
-        ax.set(xlabel="Space used (%)", ylabel="WAR", title="Mean WAR of updates; dots: the paper's text")
+        ax, fills = figure.subplots(), [at / 2 for at in range(1, 201)]
+        wars = {scheme: (fills, [update_war(track_groups(scheme), W, fill / 100) for fill in fills]) for scheme in SCHEMES}
+        title = "Mean WAR of updates; dots: the paper's text"
+        draw_curves(ax, wars, style="-", xlabel="Space used (%)", ylabel="WAR", title=title)
+        for paper in study.numbers["wars"].values():
+            ax.plot(FILLS, paper, "o", color="grey")
         ax.legend()
 
     study.figure("figure-2", draw)
@@ -236,14 +226,12 @@ def figure3(study: Study) -> None:
     syn_rows(study, syn)
 
     def draw(figure: Any) -> None:
-        for axes, load in zip(figure.subplots(len(traces) + 1, 2), [*traces, syn]):
-            axes[0].plot(load.fills, load.response_ms(PLAIN), "--", color="grey", label=PLAIN)
-            for scheme in SCHEMES:
-                axes[0].plot(load.fills, load.response_ms(scheme), "o-", label=scheme)
-                axes[1].plot(load.fills, load.war(scheme), "o-", label=scheme)
-            for ax, ylabel in zip(axes, ("Mean response (ms)", "Mean WAR")):
-                ax.set(yscale="log", xlabel="Space used (%)", ylabel=ylabel, title=load.name)
-        axes[0].legend()
+        for (responses, wars), load in zip(figure.subplots(len(traces) + 1, 2), [*traces, syn]):
+            responses.plot(load.fills, load.response_ms(PLAIN), "--", color="grey", label=PLAIN)
+            for ax, ylabel, values in ((responses, "Mean response (ms)", load.response_ms), (wars, "Mean WAR", load.war)):
+                curves = {scheme: (load.fills, values(scheme)) for scheme in SCHEMES}
+                draw_curves(ax, curves, yscale="log", xlabel="Space used (%)", ylabel=ylabel, title=load.name)
+        responses.legend()
 
     study.figure("figure-3", draw, size=(10, 16))
 

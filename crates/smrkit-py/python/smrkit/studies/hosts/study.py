@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import polars as pl
-from smrkit.reproduce import BYTES, Study, short, with_unit, written_mb_per_s
+from smrkit.reproduce import BYTES, Study, draw_curves, on_layer, short, with_unit, written_mb_per_s
 
 #: Sectors of a MiB, the longest request.
 MIB = 2048
@@ -35,12 +35,7 @@ class Overwrites:
     def __init__(self, study: Study, host: str, size: str, percent: int, uncounted: int):
         self.study, self.host, self.size, self.percent, self.uncounted = study, host, size, percent, uncounted
         parameters = {"spare_percent": 0.1} | HOSTS[host]
-        self.common = {
-            "drive": "hc620",
-            "capacity": study.pick("268GB", "64GB"),
-            "layer": "zone-log",
-            "set": {f"zone-log.{key}": value for key, value in parameters.items()},
-        }
+        self.common = {"drive": "hc620", "capacity": study.pick("268GB", "64GB")} | on_layer("zone-log", **parameters)
         self.outcome: Any = None
 
     def run(self) -> "Overwrites":
@@ -134,9 +129,8 @@ def file_systems(study: Study) -> None:
 
     def draw(figure: Any) -> None:
         for ax, size in zip(figure.subplots(1, len(sizes), sharey=True, squeeze=False).flat, sizes):
-            for host in HOSTS:
-                ax.plot(percents, [runs[size, percent, host].mb_per_s() for percent in percents], "o-", label=host)
-            ax.set(title=f"files of {size}", xlabel="% full", ylim=(0, None))
+            curves = {host: (percents, [runs[size, percent, host].mb_per_s() for percent in percents]) for host in HOSTS}
+            draw_curves(ax, curves, title=f"files of {size}", xlabel="% full", ylim=(0, None))
         ax.legend()
         figure.supylabel("MB/s of overwritten files")
 

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import smrkit
 from smrkit import Outcome
-from smrkit.reproduce import Spread, Study
+from smrkit.reproduce import Spread, Study, latency_cdf, on_layer
 
 DRIVE = "st5000as0011"
 LAYERS = ("vguard", "drive-managed")
-#: Makes drive-managed the paper's disk.
-VARIANT = {"drive-managed.variant": "vguard-2017"}
+#: The paper's drive-managed disk.
+PAPERS_DISK = on_layer("drive-managed", variant="vguard-2017")
 #: Columns of Table 2, and the key of each percentile.
 COLUMNS = {"95 %": "p95", "99 %": "p99", "99.5 %": "p99_5", "99.9 %": "p99_9", "maximum": "max"}
 #: The place of 99.9 % among the columns.
@@ -80,13 +80,7 @@ def percentiles(run: Outcome) -> list[float]:
 
 
 def cdf(run: Outcome) -> tuple[list[float], list[float]]:
-    """Latencies in seconds, and for each the share of requests that took no longer."""
-    counts = sorted(map(tuple, run.latency_histogram.read + run.latency_histogram.write))
-    total, below, shares = sum(requests for _, requests in counts), 0, []
-    for _, requests in counts:
-        below += requests
-        shares.append(below / total)
-    return [latency / 1e9 for latency, _ in counts], shares
+    return latency_cdf(run.latency_histogram.read, run.latency_histogram.write)
 
 
 def draw_cdfs(study: Study, name: str, panels: dict[str, tuple[Outcome, Outcome]]) -> None:
@@ -138,13 +132,8 @@ def simulated_drives(study: Study) -> int:
     study.row("tracks", float(drive["tracks"]))
     fill = {"drive": DRIVE, "workload": "random-write:count=23000"}
     alpha = study.numbers["alpha"]
-    vguard, with_alpha, managed = study.runs(
-        [
-            fill | {"layer": "vguard"},
-            fill | {"layer": "vguard", "set": {"vguard.alpha": alpha, "vguard.beta": alpha}},
-            fill | {"layer": "drive-managed", "set": VARIANT},
-        ]
-    )
+    layers = [on_layer("vguard"), on_layer("vguard", alpha=alpha, beta=alpha), PAPERS_DISK]
+    vguard, with_alpha, managed = study.runs(fill | layer for layer in layers)
     outer_track = drive["recording_zones"][0]["track_sectors"]
     for layer, run in zip(LAYERS, (vguard, managed)):
         study.row("{layer}: size", run.capacity.host_sectors * 512 / 1e12, layer=layer)
@@ -176,10 +165,9 @@ def traces(study: Study, room: int) -> list[Trace]:
     paths = {name: study.trace(name) or study.trace(name.removeprefix("msr_")) for name in sets}
     found = [Trace(name, sets[name], path, smrkit.trace.info(path), end_of(path)) for name, path in paths.items() if path]
     fitting = [trace for trace in found if trace.end <= room]
-    vguard = study.runs({"drive": DRIVE, "trace": trace.path, "layer": "vguard"} for trace in fitting)
-    managed = study.runs({"drive": DRIVE, "trace": trace.path, "layer": "drive-managed", "set": VARIANT} for trace in fitting)
-    for trace, own_vguard, own_managed in zip(fitting, vguard, managed):
-        trace.vguard, trace.managed = own_vguard, own_managed
+    on_traces = lambda layer: study.runs({"drive": DRIVE, "trace": trace.path} | layer for trace in fitting)
+    for trace, vguard, managed in zip(fitting, on_traces(on_layer("vguard")), on_traces(PAPERS_DISK)):
+        trace.vguard, trace.managed = vguard, managed
     return found
 
 
@@ -293,13 +281,10 @@ def cloudphysics(study: Study, found: list[Trace]) -> None:
 
 def random_writes(study: Study) -> None:
     seeds = study.seeds(3, 1)
-    on = lambda layer, span, seed, **parameters: {
-        "drive": DRIVE,
-        "layer": layer,
-        "workload": f"random-write:span={SPANS[span]},count={WRITES}",
-        "seed": seed,
-        "set": {f"{layer}.{key}": value for key, value in parameters.items()},
-    }
+    workload = lambda span: f"random-write:span={SPANS[span]},count={WRITES}"
+    on = lambda layer, span, seed, **parameters: (
+        {"drive": DRIVE, "workload": workload(span), "seed": seed} | on_layer(layer, **parameters)
+    )
     jobs: dict[Any, dict[str, Any]] = {}
     for span, seed in product(SPANS, seeds):
         jobs[span, "vguard", seed] = on("vguard", span, seed)

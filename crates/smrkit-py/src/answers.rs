@@ -1,17 +1,73 @@
-//! Fleets for Python, with the options and the answer of the command. Other processes may do the work.
+//! Advice and fleets for Python, with the options and the answers of the command. Other processes may do the work of a fleet.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit_advise::fleet::{FleetAnswer, FleetOptions, Found, Work};
+use smrkit_advise::options::AdviseOptions;
+use smrkit_advise::{Silent, advice, page, screen};
 use smrkit_options::pairs;
 use smrkit_report::format::WIDTH;
 use smrkit_sweep::store::{check_program, program};
 
-use crate::error::Raised;
-use crate::run::{is_in_python, on_this_thread, python_name};
+use crate::error::{Raised, json_error, json_file};
+use crate::requests::Requests;
+use crate::run::{is_in_python, python_name, watched_or_here};
 use crate::watch::{Watcher, watched};
+
+/// The answer to one question.
+#[pyclass(frozen)]
+pub struct Advice(advice::Advice);
+
+#[pymethods]
+impl Advice {
+    /// The answer as the command writes it.
+    fn json(&self, py: Python) -> PyResult<String> {
+        json_file(py, serde_json::to_string_pretty(&self.0))
+    }
+
+    /// The sentences and tables that the command prints.
+    fn text(&self) -> String {
+        screen::text(&self.0, screen::Screen::default())
+    }
+
+    /// The page that the command writes.
+    fn page(&self) -> String {
+        page::page(std::slice::from_ref(&self.0), None)
+    }
+}
+
+/// Runs a drive or an array as it is, and the changes that could help.
+#[pyfunction]
+#[pyo3(signature = (options, requests, progress))]
+pub fn advise(
+    py: Python,
+    options: Vec<pairs::Pair>,
+    requests: Option<Py<Requests>>,
+    progress: Option<Bound<PyAny>>,
+) -> PyResult<Advice> {
+    let in_python = is_in_python(&options, false);
+    let options: AdviseOptions = pairs::read(&options, &python_name).raised(py)?;
+    let table = requests.map(|requests| requests.get().demand());
+    let answer = move |monitor: &dyn Monitor| -> Result<Option<advice::Advice>, Error> {
+        let mut questions = options.ask(table.is_some())?;
+        let Some(question) = questions.pop().filter(|_| questions.is_empty()) else {
+            return Err(Error::Usage("one drive is looked at: name one, and call it for each".into()));
+        };
+        let demand = table.map_or_else(|| question.demand(), Ok)?;
+        question.answer(demand, monitor, &mut Silent)
+    };
+    // No answer means that Ctrl-C ended the runs.
+    let advice = watched_or_here(py, in_python, progress.as_ref(), answer)?;
+    advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+/// Describes the options of advice, as `options` describes those of a run.
+#[pyfunction]
+pub fn advise_options() -> Vec<pairs::Described> {
+    pairs::described::<AdviseOptions>()
+}
 
 /// The answer to one question.
 #[pyclass(frozen)]
@@ -21,7 +77,7 @@ pub struct Fleet(FleetAnswer);
 impl Fleet {
     /// The answer as the command writes it.
     fn json(&self, py: Python) -> PyResult<String> {
-        Ok(serde_json::to_string_pretty(&self.0).map_err(unreadable).raised(py)? + "\n")
+        json_file(py, serde_json::to_string_pretty(&self.0))
     }
 
     /// The sentences and the table that the command prints.
@@ -30,20 +86,13 @@ impl Fleet {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
-    Error::Usage(error.to_string())
-}
-
 /// Simulates repairs and losses of a fleet.
 #[pyfunction]
 pub fn fleet(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Fleet> {
     let in_python = is_in_python(&options, false);
     let options: FleetOptions = pairs::read(&options, &python_name).raised(py)?;
-    let answer = match in_python {
-        true => on_this_thread(|watcher| options.answer(watcher))?.raised(py)?,
-        false => watched(py, progress.as_ref(), move |watcher: &Watcher| options.answer(watcher))?.raised(py)?,
-    };
     // No answer means that Ctrl-C ended the work.
+    let answer = watched_or_here(py, in_python, progress.as_ref(), move |monitor| options.answer(monitor))?;
     answer.map(|(answer, _)| Fleet(answer)).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
@@ -56,11 +105,11 @@ pub fn fleet_by(py: Python, options: Vec<pairs::Pair>, compute: Bound<PyAny>) ->
     // An exception of `compute`, which ends the work.
     let mut exception = None;
     let answer = fleet_options.answer_by(&mut |work, what| {
-        let task = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(unreadable);
+        let task = |work: &Work| serde_json::to_string(&(&program, &options, work)).map_err(json_error);
         let tasks: Vec<String> = work.iter().map(task).collect::<Result<_, Error>>()?;
         match compute.call1((tasks, what)).and_then(|results| results.extract::<Vec<String>>()) {
             Ok(results) => {
-                let read = |result: &String| serde_json::from_str::<Found>(result).map_err(unreadable);
+                let read = |result: &String| serde_json::from_str::<Found>(result).map_err(json_error);
                 results.iter().map(read).collect::<Result<_, Error>>().map(Some)
             }
             Err(raised) => {
@@ -80,11 +129,11 @@ pub fn fleet_by(py: Python, options: Vec<pairs::Pair>, compute: Bound<PyAny>) ->
 pub fn fleet_work(py: Python, task: String) -> PyResult<String> {
     let work = move |watcher: &Watcher| -> Result<Option<String>, Error> {
         let (program, options, work): (String, Vec<pairs::Pair>, Work) =
-            serde_json::from_str(&task).map_err(unreadable)?;
+            serde_json::from_str(&task).map_err(json_error)?;
         check_program(&program, &options)?;
         let options: FleetOptions = pairs::read(&options, &python_name)?;
         let result = pool::make_one(watcher as &dyn Monitor, "", |watch| options.compute(&work, watch))?;
-        result.map(|result| serde_json::to_string(&result).map_err(unreadable)).transpose()
+        result.map(|result| serde_json::to_string(&result).map_err(json_error)).transpose()
     };
     watched(py, None, work)?.raised(py)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -1,33 +1,33 @@
-//! `smrkit completions`: what a shell needs to complete commands and options.
+//! What is made of the definition of the command line: `smrkit completions` and `smrkit man`.
+
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
+use clap_mangen::Man as Page;
+use smrkit::error::Error;
 use smrkit::{drive, layer, workload};
 use smrkit_advise::uses::USES;
 
-use crate::exit::Done;
 use crate::output::print;
 
-const EXAMPLES: &str = "\
+#[derive(Args)]
+#[command(after_help = "\
 Examples:
   smrkit completions bash > ~/.local/share/bash-completion/completions/smrkit
   smrkit completions zsh > ~/.zfunc/_smrkit
-  smrkit completions fish > ~/.config/fish/completions/smrkit.fish";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
+  smrkit completions fish > ~/.config/fish/completions/smrkit.fish")]
 pub struct Completions {
     /// The shell.
     shell: Shell,
 }
 
 impl Completions {
-    pub fn execute(self, whole: Command) -> anyhow::Result<Done> {
+    pub fn execute(self, whole: Command) -> anyhow::Result<()> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut with_names(whole), "smrkit", &mut script);
-        print(String::from_utf8_lossy(&script))?;
-        Ok(Done::All)
+        print(String::from_utf8_lossy(&script))
     }
 }
 
@@ -46,4 +46,26 @@ fn with_names(whole: Command) -> Command {
             argument.value_parser(PossibleValuesParser::new(names))
         })
     })
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  smrkit man ~/.local/share/man/man1     pages of all commands, for man smrkit-advise"
+)]
+pub struct Man {
+    /// Write the pages of smrkit and of each command into this folder; without, that of smrkit goes to standard output.
+    folder: Option<PathBuf>,
+}
+
+impl Man {
+    pub fn execute(self, whole: Command) -> anyhow::Result<()> {
+        let Some(folder) = self.folder else {
+            let mut page = Vec::new();
+            Page::new(whole).render(&mut page)?;
+            return print(String::from_utf8_lossy(&page));
+        };
+        std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error))?;
+        clap_mangen::generate_to(whole, folder)?;
+        Ok(())
+    }
 }
