@@ -202,7 +202,7 @@ pub enum ControlRequest {
 
 /// The server's end of a channel, with a socket that wakes it.
 pub struct WakingReceiver<T> {
-    receiver: Receiver<T>,
+    pub(super) receiver: Receiver<T>,
     woken: UnixStream,
 }
 
@@ -212,11 +212,6 @@ impl<T> WakingReceiver<T> {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
         self.receiver.try_iter()
-    }
-
-    /// Waits for the next message.
-    pub(super) fn wait(&self) -> Option<T> {
-        self.receiver.recv().ok()
     }
 }
 

@@ -172,7 +172,7 @@ impl Syncer {
     pub fn receive(&mut self, waits: bool) -> io::Result<()> {
         let mut done: Vec<_> = self.done.receive().collect();
         if waits && done.is_empty() {
-            done.extend(self.done.wait());
+            done.extend(self.done.receiver.recv());
         }
         let mut all = Ok(());
         for (number, result) in done {

@@ -20,7 +20,6 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
-use super::nbd::wire::{Extent, HOLE_AND_ZEROS};
 use super::nbd::{Connection, Export, LONGEST_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
 pub use super::ublk::UblkDevice;
@@ -151,8 +150,7 @@ impl DriveServer {
             drive.set_pace(factor);
         }
         let clock = PacedClock::new(pace, drive.now());
-        let (bytes, is_read_only) = (drive.image.sectors() * SECTOR_BYTES, drive.image.is_read_only);
-        let export = Export { bytes, is_read_only, tls: None };
+        let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
         DriveServer {
             totals_at_start: DriveTotals::of(&drive),
             drive,
@@ -160,7 +158,7 @@ impl DriveServer {
             clients: Clients {
                 frontend,
                 frontend_error: None,
-                export,
+                export: Export { bytes, is_read_only, tls: None },
                 connections: BTreeMap::new(),
                 next: 0,
                 owed_errors: BTreeSet::new(),
@@ -204,7 +202,7 @@ impl DriveServer {
                 // Nobody waits for these commands any more.
                 let is_of_gone = |command: &Command| gone.contains(&command.client);
                 drop(self.drive.take_waiting(is_of_gone));
-                self.drive.cancel_remaining_steps(is_of_gone);
+                self.drive.cancel_remaining_requests(is_of_gone);
             }
         }
         self.finish_in_flight();
@@ -225,7 +223,7 @@ impl DriveServer {
             self.has_more_work || self.drive.model.next().is_some_and(|next| next <= latest)
         });
         let is_done = (self.drive.queue.is_empty() || !ends_in_time)
-            && self.drive.syncing.is_empty()
+            && self.drive.ended.is_empty()
             && !self.clients.connections.values().any(Connection::wants_to_send)
             && !matches!(&self.clients.frontend, Frontend::Ublk(device) if !device.is_stopped());
         is_done || now >= deadline
@@ -235,7 +233,7 @@ impl DriveServer {
     fn stop(&mut self) {
         let (now, is_first) = (Instant::now(), self.stop_deadline.is_none());
         // The fsync runs during the grace time, so that `close` has less left to sync.
-        self.drive.begin_sync();
+        self.drive.begin_close();
         match &mut self.clients.frontend {
             // The kernel first writes back its page cache, in the drive's time. If these writes failed, data would be lost.
             Frontend::Ublk(device) if is_first && self.clients.frontend_error.is_none() => {
@@ -250,20 +248,21 @@ impl DriveServer {
     }
 
     fn fail_waiting(&mut self) {
-        let waiting = self.drive.take_waiting(|_| true);
-        waiting.into_iter().for_each(|command| self.clients.reply(command, Some(CommandError::Shutdown)));
+        for command in self.drive.take_waiting(|_| true) {
+            self.clients.reply(command, Err(CommandError::Shutdown));
+        }
     }
 
     /// Lets the model complete the commands in flight without waiting for the clock. Their clients get an error, because by the clock they
     /// have not completed.
     fn finish_in_flight(&mut self) {
-        self.drive.cancel_remaining_steps(|_| true);
+        self.drive.cancel_remaining_requests(|_| true);
         while self.drive.in_flight > 0 {
             self.drive.advance(None);
         }
-        let synced = std::mem::take(&mut self.drive.syncing).into_iter().map(|(_, command)| command);
-        let ended = std::mem::take(&mut self.drive.ended).into_iter().chain(synced);
-        ended.for_each(|command| self.clients.reply(command, Some(CommandError::Shutdown)));
+        for command in std::mem::take(&mut self.drive.ended) {
+            self.clients.reply(command, Err(CommandError::Shutdown));
+        }
         self.fail_waiting();
         self.clients.send(false);
         if let Frontend::Ublk(device) = &mut self.clients.frontend {
@@ -292,7 +291,8 @@ impl DriveServer {
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let has_more = self.has_more_work || !is_paused && !is_short && self.clients.has_more();
+        let has_more = self.has_more_work
+            || !is_paused && !is_short && self.clients.connections.values().any(Connection::has_more);
         // When to close a client that sends nothing.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
         let place = self.clients.place_free_at().filter(|from| *from > Instant::now());
@@ -413,26 +413,21 @@ impl DriveServer {
             loop {
                 let is_busy = self.drive.is_full() || self.is_slice_over();
                 let room = if is_busy { None } else { Some(self.room()) };
-                let Some(command) = self.clients.next_command(client, room) else { break };
-                match command.kind {
-                    CommandKind::BlockStatus => self.reply_status(client, &command),
-                    _ => self.drive.push(Command { client, arrival, ..command }),
+                let Clients { connections, export, pool, .. } = &mut self.clients;
+                let Some(connection) = connections.get_mut(&client) else { break };
+                let Some(command) = connection.next(export, pool, room) else { break };
+                if command.kind != CommandKind::BlockStatus {
+                    self.drive.push(Command { client, arrival, ..command });
+                    continue;
+                }
+                // The image answers at once: where its holes are takes the drive no time.
+                let range = command.offset / SECTOR_BYTES..(command.offset + command.bytes) / SECTOR_BYTES;
+                match self.drive.extents(range, if command.one_extent { 1 } else { EXTENTS_MAX }) {
+                    Ok(extents) => connection.reply_status(command.cookie, &extents),
+                    Err(_) => connection.reply(command, Err(CommandError::Io), pool),
                 }
             }
         }
-    }
-
-    fn reply_status(&mut self, client: u64, command: &Command) {
-        let (offset, bytes) = (command.offset, command.bytes);
-        let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
-        let Some(connection) = self.clients.connections.get_mut(&client) else { return };
-        let most = if command.one_extent { 1 } else { EXTENTS_MAX };
-        let Ok(parts) = self.drive.extents(range, most) else {
-            return connection.failed(command.cookie, CommandError::Io);
-        };
-        let extent = |(sectors, is_hole)| (sectors * SECTOR_BYTES, if is_hole { HOLE_AND_ZEROS } else { 0 });
-        let extents: Vec<Extent> = parts.into_iter().map(extent).collect();
-        connection.status(command.cookie, &extents);
     }
 
     /// The drive's time of the next thing to do.
@@ -464,7 +459,6 @@ impl DriveServer {
         }
         if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
-            self.drive.write_gathered();
         }
         self.reply_ended();
         self.drive.rotate_log();
@@ -509,14 +503,19 @@ impl DriveServer {
 
     fn advance(&mut self, limit: Option<Nanos>) {
         self.has_more_work |= !self.drive.advance_before(limit, Some(self.slice_ends));
-        self.drive.write_gathered();
         self.reply_ended();
     }
 
     /// Replies to the commands that have ended.
     fn reply_ended(&mut self) {
-        self.note_loss();
-        while let Some(command) = self.drive.ended.pop_front() {
+        if self.drive.take_loss() {
+            // The next flush of every connected client has to fail, because it can't keep what the client wrote before the loss.
+            self.clients.owed_errors.extend(self.clients.connections.keys());
+            if !matches!(self.clients.frontend, Frontend::Nbd(_)) {
+                self.clients.owed_errors.insert(KERNEL);
+            }
+        }
+        while let Some(command) = self.drive.take_ended() {
             let CommandState::Ended(end, result) = command.state else { continue };
             let latency = end.since(command.arrival);
             let op = match command.kind {
@@ -529,17 +528,7 @@ impl DriveServer {
             if let Some(clock) = &self.clock {
                 self.counters.lateness.record(op, clock.late(end).as_nanos() as u64);
             }
-            self.clients.reply(command, result.err());
-        }
-    }
-
-    /// After a loss, the next flush of every connected client has to fail.
-    fn note_loss(&mut self) {
-        if self.drive.take_loss() {
-            self.clients.owed_errors.extend(self.clients.connections.keys());
-            if !matches!(self.clients.frontend, Frontend::Nbd(_)) {
-                self.clients.owed_errors.insert(KERNEL);
-            }
+            self.clients.reply(command, result);
         }
     }
 }
@@ -630,43 +619,24 @@ impl Clients {
         }
     }
 
-    /// True if a client has sent something that could be handled now.
-    fn has_more(&self) -> bool {
-        self.connections.values().any(Connection::has_more)
-    }
-
-    /// The next command that a client has sent completely and for which there is `room`.
-    fn next_command(&mut self, client: u64, room: Option<usize>) -> Option<Command> {
-        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, room)
-    }
-
     /// Replies to a command if its client is still connected.
-    fn reply(&mut self, command: Command, mut error: Option<CommandError>) {
+    fn reply(&mut self, command: Command, mut result: Result<(), CommandError>) {
         // Not a write with FUA: it promises only its own data, while a flush promises everything before it.
         if command.kind == CommandKind::Flush && self.owed_errors.remove(&command.client) {
-            error = error.or(Some(CommandError::Io));
+            result = result.and(Err(CommandError::Io));
         }
         match &mut self.frontend {
-            Frontend::Nbd(_) => {}
+            Frontend::Nbd(_) => {
+                if let Some(connection) = self.connections.get_mut(&command.client) {
+                    connection.reply(command, result, &mut self.pool);
+                }
+            }
             Frontend::Ublk(device) => {
-                device.reply(&command, error);
-                return self.pool.push(command.data);
+                device.reply(&command, result);
+                self.pool.push(command.data);
             }
-            Frontend::File(requests) => return requests.reply(&command, error),
+            Frontend::File(requests) => requests.reply(&command, result),
         }
-        let Some(connection) = self.connections.get_mut(&command.client) else { return };
-        if command.kind == CommandKind::Read {
-            connection.reading_bytes -= command.bytes as usize;
-        }
-        match (command.kind, error) {
-            (_, Some(error)) => connection.failed(command.cookie, error),
-            (CommandKind::Read, None) => {
-                let bytes = command.bytes as usize;
-                return connection.data(command.cookie, command.offset, command.data, bytes, &mut self.pool);
-            }
-            (_, None) => connection.done(command.cookie),
-        }
-        self.pool.push(command.data);
     }
 
     /// Sends replies and removes closed clients. Returns the clients whose connections broke.

@@ -10,7 +10,7 @@ use smrkit::ranges::RangeMap;
 use smrkit::request::Op;
 use smrkit::units::SECTOR_BYTES;
 
-use super::{CommandState, ServedDrive, Step, ZERO_SECTORS};
+use super::{ServedDrive, ZERO_SECTORS};
 use crate::block::image::DriveImage;
 use crate::block::log::LogEvent;
 use crate::block::model::CutLosses;
@@ -124,7 +124,7 @@ impl ServedDrive {
     /// Handles a power cut during background work (`event`) or while commands were in flight. Writes in flight are torn. Acknowledged writes
     /// that were not flushed are undone in part, unless the layer keeps them.
     pub(super) fn lose_power(&mut self, event: Option<LogEvent>) {
-        let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
+        let mut random = Pcg64Mcg::seed_from_u64(self.faults.cut_seed);
         let failed_at = self.model.now;
         self.undo.note_commits(self.model.commits());
         let torn = match self.model.lose_power(&self.image.system, &mut random) {
@@ -143,7 +143,9 @@ impl ServedDrive {
     }
 
     fn tear_image(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
-        self.undo_unflushed(random, &losses.lost)?;
+        for (lba, sector) in self.undo.undo(random, &losses.lost) {
+            self.image.storage.write(lba * SECTOR_BYTES, &sector)?;
+        }
         self.tear_in_flight(losses, random)?;
         self.image.storage.sync()?;
         // Lost sectors that hold data become unreadable. Those of zeros stay readable, because the host never wrote them, or trimmed them.
@@ -166,8 +168,7 @@ impl ServedDrive {
     fn tear_in_flight(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         for command in self.queue.iter().take(self.in_flight) {
             // A write that was put into the image early was begun before the cut was planned, and has reached the platters.
-            let CommandState::InFlight { step: Some(Step { request, .. }), is_written: false, .. } = &command.state
-            else {
+            let Some((request, _)) = command.progress.request.filter(|_| !command.progress.is_written) else {
                 continue;
             };
             if request.op != Op::Write || command.data.is_empty() {
@@ -184,10 +185,5 @@ impl ServedDrive {
             }
         }
         Ok(())
-    }
-
-    fn undo_unflushed(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> io::Result<()> {
-        let undone = self.undo.undo(random, destroyed);
-        undone.iter().try_for_each(|(lba, sector)| self.image.storage.write(lba * SECTOR_BYTES, sector))
     }
 }

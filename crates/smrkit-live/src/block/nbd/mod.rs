@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use stream::Listener;
 pub use tls::TlsCertificates;
 use tls::Transport;
-use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, command, info, option, reply};
+use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandError, CommandKind};
 use smrkit::units::SECTOR_BYTES;
@@ -40,43 +40,24 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most buffers of one `writev`.
 const PARTS: usize = 16;
 
-/// The header of a request.
-#[derive(Clone, Copy, Debug)]
-struct RequestHead {
-    flags: u16,
-    kind: u16,
-    cookie: u64,
-    offset: u64,
-    bytes: u32,
-}
-
 enum Phase {
     Flags,
     Options,
     /// Skips this many bytes of data of an option that is too long.
     SkipOption(usize, u32),
     Requests,
+    /// Receives the payload of a write, of which `got` bytes have come.
     Payload {
-        head: RequestHead,
-        data: Vec<u8>,
+        command: Box<Command>,
         got: usize,
     },
-    /// Skips the payload of a refused command.
+    /// Skips the payload of a refused write.
     Skip {
-        head: RequestHead,
+        cookie: u64,
         left: usize,
         error: CommandError,
     },
     Closing,
-}
-
-/// A buffer of the output queue, of which `from..to` is still to be sent.
-struct ReplyPiece {
-    bytes: Vec<u8>,
-    from: usize,
-    to: usize,
-    /// True if the buffer goes back to the pool.
-    is_pooled: bool,
 }
 
 /// A connected client.
@@ -92,10 +73,12 @@ pub struct Connection {
     pub outstanding: usize,
     /// Bytes of the reads that have no reply yet.
     pub reading_bytes: usize,
-    /// Short replies at the end of the output queue are gathered here.
+    /// Short replies are gathered here. They come behind `output`.
     small: Vec<u8>,
-    pieces: VecDeque<ReplyPiece>,
-    /// Bytes in `pieces`.
+    /// Buffers to be sent, and how many bytes of the first one are sent already.
+    output: VecDeque<Vec<u8>>,
+    sent: usize,
+    /// Bytes in `output` that are not sent yet.
     unsent_bytes: usize,
     /// True if there may be commands in the input buffer for which there was no time or memory.
     has_unparsed: bool,
@@ -117,7 +100,8 @@ impl Connection {
             outstanding: 0,
             reading_bytes: 0,
             small: greeting(),
-            pieces: VecDeque::new(),
+            output: VecDeque::new(),
+            sent: 0,
             unsent_bytes: 0,
             has_unparsed: false,
             is_ended: false,
@@ -137,7 +121,7 @@ impl Connection {
 
     /// Memory of replies that the client has not received yet, and of a write that is still arriving.
     pub fn held_bytes(&self) -> usize {
-        let payload = if let Phase::Payload { data, .. } = &self.phase { data.len() } else { 0 };
+        let payload = if let Phase::Payload { command, .. } = &self.phase { command.data.len() } else { 0 };
         self.reading_bytes + self.unsent_bytes + self.small.len() + payload
     }
 
@@ -199,11 +183,11 @@ impl Connection {
     }
 
     fn try_receive(&mut self) -> io::Result<()> {
-        if let Phase::Payload { data, got, .. } = &mut self.phase
+        if let Phase::Payload { command, got } = &mut self.phase
             && self.start == self.end
         {
             // Not in a loop: a short read means that the socket is empty.
-            *got += nonzero(self.stream.read(&mut data[*got..])?)?;
+            *got += nonzero(self.stream.read(&mut command.data[*got..])?)?;
             return Ok(());
         }
         if self.start > 0 {
@@ -230,51 +214,48 @@ impl Connection {
     }
 
     fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+        let input = &self.input[self.start..self.end];
         match &mut self.phase {
             Phase::Flags => {
                 let Some(flags) = self.take::<4>() else { return ControlFlow::Break(None) };
                 let known = self.agreed.take_flags(u32::from_be_bytes(flags));
                 self.phase = if known { Phase::Options } else { Phase::Closing };
-                ControlFlow::Continue(())
             }
-            Phase::Options => self.option(export),
-            Phase::SkipOption(left, option) => {
-                let count = (*left).min(self.end - self.start);
-                (*left, self.start) = (*left - count, self.start + count);
-                if *left > 0 {
-                    return ControlFlow::Break(None);
-                }
-                wire::option_reply(&mut self.small, *option, wire::reply::TOO_BIG, &[]);
-                self.phase = Phase::Options;
-                ControlFlow::Continue(())
-            }
-            Phase::Requests => self.request(export, pool, room),
-            Phase::Payload { data, got, .. } => {
-                let room = &mut data[*got..];
-                let count = room.len().min(self.end - self.start);
-                room[..count].copy_from_slice(&self.input[self.start..self.start + count]);
+            Phase::Options => return self.option(export),
+            Phase::Requests => return self.request(export, pool, room),
+            Phase::Payload { command, got } => {
+                let missing = &mut command.data[*got..];
+                let count = missing.len().min(input.len());
+                missing[..count].copy_from_slice(&input[..count]);
                 (*got, self.start) = (*got + count, self.start + count);
-                if *got < data.len() {
+                if *got < command.data.len() {
                     return ControlFlow::Break(None);
                 }
-                match std::mem::replace(&mut self.phase, Phase::Requests) {
-                    Phase::Payload { head, data, .. } => self.checked(&head, data, export),
-                    _ => ControlFlow::Continue(()),
-                }
+                let command = std::mem::take(&mut **command);
+                self.phase = Phase::Requests;
+                return self.accept(command);
             }
-            Phase::Skip { left, .. } => {
-                let count = (*left).min(self.end - self.start);
+            Phase::SkipOption(left, _) | Phase::Skip { left, .. } => {
+                let count = (*left).min(input.len());
                 (*left, self.start) = (*left - count, self.start + count);
                 if *left > 0 {
                     return ControlFlow::Break(None);
                 }
-                if let Phase::Skip { head, error, .. } = std::mem::replace(&mut self.phase, Phase::Requests) {
-                    self.refuse(head.cookie, error);
+                match self.phase {
+                    Phase::Skip { cookie, error, .. } => {
+                        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
+                        self.phase = Phase::Requests;
+                    }
+                    Phase::SkipOption(_, option) => {
+                        wire::option_reply(&mut self.small, option, reply::TOO_BIG, &[]);
+                        self.phase = Phase::Options;
+                    }
+                    _ => {}
                 }
-                ControlFlow::Continue(())
             }
-            Phase::Closing => ControlFlow::Break(None),
+            Phase::Closing => return ControlFlow::Break(None),
         }
+        ControlFlow::Continue(())
     }
 
     /// Takes `N` bytes of the input, if there are so many.
@@ -321,12 +302,12 @@ impl Connection {
 
     fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
-        let Some(head) = RequestHead::parse(&bytes) else {
+        let Some((kind, mut command, checked)) = parse_request(&bytes, export, self.agreed.tells_allocation) else {
             self.phase = Phase::Closing;
             return ControlFlow::Continue(());
         };
-        let needed = match head.kind {
-            command::READ | command::WRITE if head.bytes <= LONGEST_BYTES => head.bytes as usize,
+        let needed = match kind {
+            command::READ | command::WRITE if command.bytes <= LONGEST_BYTES.into() => command.bytes as usize,
             // For its reply: any memory that is left will do.
             command::BLOCK_STATUS => 1,
             _ => 0,
@@ -336,77 +317,56 @@ impl Connection {
             self.has_unparsed = true;
             return ControlFlow::Break(None);
         }
-        match head.kind {
-            command::DISCONNECT => self.phase = Phase::Closing,
-            command::WRITE if head.bytes > LONGEST_BYTES => {
-                self.phase = Phase::Skip { head, left: head.bytes as usize, error: CommandError::Overflow };
+        match checked {
+            _ if kind == command::DISCONNECT => self.phase = Phase::Closing,
+            // The payload comes all the same.
+            Err(error) if kind == command::WRITE => {
+                self.phase = Phase::Skip { cookie: command.cookie, left: command.bytes as usize, error };
             }
-            command::WRITE => {
-                let mut data = pool.pop().unwrap_or_default();
-                data.resize(head.bytes as usize, 0);
-                self.phase = Phase::Payload { head, data, got: 0 };
+            Err(error) => wire::failed(&mut self.small, self.agreed.structured, command.cookie, error),
+            Ok(()) if kind == command::WRITE => {
+                command.data = pool.pop().unwrap_or_default();
+                command.data.resize(needed, 0);
+                self.phase = Phase::Payload { command: Box::new(command), got: 0 };
             }
-            _ => return self.checked(&head, Vec::new(), export),
+            Ok(()) => return self.accept(command),
         }
         ControlFlow::Continue(())
     }
 
-    /// Returns the command if it is valid, else queues an error reply.
-    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Parsed {
-        match head.kind(export, self.agreed.tells_allocation) {
-            Ok(kind) => {
-                self.outstanding += 1;
-                if kind == CommandKind::Read {
-                    self.reading_bytes += head.bytes as usize;
+    /// Counts a command that is complete, and returns it.
+    fn accept(&mut self, command: Command) -> Parsed {
+        self.outstanding += 1;
+        if command.kind == CommandKind::Read {
+            self.reading_bytes += command.bytes as usize;
+        }
+        ControlFlow::Break(Some(command))
+    }
+
+    /// Queues the reply to a command. Its buffer goes back to `pool`, at the latest once it is sent.
+    pub fn reply(&mut self, command: Command, result: Result<(), CommandError>, pool: &mut Vec<Vec<u8>>) {
+        let Command { kind, cookie, offset, bytes, data, .. } = command;
+        let (out, structured, is_read) = (&mut self.small, self.agreed.structured, kind == CommandKind::Read);
+        self.outstanding -= 1;
+        self.reading_bytes -= if is_read { bytes as usize } else { 0 };
+        match result {
+            Err(error) => wire::failed(out, structured, cookie, error),
+            Ok(()) if !is_read => wire::done(out, structured, cookie),
+            Ok(()) => {
+                wire::before_data(out, structured, cookie, offset, data.len());
+                if data.len() >= LONG_BYTES {
+                    self.queue_small();
+                    self.unsent_bytes += data.len();
+                    return self.output.push_back(data);
                 }
-                let has = |flag: u16| head.flags & flag != 0;
-                ControlFlow::Break(Some(Command {
-                    cookie: head.cookie,
-                    fua: has(command::FUA),
-                    no_hole: has(command::NO_HOLE),
-                    one_extent: has(command::ONE_EXTENT),
-                    ..Command::new(kind, head.offset, u64::from(head.bytes), data)
-                }))
-            }
-            Err(error) => {
-                self.refuse(head.cookie, error);
-                ControlFlow::Continue(())
+                out.extend_from_slice(&data);
             }
         }
+        pool.push(data);
     }
 
-    fn refuse(&mut self, cookie: u64, error: CommandError) {
-        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
-    }
-
-    /// Completes a command that returns no data.
-    pub fn done(&mut self, cookie: u64) {
-        self.outstanding -= 1;
-        wire::done(&mut self.small, self.agreed.structured, cookie);
-    }
-
-    /// Completes a command with an error.
-    pub fn failed(&mut self, cookie: u64, error: CommandError) {
-        self.outstanding -= 1;
-        self.refuse(cookie, error);
-    }
-
-    /// Completes a read with the first `length` bytes of `data`. The buffer goes back to `pool`.
-    pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
-        self.outstanding -= 1;
-        wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
-        if length < LONG_BYTES {
-            self.small.extend_from_slice(&data[..length]);
-            pool.push(data);
-            return;
-        }
-        self.queue_small();
-        self.unsent_bytes += length;
-        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_pooled: true });
-    }
-
-    /// Completes a block status.
-    pub fn status(&mut self, cookie: u64, extents: &[Extent]) {
+    /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
+    pub fn reply_status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
         self.outstanding -= 1;
         wire::block_status(&mut self.small, cookie, extents);
     }
@@ -414,15 +374,14 @@ impl Connection {
     /// Moves the gathered short replies to the output queue.
     fn queue_small(&mut self) {
         if !self.small.is_empty() {
-            let bytes = std::mem::take(&mut self.small);
-            self.unsent_bytes += bytes.len();
-            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_pooled: false });
+            self.unsent_bytes += self.small.len();
+            self.output.push_back(std::mem::take(&mut self.small));
         }
     }
 
     /// True if there is output to send.
     pub fn wants_to_send(&self) -> bool {
-        !self.small.is_empty() || !self.pieces.is_empty() || self.stream.wants_to_send()
+        !self.small.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
     }
 
     /// Sends as much as the socket takes. Buffers go back to `pool`.
@@ -436,40 +395,28 @@ impl Connection {
     }
 
     fn try_send(&mut self, pool: &mut Vec<Vec<u8>>) -> io::Result<()> {
-        while !self.pieces.is_empty() {
+        while !self.output.is_empty() {
             let mut parts = [IoSlice::new(&[]); PARTS];
-            let count = self.pieces.len().min(PARTS);
-            for (part, piece) in parts.iter_mut().zip(&self.pieces) {
-                *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
+            for (number, (part, bytes)) in parts.iter_mut().zip(&self.output).enumerate() {
+                *part = IoSlice::new(if number == 0 { &bytes[self.sent..] } else { bytes });
             }
-            let sent = nonzero(self.stream.write_vectored(&parts[..count])?)?;
+            let count = self.output.len().min(PARTS);
+            let written = nonzero(self.stream.write_vectored(&parts[..count])?)?;
             self.last_active = Instant::now();
-            self.note_sent(sent, pool);
+            self.unsent_bytes -= written;
+            self.sent += written;
+            while self.output.front().is_some_and(|first| first.len() <= self.sent)
+                && let Some(bytes) = self.output.pop_front()
+            {
+                self.sent -= bytes.len();
+                pool.push(bytes);
+            }
             // A short write means that the socket is full.
-            if self.pieces.front().is_some_and(|piece| piece.from > 0) {
+            if self.sent > 0 {
                 break;
             }
         }
         self.stream.flush()
-    }
-
-    /// Removes sent bytes from the output queue.
-    fn note_sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
-        self.unsent_bytes -= count;
-        while let Some(mut piece) = self.pieces.pop_front() {
-            let of_piece = count.min(piece.to - piece.from);
-            (piece.from, count) = (piece.from + of_piece, count - of_piece);
-            match piece {
-                ReplyPiece { from, to, .. } if from < to => return self.pieces.push_front(piece),
-                ReplyPiece { bytes, is_pooled: true, .. } => pool.push(bytes),
-                // Reused to gather the next replies.
-                ReplyPiece { mut bytes, .. } if self.small.capacity() == 0 => {
-                    bytes.clear();
-                    self.small = bytes;
-                }
-                _ => {}
-            }
-        }
     }
 }
 
@@ -481,37 +428,45 @@ fn nonzero(count: usize) -> io::Result<usize> {
 /// `Continue` if there is more to parse, `Break` with the next command, or with `None` if more input is needed.
 type Parsed = ControlFlow<Option<Command>>;
 
-impl RequestHead {
-    fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHead> {
-        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let head = RequestHead { flags: short(4), kind: short(6), cookie: long(8), offset: long(16), bytes: word(24) };
-        (word(0) == wire::REQUEST_MAGIC).then_some(head)
+/// Parses a request: its kind, the command, and whether it can be served. Returns `None` if it is no request of NBD.
+fn parse_request(
+    bytes: &[u8; REQUEST_BYTES],
+    export: &Export,
+    tells_allocation: bool,
+) -> Option<(u16, Command, Result<(), CommandError>)> {
+    let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
+    let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+    if word(0) != wire::REQUEST_MAGIC {
+        return None;
     }
-
-    /// The command's kind, if the command is valid.
-    fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, CommandError> {
-        use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
-        let (kind, flags) = match self.kind {
-            command::READ => (CommandKind::Read, DONT_FRAGMENT),
-            command::WRITE => (CommandKind::Write, 0),
-            command::FLUSH => (CommandKind::Flush, 0),
-            command::TRIM => (CommandKind::Trim, 0),
-            command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if tells_allocation => (CommandKind::BlockStatus, ONE_EXTENT),
-            _ => return Err(CommandError::Invalid),
-        };
-        if self.flags & !(flags | FUA) != 0 {
-            return Err(CommandError::Invalid);
-        }
-        if kind == CommandKind::Flush && self.bytes > 0 {
-            return Err(CommandError::Invalid);
-        }
-        Command::new(kind, self.offset, self.bytes.into(), Vec::new()).check(export.bytes, export.is_read_only)?;
-        let is_too_long = kind == CommandKind::Read && self.bytes > LONGEST_BYTES;
-        if is_too_long { Err(CommandError::Overflow) } else { Ok(kind) }
-    }
+    let (flags, number, length) = (short(4), short(6), word(24));
+    let has = |flag: u16| flags & flag != 0;
+    let known = match number {
+        command::READ => Some((CommandKind::Read, command::DONT_FRAGMENT)),
+        command::WRITE => Some((CommandKind::Write, 0)),
+        command::FLUSH => Some((CommandKind::Flush, 0)),
+        command::TRIM => Some((CommandKind::Trim, 0)),
+        command::WRITE_ZEROES => Some((CommandKind::WriteZeroes, command::NO_HOLE)),
+        command::BLOCK_STATUS if tells_allocation => Some((CommandKind::BlockStatus, command::ONE_EXTENT)),
+        _ => None,
+    };
+    let (kind, own_flags) = known.unwrap_or_default();
+    let command = Command {
+        cookie: long(8),
+        fua: has(command::FUA),
+        no_hole: has(command::NO_HOLE),
+        one_extent: has(command::ONE_EXTENT),
+        ..Command::new(kind, long(16), length.into(), Vec::new())
+    };
+    let carries_data = matches!(kind, CommandKind::Read | CommandKind::Write);
+    let checked = match () {
+        () if known.is_none() || has(!(own_flags | command::FUA)) => Err(CommandError::Invalid),
+        () if kind == CommandKind::Flush && length > 0 => Err(CommandError::Invalid),
+        () if carries_data && length > LONGEST_BYTES => Err(CommandError::Overflow),
+        () => command.check(export.bytes, export.is_read_only),
+    };
+    Some((number, command, checked))
 }
 
 /// The export, as clients see it.

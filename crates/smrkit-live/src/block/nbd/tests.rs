@@ -80,8 +80,12 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
 }
 
-fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> RequestHead {
-    RequestHead { flags, kind, cookie: 1, offset, bytes }
+fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
+    let mut request = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    request.extend([flags, kind].map(u16::to_be_bytes).concat());
+    request.extend([1, offset].map(u64::to_be_bytes).concat());
+    request.extend(bytes.to_be_bytes());
+    request.try_into().unwrap()
 }
 
 #[test]
@@ -89,18 +93,24 @@ fn a_request_is_parsed_word_for_word() {
     let mut bytes = [0; REQUEST_BYTES];
     bytes[..4].copy_from_slice(&wire::REQUEST_MAGIC.to_be_bytes());
     (4..REQUEST_BYTES).for_each(|at| bytes[at] = 0x10 + at as u8);
-    let head = RequestHead::parse(&bytes).unwrap();
-    assert_eq!((head.flags, head.kind, head.bytes), (0x1415, 0x1617, 0x2829_2a2b));
-    assert_eq!((head.cookie, head.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
+    let (kind, command, checked) = parse_request(&bytes, &EXPORT, true).unwrap();
+    assert_eq!((kind, command.bytes, checked), (0x1617, 0x2829_2a2b, Err(CommandError::Invalid)));
+    assert_eq!((command.cookie, command.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
+    // Flags 0x1415.
+    assert_eq!([command.fua, command.no_hole, command.one_extent], [true, false, false]);
     bytes[3] ^= 1;
-    assert!(RequestHead::parse(&bytes).is_none());
+    assert!(parse_request(&bytes, &EXPORT, true).is_none());
 }
 
 #[test]
 fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     use command::*;
     let end = EXPORT.bytes;
-    let kind = |head: RequestHead| head.kind(&EXPORT, true);
+    let parsed = |head: [u8; REQUEST_BYTES], tells_allocation: bool| {
+        let (_, command, checked) = parse_request(&head, &EXPORT, tells_allocation).unwrap();
+        checked.map(|()| command.kind)
+    };
+    let kind = |head: [u8; REQUEST_BYTES]| parsed(head, true);
     for (number, expected) in [
         (READ, CommandKind::Read),
         (WRITE, CommandKind::Write),
@@ -128,14 +138,20 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     for wrong in [head(0, FLUSH, 512, 0), head(0, FLUSH, 0, 512), head(0, DISCONNECT, 0, 0), head(0, 5, 0, 512)] {
         assert_eq!(kind(wrong), Err(CommandError::Invalid));
     }
-    assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(CommandError::Invalid), "no context was agreed");
+    let unagreed = parsed(head(0, BLOCK_STATUS, 0, 512), false);
+    assert_eq!(unagreed, Err(CommandError::Invalid), "no context was agreed");
     let longest = LONGEST_BYTES;
     assert_eq!(kind(head(0, READ, 0, longest)), Ok(CommandKind::Read));
     assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(CommandError::Overflow));
     assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(CommandKind::Trim));
 }
 
-/// Buffers of what was written and read go back to the pool; short replies gather in one that stays.
+/// The command for a read that was served.
+fn served(cookie: u64, data: Vec<u8>) -> Command {
+    Command { cookie, ..Command::new(CommandKind::Read, 0, data.len() as u64, data) }
+}
+
+/// Buffers of what was written and read go back to the pool.
 #[test]
 fn replies_are_sent_in_order_and_their_buffers_used_again() {
     let (mut client, mut connection) = connected();
@@ -152,18 +168,18 @@ fn replies_are_sent_in_order_and_their_buffers_used_again() {
     assert_eq!((outstanding, connection.outstanding), (4, 4));
     assert_eq!(connection.reading_bytes, 512 + LONG_BYTES + 1024);
     assert!(!connection.wants_to_send());
-    connection.data(7, 0, vec![1; 600], 512, &mut pool);
-    assert_eq!(pool, [vec![1; 600]], "a short reply is a copy");
-    connection.data(8, 0, vec![2; LONG_BYTES + 5], LONG_BYTES, &mut pool);
+    connection.reply(served(7, vec![1; 512]), Ok(()), &mut pool);
+    assert_eq!(pool, [vec![1; 512]], "a short reply is a copy");
+    connection.reply(served(8, vec![2; LONG_BYTES]), Ok(()), &mut pool);
     assert_eq!(pool.len(), 1, "a long one is lent");
-    connection.data(9, 0, vec![3; 1024], 1024, &mut pool);
-    connection.failed(10, CommandError::Io);
-    assert_eq!(connection.outstanding, 0);
+    connection.reply(served(9, vec![3; 1024]), Ok(()), &mut pool);
+    let flush = Command { cookie: 10, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
+    connection.reply(flush, Err(CommandError::Io), &mut pool);
+    assert_eq!((connection.outstanding, connection.reading_bytes), (0, 0));
     assert!(connection.wants_to_send());
     connection.send(&mut pool);
     assert!(!connection.wants_to_send() && connection.unsent_bytes == 0);
-    assert_eq!(pool.iter().map(Vec::len).collect::<Vec<_>>(), [600, 1024, LONG_BYTES + 5]);
-    assert!(connection.small.is_empty() && connection.small.capacity() > 0);
+    assert!(pool.iter().any(|buffer| *buffer == [2; LONG_BYTES]));
     let mut reply = |error: u32, cookie: u64, length: usize, fill: u8| {
         let mut bytes = vec![0; 16 + length];
         client.read_exact(&mut bytes).unwrap();
@@ -181,12 +197,13 @@ fn replies_are_sent_in_order_and_their_buffers_used_again() {
 fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
     let (mut client, mut connection) = connected();
     let bytes: Vec<u8> = (0..3 << 20).map(|at: u32| (at / 1000 * 7) as u8).collect();
-    connection.outstanding = 3;
+    (connection.outstanding, connection.reading_bytes) = (3, 2 * bytes.len());
     let mut pool = Vec::new();
     for cookie in [1, 2] {
-        connection.data(cookie, 0, bytes.clone(), bytes.len(), &mut pool);
+        connection.reply(served(cookie, bytes.clone()), Ok(()), &mut pool);
     }
-    connection.done(3);
+    let flush = Command { cookie: 3, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
+    connection.reply(flush, Ok(()), &mut Vec::new());
     let all = 2 * (16 + bytes.len()) + 16;
     let (mut came, mut sends) = (Vec::new(), 0);
     client.set_nonblocking(true).unwrap();
@@ -199,7 +216,8 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
         }
         assert!(connection.unsent_bytes <= all - came.len() && sends < 10_000);
     }
-    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0 && pool.len() == 2);
+    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0);
+    assert_eq!(pool.iter().filter(|buffer| **buffer == bytes).count(), 2);
     let part = 16 + bytes.len();
     assert!(came[16..part] == bytes && came[part + 16..2 * part] == bytes);
     assert_eq!([7, part + 15, all - 1].map(|at| came[at]), [0, 2, 3]);
@@ -229,14 +247,14 @@ fn what_is_too_long_is_skipped_and_refused() {
     ask(&mut client, command::WRITE, longest);
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
-    assert!(matches!(&connection.phase, Phase::Payload { data, got: 0, .. } if data.len() == longest as usize));
+    assert!(matches!(&connection.phase, Phase::Payload { command, got: 0 } if command.data.len() == longest as usize));
 }
 
 #[test]
 fn a_client_that_has_gone_while_it_was_answered_is_over() {
     let (client, mut connection) = connected();
     connection.outstanding = 1;
-    connection.done(1);
+    connection.reply(Command::new(CommandKind::Flush, 0, 0, Vec::new()), Ok(()), &mut Vec::new());
     drop(client);
     assert!(connection.wants_to_send() && !connection.is_over());
     connection.send(&mut Vec::new());
@@ -249,7 +267,7 @@ fn block_status_replies_count_as_what_a_client_has_not_taken() {
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(0)).is_some());
-    connection.status(1, &vec![(512, 0); 1 << 20]);
+    connection.reply_status(1, &vec![(1, false); 1 << 20]);
     assert!((8 << 20..9 << 20).contains(&connection.held_bytes()));
 }
 

@@ -2,6 +2,8 @@
 //!
 //! From the protocol's specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 
+use smrkit::units::SECTOR_BYTES;
+
 use crate::block::drive::CommandError;
 
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -70,11 +72,8 @@ pub mod command {
 pub const ALLOCATION: &str = "base:allocation";
 pub const ALLOCATION_ID: u32 = 1;
 
-/// Bytes of an extent, and its status.
-pub type Extent = (u64, u32);
-
 /// Status of sectors that the host has not written: a hole, and zeros.
-pub const HOLE_AND_ZEROS: u32 = 3;
+const HOLE_AND_ZEROS: u32 = 3;
 
 const DONE: u16 = 1;
 const TYPE_NONE: u16 = 0;
@@ -128,13 +127,13 @@ pub fn before_data(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// The reply to a block status: extents of the one context.
-pub fn block_status(out: &mut Vec<u8>, cookie: u64, extents: &[Extent]) {
+/// The reply to a block status: the lengths of extents in sectors, and whether they are holes.
+pub fn block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
     chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
     out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
-    for &(bytes, status) in extents {
-        out.extend_from_slice(&(bytes as u32).to_be_bytes());
-        out.extend_from_slice(&status.to_be_bytes());
+    for &(sectors, is_hole) in extents {
+        out.extend_from_slice(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
+        out.extend_from_slice(&(if is_hole { HOLE_AND_ZEROS } else { 0 }).to_be_bytes());
     }
 }
 
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(data, words(&[&simple, &ok, &own]));
         let data = written(&|out| before_data(out, true, cookie, 9, 512));
         assert_eq!(data, words(&[&chunk, &[0, 1, 0, 1], &own, &[0, 0, 2, 8], &[0, 0, 0, 0, 0, 0, 0, 9]]));
-        let status = written(&|out| block_status(out, cookie, &[(512, 0), (4096, HOLE_AND_ZEROS)]));
+        let status = written(&|out| block_status(out, cookie, &[(1, false), (8, true)]));
         let told = [&[0, 0, 0, 1][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
         assert_eq!(status, words(&[&chunk, &[0, 1, 0, 5], &own, &[0, 0, 0, 20], &told]));
     }

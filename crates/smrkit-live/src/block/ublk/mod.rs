@@ -246,19 +246,18 @@ impl UblkDevice {
     }
 
     /// Completes the request of a command.
-    pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
+    pub(super) fn reply(&mut self, command: &Command, result: Result<(), CommandError>) {
         let tag = command.cookie as u16;
-        let result = match (error, &self.queue) {
-            (Some(error), _) => Err(errno(error)),
-            (None, Some(queue)) if command.kind == CommandKind::Read => {
-                queue.write(tag, &command.data[..command.bytes as usize]).map_err(|_| Errno::IO)
+        let result = match (result, &self.queue) {
+            (Ok(()), Some(queue)) if command.kind == CommandKind::Read => {
+                queue.write(tag, &command.data).map_err(|_| Errno::IO)
             }
-            (None, _) => Ok(()),
+            (result, _) => result.map_err(errno),
         };
         let is_append = std::mem::take(&mut self.appends[usize::from(tag)]);
         let sector = if is_append && result.is_ok() { command.offset / SECTOR_BYTES } else { 0 };
-        let bytes =
-            if matches!(command.kind, CommandKind::Read | CommandKind::Write) { command.bytes as i32 } else { 0 };
+        let carries_data = matches!(command.kind, CommandKind::Read | CommandKind::Write);
+        let bytes = if carries_data { command.bytes as i32 } else { 0 };
         self.commit(tag, result.map(|()| bytes), sector);
     }
 
