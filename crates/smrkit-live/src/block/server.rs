@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
-use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
 use smrkit::stats::latency::{LatencyCounts, LatencyLists};
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -34,9 +33,6 @@ const CLIENTS_MAX: usize = 64;
 const CROWDED_TIMEOUT: Duration = Duration::from_millis(500);
 /// Memory for the commands and replies of all clients. Clients wait when it is used up. Four of the longest commands (assumption).
 const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
-/// Buffers that are kept for later commands, and the largest that is kept.
-const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
-const POOLED_BYTES_MAX: usize = 1 << 20;
 /// The host's time for serving the drive before the server looks for messages of clients again (assumption).
 const TIME_SLICE: Duration = Duration::from_millis(10);
 /// Without a pace, no more commands are begun while this many bytes are in flight. Commands that still wait cost nothing if their client
@@ -162,7 +158,6 @@ impl DriveServer {
                 connections: BTreeMap::new(),
                 next: 0,
                 owed_errors: BTreeSet::new(),
-                pool: Vec::new(),
             },
             has_idle_work: true,
             counters: Counters::default(),
@@ -283,7 +278,6 @@ impl DriveServer {
     /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
     /// a control request.
     fn wait(&mut self, requests: &ControlRequests) -> bool {
-        let until = self.clock.as_ref().and_then(|_| self.next_event_at());
         // `ready` below has the same order.
         let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
@@ -291,18 +285,18 @@ impl DriveServer {
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let has_more = self.has_more_work
-            || !is_paused && !is_short && self.clients.connections.values().any(Connection::has_more);
-        // When to close a client that sends nothing.
+        let mut clients = self.clients.connections.values();
+        let has_more = self.has_more_work || !is_paused && !is_short && clients.any(Connection::has_more);
+        // What the host's clock decides: the end of the server, of clients that send nothing, or of their places, and writes that are due.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
-        let place = self.clients.place_free_at().filter(|from| *from > Instant::now());
-        let deadline = self.stop_deadline.into_iter().chain(silent).chain(self.drive.write_due()).chain(place).min();
+        let place = self.clients.next_place().map(|(from, _)| from).filter(|from| *from > Instant::now());
+        let deadline = [self.stop_deadline, self.drive.write_due(), place].into_iter().flatten().chain(silent).min();
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { timeout };
         let waited = match &self.clock {
             Some(clock) => {
                 let at_most = at_most.map(|span| clock.after(span));
-                clock.wait(&mut files, until.into_iter().chain(at_most).min())
+                clock.wait(&mut files, self.next_event_at().into_iter().chain(at_most).min())
             }
             None => rustix::event::poll(&mut files, at_most.map(timespec).as_ref()),
         };
@@ -400,7 +394,7 @@ impl DriveServer {
         let stops = self.stop_deadline.is_some();
         while let Some(command) = match &mut self.clients.frontend {
             // While stopping, too: the kernel writes back its page cache.
-            Frontend::Ublk(device) => device.next(self.drive.zones(), &mut self.clients.pool),
+            Frontend::Ublk(device) => device.next(self.drive.zones()),
             Frontend::File(requests) if !stops => requests.next(),
             Frontend::File(_) | Frontend::Nbd(_) => None,
         } {
@@ -413,9 +407,9 @@ impl DriveServer {
             loop {
                 let is_busy = self.drive.is_full() || self.is_slice_over();
                 let room = if is_busy { None } else { Some(self.room()) };
-                let Clients { connections, export, pool, .. } = &mut self.clients;
+                let Clients { connections, export, .. } = &mut self.clients;
                 let Some(connection) = connections.get_mut(&client) else { break };
-                let Some(command) = connection.next(export, pool, room) else { break };
+                let Some(command) = connection.next(export, room) else { break };
                 if command.kind != CommandKind::BlockStatus {
                     self.drive.push(Command { client, arrival, ..command });
                     continue;
@@ -424,7 +418,7 @@ impl DriveServer {
                 let range = command.offset / SECTOR_BYTES..(command.offset + command.bytes) / SECTOR_BYTES;
                 match self.drive.extents(range, if command.one_extent { 1 } else { EXTENTS_MAX }) {
                     Ok(extents) => connection.reply_status(command.cookie, &extents),
-                    Err(_) => connection.reply(command, Err(CommandError::Io), pool),
+                    Err(_) => connection.reply(command, Err(CommandError::Io)),
                 }
             }
         }
@@ -543,8 +537,6 @@ struct Clients {
     next: u64,
     /// Clients whose next flush fails, because unflushed data was lost while they were connected.
     owed_errors: BTreeSet<u64>,
-    /// Buffers for the bytes of commands.
-    pool: Vec<Vec<u8>>,
 }
 
 impl Clients {
@@ -553,12 +545,16 @@ impl Clients {
         self.connections.values().map(Connection::held_bytes).sum()
     }
 
-    /// When there is a place for a new client: now, or when a client has been silent in its handshake for too long.
-    fn place_free_at(&self) -> Option<Instant> {
-        match self.connections.len() < CLIENTS_MAX {
-            true => Some(Instant::now()),
-            false => longest_silent(&self.connections).map(|(_, since)| since + CROWDED_TIMEOUT),
+    /// When a new client can be accepted, and the client that is closed for it: none as long as there is a place, else the one that has been
+    /// silent in its handshake for longest.
+    fn next_place(&self) -> Option<(Instant, Option<u64>)> {
+        // Clients that have just hung up are removed later, and take no place.
+        if self.connections.values().filter(|client| !client.is_over()).count() < CLIENTS_MAX {
+            return Some((Instant::now(), None));
         }
+        let silent =
+            self.connections.iter().filter_map(|(number, client)| Some((client.handshake_idle_since()?, *number)));
+        silent.min().map(|(since, number)| (since + CROWDED_TIMEOUT, Some(number)))
     }
 
     /// Adds the descriptors to wait for to `files`: that of the frontend, then that of each client. While the server `is_busy`, clients are
@@ -567,7 +563,7 @@ impl Clients {
         match &self.frontend {
             Frontend::Nbd(listener) => {
                 // Without a place, clients wait in the socket's backlog.
-                let has_place = self.place_free_at().is_some_and(|from| from <= Instant::now());
+                let has_place = self.next_place().is_some_and(|(from, _)| from <= Instant::now());
                 files.push(PollFd::new(listener, if has_place { PollFlags::IN } else { PollFlags::empty() }));
             }
             Frontend::Ublk(device) => device.wait_for(files),
@@ -583,18 +579,15 @@ impl Clients {
 
     /// Receives from clients and accepts new ones. `ready` has the results of waiting for `wait_for`'s descriptors.
     fn receive(&mut self, ready: &[PollFlags], is_busy: bool) {
-        let (listener, Some((accepts, ready))) = (match &mut self.frontend {
-            Frontend::Nbd(listener) => (listener, ready.split_first()),
+        match &mut self.frontend {
+            Frontend::Nbd(_) => {}
             Frontend::Ublk(device) => {
-                if let Err(error) = device.receive() {
-                    self.frontend_error = Some(error);
-                }
+                self.frontend_error = self.frontend_error.take().or(device.receive().err());
                 return;
             }
             Frontend::File(requests) => return requests.receive(),
-        }) else {
-            return;
-        };
+        }
+        let Some((accepts, ready)) = ready.split_first() else { return };
         for (client, flags) in self.connections.values_mut().zip(ready) {
             let has_come = flags.contains(PollFlags::IN) || client.has_unread();
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) || has_come && !is_busy {
@@ -603,17 +596,12 @@ impl Clients {
                 client.note_not_polled();
             }
         }
-        while !accepts.is_empty() {
-            // Clients that have just hung up are removed later, and take no place.
-            let is_full = self.connections.values().filter(|client| !client.is_over()).count() >= CLIENTS_MAX;
-            let silent = longest_silent(&self.connections).filter(|(_, since)| since.elapsed() >= CROWDED_TIMEOUT);
-            if is_full && silent.is_none() {
-                break;
-            }
-            let Ok(Some(stream)) = listener.accept() else { break };
-            if let Some(client) = silent.filter(|_| is_full).and_then(|(silent, _)| self.connections.get_mut(&silent)) {
-                client.end();
-            }
+        while !accepts.is_empty()
+            && let Some((_, silent)) = self.next_place().filter(|(from, _)| *from <= Instant::now())
+            && let Frontend::Nbd(listener) = &self.frontend
+            && let Ok(Some(stream)) = listener.accept()
+        {
+            silent.and_then(|silent| self.connections.get_mut(&silent)).into_iter().for_each(Connection::end);
             self.connections.insert(self.next, Connection::new(stream));
             self.next += 1;
         }
@@ -628,13 +616,10 @@ impl Clients {
         match &mut self.frontend {
             Frontend::Nbd(_) => {
                 if let Some(connection) = self.connections.get_mut(&command.client) {
-                    connection.reply(command, result, &mut self.pool);
+                    connection.reply(command, result);
                 }
             }
-            Frontend::Ublk(device) => {
-                device.reply(&command, result);
-                self.pool.push(command.data);
-            }
+            Frontend::Ublk(device) => device.reply(&command, result),
             Frontend::File(requests) => requests.reply(&command, result),
         }
     }
@@ -647,7 +632,7 @@ impl Clients {
         let now = Instant::now();
         for client in self.connections.values_mut() {
             if client.wants_to_send() {
-                client.send(&mut self.pool);
+                client.send();
             }
             if client.idle_deadline(memory_is_short).is_some_and(|until| until <= now) {
                 client.end();
@@ -657,16 +642,8 @@ impl Clients {
             self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
         self.connections.retain(|_, client| !client.is_over());
         self.owed_errors.retain(|client| *client == KERNEL || self.connections.contains_key(client));
-        self.pool.retain(|buffer| (1..=POOLED_BYTES_MAX).contains(&buffer.capacity()));
-        self.pool.truncate(POOL_BUFFERS);
         broken
     }
-}
-
-/// The client that has been silent for longest in its handshake, and since when.
-fn longest_silent(connections: &BTreeMap<u64, Connection>) -> Option<(u64, Instant)> {
-    let silent = connections.iter().filter_map(|(number, client)| Some((*number, client.handshake_idle_since()?)));
-    silent.min_by_key(|(_, since)| *since)
 }
 
 #[cfg(test)]

@@ -200,20 +200,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Parses input up to the next command for the drive. Its payload is in a buffer of `pool`. Returns `None` if the input has no complete
+    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete
     /// command, the next one needs more memory than `room`, or the server is busy (`room` is `None`). Options and invalid commands get
     /// their replies here.
-    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
+    pub fn next(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
         self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
-            if let ControlFlow::Break(command) = self.parse_step(export, pool, room) {
+            if let ControlFlow::Break(command) = self.parse_step(export, room) {
                 return command;
             }
         }
         None
     }
 
-    fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+    fn parse_step(&mut self, export: &Export, room: usize) -> Parsed {
         let input = &self.input[self.start..self.end];
         match &mut self.phase {
             Phase::Flags => {
@@ -222,7 +222,7 @@ impl Connection {
                 self.phase = if known { Phase::Options } else { Phase::Closing };
             }
             Phase::Options => return self.option(export),
-            Phase::Requests => return self.request(export, pool, room),
+            Phase::Requests => return self.request(export, room),
             Phase::Payload { command, got } => {
                 let missing = &mut command.data[*got..];
                 let count = missing.len().min(input.len());
@@ -294,13 +294,12 @@ impl Connection {
     /// Sends the reply to STARTTLS in the clear, and begins TLS. Returns false if the client has sent more in the clear without waiting for the
     /// reply: an attacker could have injected it.
     fn begin_tls(&mut self, export: &Export) -> bool {
-        // No buffer of the pool is in use before the first command.
-        self.send(&mut Vec::new());
+        self.send();
         let client_waits = self.start == self.end && !self.wants_to_send();
         client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
-    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+    fn request(&mut self, export: &Export, room: usize) -> Parsed {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
         let Some((kind, mut command, checked)) = parse_request(&bytes, export, self.agreed.tells_allocation) else {
             self.phase = Phase::Closing;
@@ -325,8 +324,7 @@ impl Connection {
             }
             Err(error) => wire::failed(&mut self.small, self.agreed.structured, command.cookie, error),
             Ok(()) if kind == command::WRITE => {
-                command.data = pool.pop().unwrap_or_default();
-                command.data.resize(needed, 0);
+                command.data = vec![0; needed];
                 self.phase = Phase::Payload { command: Box::new(command), got: 0 };
             }
             Ok(()) => return self.accept(command),
@@ -343,8 +341,8 @@ impl Connection {
         ControlFlow::Break(Some(command))
     }
 
-    /// Queues the reply to a command. Its buffer goes back to `pool`, at the latest once it is sent.
-    pub fn reply(&mut self, command: Command, result: Result<(), CommandError>, pool: &mut Vec<Vec<u8>>) {
+    /// Queues the reply to a command. Long data is sent from the command's own buffer.
+    pub fn reply(&mut self, command: Command, result: Result<(), CommandError>) {
         let Command { kind, cookie, offset, bytes, data, .. } = command;
         let (out, structured, is_read) = (&mut self.small, self.agreed.structured, kind == CommandKind::Read);
         self.outstanding -= 1;
@@ -362,7 +360,6 @@ impl Connection {
                 out.extend_from_slice(&data);
             }
         }
-        pool.push(data);
     }
 
     /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
@@ -384,17 +381,17 @@ impl Connection {
         !self.small.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
     }
 
-    /// Sends as much as the socket takes. Buffers go back to `pool`.
-    pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
+    /// Sends as much as the socket takes.
+    pub fn send(&mut self) {
         self.queue_small();
-        if let Err(error) = self.try_send(pool)
+        if let Err(error) = self.try_send()
             && error.kind() != io::ErrorKind::WouldBlock
         {
             self.is_ended = true;
         }
     }
 
-    fn try_send(&mut self, pool: &mut Vec<Vec<u8>>) -> io::Result<()> {
+    fn try_send(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             let mut parts = [IoSlice::new(&[]); PARTS];
             for (number, (part, bytes)) in parts.iter_mut().zip(&self.output).enumerate() {
@@ -409,7 +406,6 @@ impl Connection {
                 && let Some(bytes) = self.output.pop_front()
             {
                 self.sent -= bytes.len();
-                pool.push(bytes);
             }
             // A short write means that the socket is full.
             if self.sent > 0 {

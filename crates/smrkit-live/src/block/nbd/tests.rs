@@ -16,8 +16,8 @@ fn connected() -> (UnixStream, Connection) {
     client.write_all(&wire::OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
-    connection.send(&mut Vec::new());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
+    connection.send();
     client.read_exact(&mut [0; 28]).unwrap();
     (client, connection)
 }
@@ -36,8 +36,8 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
     ask(&mut client, command::READ, 512);
     ask(&mut client, command::DISCONNECT, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some() && connection.is_open());
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none() && !connection.is_open());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some() && connection.is_open());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none() && !connection.is_open());
     assert!(!connection.is_over(), "a read is outstanding");
     let (mut client, mut connection) = connected();
     assert!(connection.is_open());
@@ -53,13 +53,13 @@ fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
     ask(&mut client, command::READ, 4096);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    let mut next = |room| connection.next(&EXPORT, &mut Vec::new(), room).map(|command| command.kind);
+    let mut next = |room| connection.next(&EXPORT, room).map(|command| command.kind);
     assert_eq!([next(None), next(Some(4095)), next(Some(4096))], [None, None, Some(CommandKind::Read)]);
     assert_eq!([next(Some(4096)), next(Some(0))], [None, None], "the payload has still to come");
     assert_eq!(connection.held_bytes(), 8192, "what is to be read, and what is to be written");
     client.write_all(&[7; 4096]).unwrap();
     connection.receive();
-    let written = connection.next(&EXPORT, &mut Vec::new(), Some(0)).unwrap();
+    let written = connection.next(&EXPORT, Some(0)).unwrap();
     assert_eq!((written.kind, written.data), (CommandKind::Write, vec![7; 4096]));
     assert_eq!(connection.held_bytes(), 4096);
 }
@@ -70,14 +70,14 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     ask(&mut client, command::WRITE, 1024);
     client.write_all(&[7; 300]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none(), "most of it is missing");
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none(), "most of it is missing");
     client.write_all(&[8; 724]).unwrap();
     ask(&mut client, command::READ, 4096);
     connection.receive();
-    let written = connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).unwrap();
+    let written = connection.next(&EXPORT, Some(usize::MAX)).unwrap();
     assert_eq!(written.data, [vec![7; 300], vec![8; 724]].concat());
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
 }
 
 fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
@@ -151,35 +151,30 @@ fn served(cookie: u64, data: Vec<u8>) -> Command {
     Command { cookie, ..Command::new(CommandKind::Read, 0, data.len() as u64, data) }
 }
 
-/// Buffers of what was written and read go back to the pool.
 #[test]
-fn replies_are_sent_in_order_and_their_buffers_used_again() {
+fn replies_are_sent_in_order() {
     let (mut client, mut connection) = connected();
-    let mut pool = vec![];
     for bytes in [512, LONG_BYTES as u32, 1024] {
         ask(&mut client, command::READ, bytes);
     }
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
     let mut outstanding = 0;
-    while connection.next(&EXPORT, &mut pool, Some(usize::MAX)).is_some() {
+    while connection.next(&EXPORT, Some(usize::MAX)).is_some() {
         outstanding += 1;
     }
     assert_eq!((outstanding, connection.outstanding), (4, 4));
     assert_eq!(connection.reading_bytes, 512 + LONG_BYTES + 1024);
     assert!(!connection.wants_to_send());
-    connection.reply(served(7, vec![1; 512]), Ok(()), &mut pool);
-    assert_eq!(pool, [vec![1; 512]], "a short reply is a copy");
-    connection.reply(served(8, vec![2; LONG_BYTES]), Ok(()), &mut pool);
-    assert_eq!(pool.len(), 1, "a long one is lent");
-    connection.reply(served(9, vec![3; 1024]), Ok(()), &mut pool);
+    connection.reply(served(7, vec![1; 512]), Ok(()));
+    connection.reply(served(8, vec![2; LONG_BYTES]), Ok(()));
+    connection.reply(served(9, vec![3; 1024]), Ok(()));
     let flush = Command { cookie: 10, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
-    connection.reply(flush, Err(CommandError::Io), &mut pool);
+    connection.reply(flush, Err(CommandError::Io));
     assert_eq!((connection.outstanding, connection.reading_bytes), (0, 0));
     assert!(connection.wants_to_send());
-    connection.send(&mut pool);
+    connection.send();
     assert!(!connection.wants_to_send() && connection.unsent_bytes == 0);
-    assert!(pool.iter().any(|buffer| *buffer == [2; LONG_BYTES]));
     let mut reply = |error: u32, cookie: u64, length: usize, fill: u8| {
         let mut bytes = vec![0; 16 + length];
         client.read_exact(&mut bytes).unwrap();
@@ -198,17 +193,16 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
     let (mut client, mut connection) = connected();
     let bytes: Vec<u8> = (0..3 << 20).map(|at: u32| (at / 1000 * 7) as u8).collect();
     (connection.outstanding, connection.reading_bytes) = (3, 2 * bytes.len());
-    let mut pool = Vec::new();
     for cookie in [1, 2] {
-        connection.reply(served(cookie, bytes.clone()), Ok(()), &mut pool);
+        connection.reply(served(cookie, bytes.clone()), Ok(()));
     }
     let flush = Command { cookie: 3, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
-    connection.reply(flush, Ok(()), &mut Vec::new());
+    connection.reply(flush, Ok(()));
     let all = 2 * (16 + bytes.len()) + 16;
     let (mut came, mut sends) = (Vec::new(), 0);
     client.set_nonblocking(true).unwrap();
     while came.len() < all {
-        connection.send(&mut pool);
+        connection.send();
         sends += 1;
         let mut some = vec![0; 1 << 20];
         while let Ok(count) = client.read(&mut some) {
@@ -217,7 +211,6 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
         assert!(connection.unsent_bytes <= all - came.len() && sends < 10_000);
     }
     assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0);
-    assert_eq!(pool.iter().filter(|buffer| **buffer == bytes).count(), 2);
     let part = 16 + bytes.len();
     assert!(came[16..part] == bytes && came[part + 16..2 * part] == bytes);
     assert_eq!([7, part + 15, all - 1].map(|at| came[at]), [0, 2, 3]);
@@ -229,7 +222,7 @@ fn what_is_too_long_is_skipped_and_refused() {
     let longest = LONGEST_BYTES;
     ask(&mut client, command::WRITE, longest + 1);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
     assert!(
         matches!(connection.phase, Phase::Skip { left, error: CommandError::Overflow, .. } if left == longest as usize + 1)
     );
@@ -239,14 +232,14 @@ fn what_is_too_long_is_skipped_and_refused() {
     client.write_all(&[1; 5]).unwrap();
     ask(&mut client, command::READ, 512);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some());
-    connection.send(&mut Vec::new());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some());
+    connection.send();
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[7], CommandError::Overflow as u8);
     ask(&mut client, command::WRITE, longest);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
+    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
     assert!(matches!(&connection.phase, Phase::Payload { command, got: 0 } if command.data.len() == longest as usize));
 }
 
@@ -254,10 +247,10 @@ fn what_is_too_long_is_skipped_and_refused() {
 fn a_client_that_has_gone_while_it_was_answered_is_over() {
     let (client, mut connection) = connected();
     connection.outstanding = 1;
-    connection.reply(Command::new(CommandKind::Flush, 0, 0, Vec::new()), Ok(()), &mut Vec::new());
+    connection.reply(Command::new(CommandKind::Flush, 0, 0, Vec::new()), Ok(()));
     drop(client);
     assert!(connection.wants_to_send() && !connection.is_over());
-    connection.send(&mut Vec::new());
+    connection.send();
     assert!(connection.is_over() && !connection.is_open());
 }
 
@@ -266,7 +259,7 @@ fn block_status_replies_count_as_what_a_client_has_not_taken() {
     let (mut client, mut connection) = connected();
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(0)).is_some());
+    assert!(connection.next(&EXPORT, Some(0)).is_some());
     connection.reply_status(1, &vec![(1, false); 1 << 20]);
     assert!((8 << 20..9 << 20).contains(&connection.held_bytes()));
 }
@@ -281,7 +274,7 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
     assert_eq!(connection.idle_deadline(true), None);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(4096)).is_none());
+    assert!(connection.next(&EXPORT, Some(4096)).is_none());
     assert_eq!(connection.idle_deadline(false), None, "it may take its time");
     assert!(connection.idle_deadline(true).is_some(), "others want the memory");
 }

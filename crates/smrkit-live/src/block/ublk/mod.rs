@@ -191,7 +191,7 @@ impl UblkDevice {
     }
 
     /// The next request as a command. Reports of zones are answered here.
-    pub(super) fn next(&mut self, zones: Option<&dyn HostZones>, pool: &mut Vec<Vec<u8>>) -> Option<Command> {
+    pub(super) fn next(&mut self, zones: Option<&dyn HostZones>) -> Option<Command> {
         while let Some(tag) = self.pending_tags.pop_front() {
             let descriptor = self.queue.as_ref()?.descriptor(tag);
             self.appends[usize::from(tag)] = false;
@@ -200,7 +200,7 @@ impl UblkDevice {
                 self.commit(tag, result.map_err(|_| Errno::IO), 0);
                 continue;
             }
-            match self.command(tag, &descriptor, pool) {
+            match self.command(tag, &descriptor) {
                 Ok(command) => return Some(command),
                 Err(error) => self.commit(tag, Err(error), 0),
             }
@@ -208,7 +208,7 @@ impl UblkDevice {
         None
     }
 
-    fn command(&mut self, tag: u16, descriptor: &Descriptor, pool: &mut Vec<Vec<u8>>) -> Result<Command, Errno> {
+    fn command(&mut self, tag: u16, descriptor: &Descriptor) -> Result<Command, Errno> {
         let zone_bytes = self.limits.map_or(0, |limits| limits.zone_sectors * SECTOR_BYTES);
         // The sector of a flush is u64::MAX.
         let (offset, bytes) =
@@ -233,8 +233,7 @@ impl UblkDevice {
         let mut command = Command::new(kind, offset, bytes, Vec::new());
         command.check(self.bytes, false).map_err(errno)?;
         if matches!(kind, CommandKind::Write | CommandKind::ZoneAppend) {
-            command.data = pool.pop().unwrap_or_default();
-            command.data.resize(bytes as usize, 0);
+            command.data = vec![0; bytes as usize];
             let Some(queue) = &self.queue else { return Err(Errno::IO) };
             queue.read(tag, &mut command.data).map_err(|_| Errno::IO)?;
         }
