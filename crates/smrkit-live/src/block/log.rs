@@ -142,7 +142,10 @@ impl fmt::Display for LogEvent {
             LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
             LogEvent::Pace(factor) => write!(f, "pace {factor}"),
             LogEvent::Fault(fault) => write!(f, "fault {fault}"),
-            LogEvent::Zone(action, zone) => write!(f, "zone {} {zone}", zone_action_name(*action)),
+            LogEvent::Zone(action, zone) => {
+                let name = ZONE_ACTIONS.iter().find(|(known, _)| known == action).map_or("", |(_, name)| name);
+                write!(f, "zone {name} {zone}")
+            }
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
             }
@@ -155,13 +158,9 @@ impl fmt::Display for LogEvent {
     }
 }
 
-fn zone_action_name(action: ZoneAction) -> &'static str {
-    match action {
-        ZoneAction::Open => "open",
-        ZoneAction::Close => "close",
-        ZoneAction::Finish => "finish",
-    }
-}
+/// The names of zone commands in a log.
+const ZONE_ACTIONS: [(ZoneAction, &str); 3] =
+    [(ZoneAction::Open, "open"), (ZoneAction::Close, "close"), (ZoneAction::Finish, "finish")];
 
 impl LogEvent {
     pub(super) fn parse(line: &str) -> Option<LogEvent> {
@@ -183,14 +182,13 @@ impl LogEvent {
                 Some(LogEvent::Open(found, time(2)?))
             }
             "queue" => {
-                let all = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive];
-                all.into_iter().find(|queue| Some(&queue.name()) == words.get(1)).map(LogEvent::Queue)
+                let choice = Queue::ALL.into_iter().find(|choice| Some(&choice.name) == words.get(1))?;
+                Some(LogEvent::Queue(choice.value))
             }
             "pace" => Some(LogEvent::Pace(words.get(1)?.parse().ok().filter(|factor| *factor > 0.0)?)),
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "zone" => {
-                let all = [ZoneAction::Open, ZoneAction::Close, ZoneAction::Finish];
-                let action = all.into_iter().find(|action| Some(&zone_action_name(*action)) == words.get(1))?;
+                let (action, _) = ZONE_ACTIONS.into_iter().find(|(_, name)| Some(name) == words.get(1))?;
                 Some(LogEvent::Zone(action, number(2)?))
             }
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),

@@ -83,17 +83,6 @@ pub(super) struct CutLosses {
     platters: Option<LayeredDisk>,
 }
 
-/// The default order of commands: the drive's own if its drive file has one, else shortest positioning time first if it has mechanics, else
-/// first come, first served.
-pub fn usual_order(system: &SystemRun) -> Queue {
-    let drives = system.drives();
-    match () {
-        () if drives.iter().any(|run| run.drive.command_order.is_some()) => Queue::Drive,
-        () if drives.iter().any(|run| run.drive.clock.mechanical().is_some()) => Queue::Sptf,
-        () => Queue::Fcfs,
-    }
-}
-
 fn queueing(queue: Queue, drive: &Drive) -> Queueing {
     Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
@@ -521,17 +510,6 @@ mod tests {
     use smrkit::settings::Settings;
 
     use super::*;
-
-    #[test]
-    fn the_usual_order_is_the_drives_own_or_what_its_mechanics_allow() {
-        let order = |name: &str| {
-            let system = System::drive(name).layer("in-place");
-            let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-            usual_order(planned.system())
-        };
-        let orders = ["st8000as0002", "st5000as0011", "tiny-constant"].map(order);
-        assert_eq!(orders, [Queue::Drive, Queue::Sptf, Queue::Fcfs]);
-    }
 
     #[test]
     fn a_damaged_state_is_refused() {
