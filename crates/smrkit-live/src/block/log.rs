@@ -209,6 +209,10 @@ impl LogEvent {
 pub struct LogWriter {
     out: BufWriter<File>,
     path: PathBuf,
+    /// Since when there have been lines in the buffer.
+    unwritten_since: Option<Instant>,
+    /// When it was last checked whether the file was moved away.
+    move_checked_at: Instant,
 }
 
 impl LogWriter {
@@ -243,22 +247,28 @@ impl LogWriter {
         }
         // A server in the background leaves the directory to which the path may be relative.
         let path = std::path::absolute(path).map_err(failed)?;
-        Ok(LogWriter { out, path })
+        Ok(LogWriter { out, path, unwritten_since: None, move_checked_at: Instant::now() })
     }
 
-    /// True if the file is no longer at its path (log rotation).
-    fn was_moved(&self) -> bool {
+    /// True if the file is found to be no longer at its path (log rotation).
+    fn was_moved(&mut self) -> bool {
+        if self.move_checked_at.elapsed() < MOVED_CHECK_INTERVAL {
+            return false;
+        }
+        self.move_checked_at = Instant::now();
         let inode = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
         inode(std::fs::symlink_metadata(&self.path)) != inode(self.out.get_ref().metadata())
     }
 
     /// Adds a line.
     pub fn add(&mut self, event: &LogEvent) -> io::Result<()> {
+        self.unwritten_since.get_or_insert_with(Instant::now);
         writeln!(self.out, "{event}")
     }
 
     /// Writes out the buffer.
     pub fn flush(&mut self) -> Result<(), Error> {
+        self.unwritten_since = None;
         self.out.flush().map_err(|error| Error::writing(&self.path, error))
     }
 }
@@ -287,24 +297,16 @@ pub(super) struct Events {
     pub lines: Vec<u8>,
     /// Events in order, with the tag of a request in flight.
     held: VecDeque<(Option<u64>, LogEvent)>,
-    /// When it was last checked whether the log was moved away.
-    move_checked_at: Instant,
-    /// Since when there have been lines in the log's buffer.
-    unwritten_since: Option<Instant>,
 }
 
 impl Events {
     pub fn new(log: Option<LogWriter>) -> Events {
-        Events { log, lines: Vec::new(), held: VecDeque::new(), move_checked_at: Instant::now(), unwritten_since: None }
+        Events { log, lines: Vec::new(), held: VecDeque::new() }
     }
 
     /// True if the log was moved away, so that a new one must be started.
     pub fn log_was_moved(&mut self) -> bool {
-        let Some(log) = self.log.as_ref().filter(|_| self.move_checked_at.elapsed() >= MOVED_CHECK_INTERVAL) else {
-            return false;
-        };
-        self.move_checked_at = Instant::now();
-        log.was_moved()
+        self.log.as_mut().is_some_and(LogWriter::was_moved)
     }
 
     /// Starts a new log with this state and these first events.
@@ -365,21 +367,18 @@ impl Events {
 
     /// Writes an event to the log only.
     pub fn write_to_log(&mut self, event: &LogEvent) {
-        let Some(out) = &mut self.log else { return };
-        self.unwritten_since.get_or_insert_with(Instant::now);
-        if let Err(error) = out.add(event) {
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.add(event)) {
             self.end_log(&error);
         }
     }
 
     /// The time by which the log's buffer must be written out, so that a killed server leaves a log.
     pub fn log_due(&self) -> Option<Instant> {
-        Some(self.unwritten_since? + LOG_DELAY)
+        Some(self.log.as_ref()?.unwritten_since? + LOG_DELAY)
     }
 
     /// Writes out the log's buffer.
     pub fn flush(&mut self) {
-        self.unwritten_since = None;
         if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
             self.end_log(&error);
         }
@@ -388,7 +387,7 @@ impl Events {
     /// Stops logging after an error. The drive is served all the same.
     fn end_log(&mut self, error: &dyn fmt::Display) {
         log(&format!("the log ends here: {error}"));
-        (self.log, self.unwritten_since) = (None, None);
+        self.log = None;
     }
 }
 

@@ -88,14 +88,6 @@ impl PacedClock {
         self.spins
     }
 
-    /// Waits until the drive's time is `until`.
-    pub fn sleep(&self, until: Nanos) {
-        while self.now() < until {
-            // A signal may end the wait early.
-            let _ = self.wait(&mut [], Some(until));
-        }
-    }
-
     /// Polls `files`, at most until the drive's time is `until`.
     pub(super) fn wait(&self, files: &mut [PollFd<'_>], until: Option<Nanos>) -> rustix::io::Result<usize> {
         let Some(until) = until else { return poll(files, None) };
@@ -148,7 +140,11 @@ mod tests {
             assert_eq!(clock.wall(Nanos(1000)), Duration::from_nanos((1000.0 / factor) as u64));
             assert_eq!(clock.late(Nanos::MAX), Duration::ZERO);
             assert!(clock.late(Nanos(4_000_000_000)) >= clock.wall(Nanos(1_000_000_000)));
-            clock.sleep(clock.now() + Nanos(100_000));
+            let until = clock.now() + Nanos(100_000);
+            while clock.now() < until {
+                // A signal may end the wait early.
+                let _ = clock.wait(&mut [], Some(until));
+            }
             assert!(clock.late(Nanos(5_000_000_000)) >= clock.wall(Nanos(100_000)));
         }
     }

@@ -21,7 +21,7 @@ pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
 use super::nbd::{Connection, Export, LONGEST_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
-pub use super::ublk::UblkDevice;
+pub use super::ublk::{UblkDevice, lack_of_ublk};
 use crate::error::LiveError;
 use crate::mount::control::{EndClient, joined};
 

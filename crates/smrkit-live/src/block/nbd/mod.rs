@@ -43,19 +43,16 @@ const PARTS: usize = 16;
 enum Phase {
     Flags,
     Options,
-    /// Skips this many bytes of data of an option that is too long.
-    SkipOption(usize, u32),
     Requests,
     /// Receives the payload of a write, of which `got` bytes have come.
     Payload {
         command: Box<Command>,
         got: usize,
     },
-    /// Skips the payload of a refused write.
+    /// Skips this many bytes of an option or a payload that is refused, and then sends the reply.
     Skip {
-        cookie: u64,
         left: usize,
-        error: CommandError,
+        reply: Vec<u8>,
     },
     Closing,
 }
@@ -136,7 +133,7 @@ impl Connection {
 
     /// When the client was last active, if its handshake is not over.
     pub fn handshake_idle_since(&self) -> Option<Instant> {
-        let is_in_handshake = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        let is_in_handshake = !self.agreed.is_handshake_over && !matches!(self.phase, Phase::Closing);
         (!self.is_ended && is_in_handshake).then_some(self.last_active)
     }
 
@@ -235,23 +232,14 @@ impl Connection {
                 self.phase = Phase::Requests;
                 return self.accept(command);
             }
-            Phase::SkipOption(left, _) | Phase::Skip { left, .. } => {
+            Phase::Skip { left, reply } => {
                 let count = (*left).min(input.len());
                 (*left, self.start) = (*left - count, self.start + count);
                 if *left > 0 {
                     return ControlFlow::Break(None);
                 }
-                match self.phase {
-                    Phase::Skip { cookie, error, .. } => {
-                        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
-                        self.phase = Phase::Requests;
-                    }
-                    Phase::SkipOption(_, option) => {
-                        wire::option_reply(&mut self.small, option, reply::TOO_BIG, &[]);
-                        self.phase = Phase::Options;
-                    }
-                    _ => {}
-                }
+                self.small.append(reply);
+                self.phase = if self.agreed.is_handshake_over { Phase::Requests } else { Phase::Options };
             }
             Phase::Closing => return ControlFlow::Break(None),
         }
@@ -276,7 +264,9 @@ impl Connection {
         let (option, length) = (word(8), word(12) as usize);
         if length > OPTION_DATA_MAX {
             self.start += OPTION_BYTES;
-            self.phase = Phase::SkipOption(length, option);
+            let mut reply = Vec::new();
+            wire::option_reply(&mut reply, option, reply::TOO_BIG, &[]);
+            self.phase = Phase::Skip { left: length, reply };
             return ControlFlow::Continue(());
         }
         let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return ControlFlow::Break(None) };
@@ -285,7 +275,10 @@ impl Connection {
         self.phase = match next {
             Next::Option => Phase::Options,
             Next::Tls if self.begin_tls(export) => Phase::Options,
-            Next::Commands => Phase::Requests,
+            Next::Commands => {
+                self.agreed.is_handshake_over = true;
+                Phase::Requests
+            }
             Next::Tls | Next::Close => Phase::Closing,
         };
         ControlFlow::Continue(())
@@ -318,11 +311,13 @@ impl Connection {
         }
         match checked {
             _ if kind == command::DISCONNECT => self.phase = Phase::Closing,
-            // The payload comes all the same.
-            Err(error) if kind == command::WRITE => {
-                self.phase = Phase::Skip { cookie: command.cookie, left: command.bytes as usize, error };
+            Err(error) => {
+                // The payload of a refused write comes all the same.
+                let left = if kind == command::WRITE { command.bytes as usize } else { 0 };
+                let mut reply = Vec::new();
+                wire::failed(&mut reply, self.agreed.structured, command.cookie, error);
+                self.phase = Phase::Skip { left, reply };
             }
-            Err(error) => wire::failed(&mut self.small, self.agreed.structured, command.cookie, error),
             Ok(()) if kind == command::WRITE => {
                 command.data = vec![0; needed];
                 self.phase = Phase::Payload { command: Box::new(command), got: 0 };
@@ -488,6 +483,8 @@ pub struct Agreed {
     pub tells_allocation: bool,
     no_zeroes: bool,
     has_tls: bool,
+    /// True once the client may send commands.
+    is_handshake_over: bool,
 }
 
 /// Step that follows an option.

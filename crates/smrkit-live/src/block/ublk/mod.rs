@@ -75,22 +75,9 @@ impl UblkDevice {
     pub fn new(drive: &ServedDrive, ready: impl FnOnce(&Path) + Send + 'static) -> Result<UblkDevice, LiveError> {
         let failed = |problem: String| LiveError::image(&drive.image.path, problem);
         let limits = checked_limits(drive).map_err(failed)?;
-        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
-        let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error, &release, &disabled)))?;
-        let mut features = [0; 8];
-        // A kernel without this command has none of the needed features.
-        let asked = control.execute(Control::Features, u32::MAX, &mut features);
-        let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
-        let needed = kernel::USER_COPY | kernel::ENCODED | limits.map_or(0, |_| kernel::ZONED);
-        if features & needed != needed {
-            let since = if limits.is_some() { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
-            return Err(failed(format!(
-                "the ublk of Linux {release} lacks what a device of smrkit needs: take Linux from {since}"
-            )));
-        }
+        let mut control = open_control(limits.is_some()).map_err(failed)?;
         remove_dead(&mut control);
-        let mut added = device_info(needed);
+        let mut added = device_info(needed_features(limits.is_some()));
         control
             .execute(Control::Add, u32::MAX, &mut added)
             .map_err(|error| failed(format!("no block device: {error}")))?;
@@ -309,6 +296,33 @@ impl Drop for UblkDevice {
         self.queue = None;
         delete(&mut self.control, self.number);
     }
+}
+
+/// Why no block device can be made here, with zones or without, and what to do.
+pub fn lack_of_ublk(has_zones: bool) -> Option<String> {
+    open_control(has_zones).err()
+}
+
+fn needed_features(has_zones: bool) -> u64 {
+    kernel::USER_COPY | kernel::ENCODED | if has_zones { kernel::ZONED } else { 0 }
+}
+
+/// Opens the control device. Errors: what the kernel lacks for a block device, with zones or without.
+fn open_control(has_zones: bool) -> Result<ControlDevice, String> {
+    let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
+    let mut control = ControlDevice::open().map_err(|error| unavailable(&error, &release, &disabled))?;
+    let mut features = [0; 8];
+    // A kernel without this command has none of the needed features.
+    let asked = control.execute(Control::Features, u32::MAX, &mut features);
+    let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
+    let needed = needed_features(has_zones);
+    if features & needed != needed {
+        let since = if has_zones { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
+        let problem = format!("the ublk of Linux {release} lacks what a device of smrkit needs");
+        return Err(format!("{problem}: take Linux from {since}"));
+    }
+    Ok(control)
 }
 
 fn errno(error: CommandError) -> Errno {
