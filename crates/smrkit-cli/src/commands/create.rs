@@ -102,7 +102,7 @@ impl Create {
             && let Some(lack) = lack_of_ublk(true)
         {
             eprintln!(
-                "smrkit: a host gets to see the zones of this drive by smrkit serve --ublk alone, which can't be used here: {lack}"
+                "smrkit: only smrkit serve --ublk shows a host the zones of this drive, and it can't be used here: {lack}"
             );
         }
         if let Some(state) = state {

@@ -242,12 +242,14 @@ fn a_raw_file_is_served_as_it_is() {
     assert!(std::fs::read(&image).unwrap() == data);
     let zoned = scratch.path("z");
     smrkit(&format!("create {zoned} --array raid1:disks=2 --drive hc620")).says(4, &["shows its host no zones"]);
-    smrkit(&format!("create {zoned} --drive hc620")).done();
+    let made = smrkit(&format!("create {zoned} --drive hc620"));
+    assert_eq!(made.code, 0, "{}", made.err);
     smrkit(&format!("serve {zoned} -- true")).says(4, &["sees no zones", "--ublk"]);
     smrkit(&format!("attach {zoned}")).says(4, &["sees no zones", "--ublk"]);
     // Where there is one, the tests in a guest have it.
     if !std::path::Path::new("/dev/ublk-control").exists() {
         smrkit(&format!("serve {zoned} --ublk")).says(3, &["/dev/ublk-control", "modprobe ublk_drv"]);
+        assert!(made.err.contains("only smrkit serve --ublk") && made.err.contains("modprobe ublk_drv"), "{}", made.err);
     }
 }
 

@@ -510,7 +510,7 @@ impl ServedDrive {
 
     /// Takes the first command that has ended and whose fsync, if it waits for one, is done.
     pub(super) fn take_ended(&mut self) -> Option<Command> {
-        // After a failure no fsync may be waited for: its result may never come.
+        // After a failure the reply is an error, whatever comes of the fsync.
         let is_due = |command: &Command| self.failure.is_some() || self.syncer.is_done(command.progress.sync);
         let at = self.ended.iter().position(is_due)?;
         let mut command = self.ended.remove(at)?;
@@ -538,7 +538,9 @@ impl ServedDrive {
                 true if self.ended.is_empty() => return None,
                 true => self.receive_synced(true),
                 false if self.begin_next(self.model.now) => {}
-                false => self.advance(None),
+                false => {
+                    self.advance(None, None);
+                }
             }
         }
     }
@@ -683,14 +685,9 @@ impl ServedDrive {
         }
     }
 
-    /// Advances the model to the time `limit`; without a limit, to the time at which the next command ends.
-    pub fn advance(&mut self, limit: Option<Nanos>) {
-        self.advance_before(limit, None);
-    }
-
-    /// Like `advance`, but stops when the host's clock passes `stop_at`, since one command may take the host long. Returns false if there
-    /// is work left.
-    pub(super) fn advance_before(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
+    /// Advances the model to the time `limit`; without a limit, to the time at which the next command ends. Stops when the host's clock passes
+    /// `stop_at`, since one command may take the host long. Returns false if there is work left.
+    pub fn advance(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
         let mut until = limit.unwrap_or(Nanos::MAX);
         let ended_before = self.ended.len();
         while self.failure.is_none() {
@@ -1025,7 +1022,7 @@ impl ServedDrive {
             InjectedFault::FailMember(disk) => self.model.fail_member(disk)?,
             InjectedFault::ReplaceMember(disk) => self.model.replace_member(disk, &self.image.system)?,
             InjectedFault::Idle(span) => {
-                self.advance(Some(at + span));
+                self.advance(Some(at + span), None);
                 // Logs the idle time, which needs no line for the fault.
                 self.idle_until(at + span, true);
                 return Ok(());
@@ -1091,7 +1088,7 @@ impl ServedDrive {
     pub fn close(mut self) -> Result<(), LiveError> {
         self.is_closing = true;
         while self.in_flight > 0 {
-            self.advance(None);
+            self.advance(None, None);
         }
         self.take_waiting(|_| true);
         self.ended.clear();
@@ -1108,6 +1105,7 @@ impl ServedDrive {
             return Err(LiveError::image(&self.image.path, why + "not closed cleanly"));
         }
         self.model.drain().map_err(|fault| LiveError::image(&self.image.path, fault.to_string()))?;
+        // Last, once the data is durable: a state file without events says that the drive was closed cleanly.
         self.checkpoint()
     }
 

@@ -540,8 +540,8 @@ impl Replay {
                 self.findings.requests += 1;
                 let slow_by = std::mem::take(&mut self.slow_by);
                 self.in_flight.insert(line, event);
-                let came = self.model.advance_to(arrival);
-                self.compare_completed(came)?;
+                let advanced = self.model.advance_to(arrival);
+                self.compare_completed(advanced)?;
                 if !self.met_power_cut {
                     let submitted = self.model.submit(line, &request, arrival, slow_by);
                     self.compare_completed(submitted)?;
@@ -593,9 +593,9 @@ impl Replay {
     fn end(&mut self) -> Result<(), Error> {
         while !self.met_power_cut && !self.in_flight.is_empty() {
             let stepped = self.model.step(Nanos::MAX);
-            let went_on = *stepped.as_ref().unwrap_or(&false);
+            let has_stepped = *stepped.as_ref().unwrap_or(&false);
             self.compare_completed(stepped.map(drop))?;
-            if !went_on {
+            if !has_stepped {
                 break;
             }
         }

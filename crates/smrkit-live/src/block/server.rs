@@ -253,7 +253,7 @@ impl DriveServer {
     fn finish_in_flight(&mut self) {
         self.drive.cancel_remaining_requests(|_| true);
         while self.drive.in_flight > 0 {
-            self.drive.advance(None);
+            self.drive.advance(None, None);
         }
         for command in std::mem::take(&mut self.drive.ended) {
             self.clients.reply(command, Err(CommandError::Shutdown));
@@ -300,6 +300,7 @@ impl DriveServer {
             }
             None => rustix::event::poll(&mut files, at_most.map(timespec).as_ref()),
         };
+        // Most likely interrupted by a signal. What was not received now is received in the next round.
         if waited.is_err() {
             return true;
         }
@@ -376,7 +377,7 @@ impl DriveServer {
             "lateness_ns": lateness.summary().all,
             "lateness_histogram_ns": histogram(&lateness),
             "lateness_sum_ns": sums(&lateness),
-            "is_real_time": self.clock.as_ref().map(PacedClock::is_real_time),
+            "is_real_time": self.clock.as_ref().map(|clock| clock.is_real_time),
             "fell_behind": self.counters.fell_behind(mean_latency),
             "power_cuts": self.drive.power_cuts,
             "missing_members": self.drive.model.missing_members(),
@@ -496,7 +497,7 @@ impl DriveServer {
     }
 
     fn advance(&mut self, limit: Option<Nanos>) {
-        self.has_more_work |= !self.drive.advance_before(limit, Some(self.slice_ends));
+        self.has_more_work |= !self.drive.advance(limit, Some(self.slice_ends));
         self.reply_ended();
     }
 
@@ -571,7 +572,7 @@ impl Clients {
         }
         for client in self.connections.values() {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, !is_busy && client.is_open() && client.has_room());
+            flags.set(PollFlags::IN, !is_busy && client.wants_to_receive());
             flags.set(PollFlags::OUT, client.wants_to_send());
             files.push(PollFd::from_borrowed_fd(client.stream.as_fd(), flags));
         }
@@ -601,7 +602,9 @@ impl Clients {
             && let Frontend::Nbd(listener) = &self.frontend
             && let Ok(Some(stream)) = listener.accept()
         {
-            silent.and_then(|silent| self.connections.get_mut(&silent)).into_iter().for_each(Connection::end);
+            if let Some(client) = silent.and_then(|silent| self.connections.get_mut(&silent)) {
+                client.is_ended = true;
+            }
             self.connections.insert(self.next, Connection::new(stream));
             self.next += 1;
         }
@@ -635,7 +638,7 @@ impl Clients {
                 client.send();
             }
             if client.idle_deadline(memory_is_short).is_some_and(|until| until <= now) {
-                client.end();
+                client.is_ended = true;
             }
         }
         let broken =

@@ -94,10 +94,10 @@ impl UndoLog {
     /// write that reached the platters hides earlier ones to the same sectors. No write to `destroyed` sectors did.
     pub fn undo(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> BTreeMap<u64, Vec<u8>> {
         // Newest first.
-        let (mut undone, mut kept) = (BTreeMap::new(), BTreeSet::new());
+        let (mut undone, mut reached) = (BTreeMap::new(), BTreeSet::new());
         for UndoneWrite { sectors, before } in std::mem::take(&mut self.writes).into_iter().rev() {
             let Some(before) = before else {
-                kept.extend(sectors);
+                reached.extend(sectors);
                 continue;
             };
             let n = sectors.end - sectors.start;
@@ -109,8 +109,8 @@ impl UndoLog {
             for ((at, lba), before) in (0..).zip(sectors).zip(before.chunks_exact(SECTOR)) {
                 if at < written && destroyed.within(lba..lba + 1).next().is_none() {
                     // If a later write was undone, its old data is what this one wrote.
-                    kept.insert(lba);
-                } else if !kept.contains(&lba) {
+                    reached.insert(lba);
+                } else if !reached.contains(&lba) {
                     undone.insert(lba, before.to_vec());
                 }
             }
@@ -125,12 +125,15 @@ impl ServedDrive {
     /// that were not flushed are undone in part, unless the layer keeps them.
     pub(super) fn lose_power(&mut self, event: Option<LogEvent>) {
         let mut random = Pcg64Mcg::seed_from_u64(self.faults.cut_seed);
+        // The cut sets the model's time forward to that of its latest drive.
         let failed_at = self.model.now;
+        // Before the model loses power: what its layers have committed by now stays.
         self.undo.note_commits(self.model.commits());
         let torn = match self.model.lose_power(&self.image.system, &mut random) {
             Ok(mut losses) => self.tear_image(&mut losses, &mut random),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
+        // After the image is torn, for which the writes in flight were needed.
         self.fail_in_flight(failed_at);
         event.into_iter().for_each(|event| self.events.add(event));
         self.has_lost |= self.may_lose;

@@ -1,11 +1,11 @@
-//! The server's side of the NBD protocol: fixed newstyle handshake, structured replies, and commands.
+//! The server's side of the NBD protocol: fixed newstyle handshake, structured replies, and commands. From the protocol's specification,
+//! `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 //!
 //! A connection parses bytes into commands and formats replies. It knows nothing of the drive, and never blocks. An invalid command gets an
 //! error; a client that breaks the framing is disconnected.
 
 mod stream;
 mod tls;
-pub(super) mod wire;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,10 +16,84 @@ use std::time::{Duration, Instant};
 pub use stream::Listener;
 pub use tls::TlsCertificates;
 use tls::Transport;
-use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandError, CommandKind};
 use smrkit::units::SECTOR_BYTES;
+
+const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
+const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+
+/// Flags of the handshake, the server's and the client's.
+const FIXED_NEWSTYLE: u16 = 1;
+const NO_ZEROES: u16 = 2;
+
+/// Flags of an export: has flags, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
+const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+
+/// Flag of an export that can't be written.
+const READ_ONLY: u16 = 1 << 1;
+
+mod option {
+    pub const EXPORT_NAME: u32 = 1;
+    pub const ABORT: u32 = 2;
+    pub const LIST: u32 = 3;
+    pub const START_TLS: u32 = 5;
+    pub const INFO: u32 = 6;
+    pub const GO: u32 = 7;
+    pub const STRUCTURED_REPLY: u32 = 8;
+    pub const LIST_META_CONTEXT: u32 = 9;
+    pub const SET_META_CONTEXT: u32 = 10;
+}
+
+mod reply {
+    pub const ACK: u32 = 1;
+    pub const SERVER: u32 = 2;
+    pub const INFO: u32 = 3;
+    pub const META_CONTEXT: u32 = 4;
+    const ERROR: u32 = 1 << 31;
+    pub const UNSUPPORTED: u32 = ERROR + 1;
+    pub const POLICY: u32 = ERROR + 2;
+    pub const INVALID: u32 = ERROR + 3;
+    pub const TLS_REQUIRED: u32 = ERROR + 5;
+    pub const TOO_BIG: u32 = ERROR + 9;
+}
+
+mod info {
+    pub const EXPORT: u16 = 0;
+    pub const BLOCK_SIZE: u16 = 3;
+}
+
+mod command {
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const DISCONNECT: u16 = 2;
+    pub const FLUSH: u16 = 3;
+    pub const TRIM: u16 = 4;
+    pub const WRITE_ZEROES: u16 = 6;
+    pub const BLOCK_STATUS: u16 = 7;
+    /// Flags of commands.
+    pub const FUA: u16 = 1;
+    pub const NO_HOLE: u16 = 2;
+    pub const DONT_FRAGMENT: u16 = 4;
+    pub const ONE_EXTENT: u16 = 8;
+}
+
+/// The context of block status that tells holes from data: its name and its number.
+const ALLOCATION: &str = "base:allocation";
+const ALLOCATION_ID: u32 = 1;
+
+/// Status of sectors that the host has not written: a hole, and zeros.
+const HOLE_AND_ZEROS: u32 = 3;
+
+const DONE: u16 = 1;
+const TYPE_NONE: u16 = 0;
+const TYPE_DATA: u16 = 1;
+const TYPE_BLOCK_STATUS: u16 = 5;
+const TYPE_ERROR: u16 = 1 << 15 | 1;
 
 /// The longest read or write, as the protocol's specification has it.
 pub const LONGEST_BYTES: u32 = 32 << 20;
@@ -79,7 +153,8 @@ pub struct Connection {
     unsent_bytes: usize,
     /// True if there may be commands in the input buffer for which there was no time or memory.
     has_unparsed: bool,
-    is_ended: bool,
+    /// True if the connection is closed, by the client or by the server.
+    pub is_ended: bool,
     /// When the client last sent or received anything.
     last_active: Instant,
 }
@@ -137,9 +212,9 @@ impl Connection {
         (!self.is_ended && is_in_handshake).then_some(self.last_active)
     }
 
-    /// True if there is room to read from the socket.
-    pub fn has_room(&self) -> bool {
-        matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len()
+    /// True if the client may send more, and there is room for it.
+    pub fn wants_to_receive(&self) -> bool {
+        self.is_open() && (matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len())
     }
 
     /// The server has not read from this client, so that its silence does not count.
@@ -147,11 +222,6 @@ impl Connection {
         if !self.wants_to_send() {
             self.last_active = Instant::now();
         }
-    }
-
-    /// Ends the connection.
-    pub fn end(&mut self) {
-        self.is_ended = true;
     }
 
     /// True if the connection ended without a disconnect request.
@@ -257,7 +327,7 @@ impl Connection {
         let input = &self.input[self.start..self.end];
         let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return ControlFlow::Break(None) };
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
+        if head[..8] != OPTION_MAGIC.to_be_bytes() {
             self.phase = Phase::Closing;
             return ControlFlow::Continue(());
         }
@@ -265,7 +335,7 @@ impl Connection {
         if length > OPTION_DATA_MAX {
             self.start += OPTION_BYTES;
             let mut reply = Vec::new();
-            wire::option_reply(&mut reply, option, reply::TOO_BIG, &[]);
+            put_option_reply(&mut reply, option, reply::TOO_BIG, &[]);
             self.phase = Phase::Skip { left: length, reply };
             return ControlFlow::Continue(());
         }
@@ -315,7 +385,7 @@ impl Connection {
                 // The payload of a refused write comes all the same.
                 let left = if kind == command::WRITE { command.bytes as usize } else { 0 };
                 let mut reply = Vec::new();
-                wire::failed(&mut reply, self.agreed.structured, command.cookie, error);
+                put_error(&mut reply, self.agreed.structured, command.cookie, error);
                 self.phase = Phase::Skip { left, reply };
             }
             Ok(()) if kind == command::WRITE => {
@@ -343,10 +413,10 @@ impl Connection {
         self.outstanding -= 1;
         self.reading_bytes -= if is_read { bytes as usize } else { 0 };
         match result {
-            Err(error) => wire::failed(out, structured, cookie, error),
-            Ok(()) if !is_read => wire::done(out, structured, cookie),
+            Err(error) => put_error(out, structured, cookie, error),
+            Ok(()) if !is_read => put_done(out, structured, cookie),
             Ok(()) => {
-                wire::before_data(out, structured, cookie, offset, data.len());
+                put_data_head(out, structured, cookie, offset, data.len());
                 if data.len() >= LONG_BYTES {
                     self.queue_small();
                     self.unsent_bytes += data.len();
@@ -360,7 +430,7 @@ impl Connection {
     /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
     pub fn reply_status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
         self.outstanding -= 1;
-        wire::block_status(&mut self.small, cookie, extents);
+        put_block_status(&mut self.small, cookie, extents);
     }
 
     /// Moves the gathered short replies to the output queue.
@@ -411,6 +481,62 @@ impl Connection {
     }
 }
 
+/// A reply to an option.
+fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
+    out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
+    [option, kind, data.len() as u32].iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+    out.extend_from_slice(data);
+}
+
+fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
+    out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    out.extend_from_slice(&error.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+}
+
+fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
+    out.extend_from_slice(&CHUNK_MAGIC.to_be_bytes());
+    // Every reply is one chunk.
+    out.extend_from_slice(&DONE.to_be_bytes());
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+}
+
+/// The reply to a command that has nothing to tell.
+fn put_done(out: &mut Vec<u8>, structured: bool, cookie: u64) {
+    if structured { chunk(out, TYPE_NONE, cookie, 0) } else { simple(out, 0, cookie) }
+}
+
+/// The reply to a command that failed.
+fn put_error(out: &mut Vec<u8>, structured: bool, cookie: u64, error: CommandError) {
+    if !structured {
+        return simple(out, error as u32, cookie);
+    }
+    chunk(out, TYPE_ERROR, cookie, 6);
+    out.extend_from_slice(&(error as u32).to_be_bytes());
+    out.extend_from_slice(&0u16.to_be_bytes());
+}
+
+/// Header that goes before the data of a read.
+fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: usize) {
+    if !structured {
+        return simple(out, 0, cookie);
+    }
+    chunk(out, TYPE_DATA, cookie, 8 + length);
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
+/// The reply to a block status: the lengths of extents in sectors, and whether they are holes.
+fn put_block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
+    chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+    for &(sectors, is_hole) in extents {
+        out.extend_from_slice(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
+        out.extend_from_slice(&(if is_hole { HOLE_AND_ZEROS } else { 0 }).to_be_bytes());
+    }
+}
+
 /// A count of 0 means that the client has closed the connection.
 fn nonzero(count: usize) -> io::Result<usize> {
     if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
@@ -428,7 +554,7 @@ fn parse_request(
     let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
     let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-    if word(0) != wire::REQUEST_MAGIC {
+    if word(0) != REQUEST_MAGIC {
         return None;
     }
     let (flags, number, length) = (short(4), short(6), word(24));
@@ -471,7 +597,7 @@ pub struct Export {
 
 impl Export {
     fn flags(&self) -> u16 {
-        EXPORT_FLAGS | if self.is_read_only { wire::READ_ONLY } else { 0 }
+        EXPORT_FLAGS | if self.is_read_only { READ_ONLY } else { 0 }
     }
 }
 
@@ -498,22 +624,22 @@ pub enum Next {
 
 /// The server's first words.
 pub fn greeting() -> Vec<u8> {
-    let mut out = wire::INIT_MAGIC.to_be_bytes().to_vec();
-    out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
-    out.extend_from_slice(&(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
+    let mut out = INIT_MAGIC.to_be_bytes().to_vec();
+    out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
+    out.extend_from_slice(&(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
     out
 }
 
 impl Agreed {
     /// Takes the client's flags. Returns false if one is unknown.
     pub fn take_flags(&mut self, flags: u32) -> bool {
-        self.no_zeroes = flags & u32::from(wire::NO_ZEROES) != 0;
-        flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) == 0
+        self.no_zeroes = flags & u32::from(NO_ZEROES) != 0;
+        flags & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) == 0
     }
 
     /// Answers an option.
     pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
-        let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
+        let mut say = |kind: u32, data: &[u8]| put_option_reply(out, option, kind, data);
         let needs_tls = export.tls.is_some() && !self.has_tls;
         match option {
             option::ABORT => {

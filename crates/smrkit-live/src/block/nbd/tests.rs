@@ -12,8 +12,8 @@ fn connected() -> (UnixStream, Connection) {
     let (mut client, own) = UnixStream::pair().unwrap();
     own.set_nonblocking(true).unwrap();
     let mut connection = Connection::new(File::from(OwnedFd::from(own)));
-    client.write_all(&u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes()).unwrap();
-    client.write_all(&wire::OPTION_MAGIC.to_be_bytes()).unwrap();
+    client.write_all(&u32::from(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes()).unwrap();
+    client.write_all(&OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     connection.receive();
     assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
@@ -23,7 +23,7 @@ fn connected() -> (UnixStream, Connection) {
 }
 
 fn ask(client: &mut UnixStream, kind: u16, bytes: u32) {
-    let mut request = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
     request.extend([0u16, kind].map(u16::to_be_bytes).concat());
     request.extend([0u64, 0].map(u64::to_be_bytes).concat());
     request.extend(bytes.to_be_bytes());
@@ -81,7 +81,7 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
 }
 
 fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
-    let mut request = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
     request.extend([flags, kind].map(u16::to_be_bytes).concat());
     request.extend([1, offset].map(u64::to_be_bytes).concat());
     request.extend(bytes.to_be_bytes());
@@ -91,7 +91,7 @@ fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
 #[test]
 fn a_request_is_parsed_word_for_word() {
     let mut bytes = [0; REQUEST_BYTES];
-    bytes[..4].copy_from_slice(&wire::REQUEST_MAGIC.to_be_bytes());
+    bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
     (4..REQUEST_BYTES).for_each(|at| bytes[at] = 0x10 + at as u8);
     let (kind, command, checked) = parse_request(&bytes, &EXPORT, true).unwrap();
     assert_eq!((kind, command.bytes, checked), (0x1617, 0x2829_2a2b, Err(CommandError::Invalid)));
@@ -280,7 +280,7 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
 #[test]
 fn an_old_export_is_padded_unless_the_client_wants_no_zeroes() {
     let export = EXPORT;
-    let (fixed, no_zeroes) = (u32::from(wire::FIXED_NEWSTYLE), u32::from(wire::NO_ZEROES));
+    let (fixed, no_zeroes) = (u32::from(FIXED_NEWSTYLE), u32::from(NO_ZEROES));
     for (flags, bytes) in [(0, 134), (fixed, 134), (no_zeroes, 10), (fixed | no_zeroes, 10)] {
         let (mut agreed, mut out) = (Agreed::default(), Vec::new());
         assert!(agreed.take_flags(flags));
@@ -369,4 +369,31 @@ fn options_are_answered_word_for_word() {
     assert!(agreed.structured);
     assert!(agreed.tells_allocation);
     assert_eq!(greeting(), *b"NBDMAGICIHAVEOPT\0\x03");
+}
+
+#[test]
+fn replies_are_as_the_protocol_has_them() {
+    let written = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = vec![0xee];
+        write(&mut out);
+        out.split_off(1)
+    };
+    let words = |words: &[&[u8]]| words.concat();
+    let cookie = 0x0102_0304_0506_0708;
+    let own = [1, 2, 3, 4, 5, 6, 7, 8];
+    let (simple, chunk) = ([0x67, 0x44, 0x66, 0x98], [0x66, 0x8e, 0x33, 0xef]);
+    let ok = [0; 4];
+    assert_eq!(written(&|out| put_done(out, false, cookie)), words(&[&simple, &ok, &own]));
+    assert_eq!(written(&|out| put_done(out, true, cookie)), words(&[&chunk, &[0, 1, 0, 0], &own, &ok]));
+    let refused = written(&|out| put_error(out, false, cookie, CommandError::NoSpace));
+    assert_eq!(refused, words(&[&simple, &[0, 0, 0, 28], &own]));
+    let refused = written(&|out| put_error(out, true, cookie, CommandError::Overflow));
+    assert_eq!(refused, words(&[&chunk, &[0, 1, 0x80, 1], &own, &[0, 0, 0, 6], &[0, 0, 0, 75], &[0, 0]]));
+    let data = written(&|out| put_data_head(out, false, cookie, 9, 512));
+    assert_eq!(data, words(&[&simple, &ok, &own]));
+    let data = written(&|out| put_data_head(out, true, cookie, 9, 512));
+    assert_eq!(data, words(&[&chunk, &[0, 1, 0, 1], &own, &[0, 0, 2, 8], &[0, 0, 0, 0, 0, 0, 0, 9]]));
+    let status = written(&|out| put_block_status(out, cookie, &[(1, false), (8, true)]));
+    let told = [&[0, 0, 0, 1][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
+    assert_eq!(status, words(&[&chunk, &[0, 1, 0, 5], &own, &[0, 0, 0, 20], &told]));
 }
