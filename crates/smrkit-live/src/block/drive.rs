@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::write_zeros;
-use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive};
+use smrkit::device::{Completion, Device, LayeredDisk};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::{Gauges, HostZones, ZoneAction, ZoneCondition};
@@ -365,15 +365,15 @@ impl ServedDrive {
         writer: Option<LogWriter>,
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
-        let saved = std::mem::take(&mut image.saved);
+        let checkpoint = std::mem::take(&mut image.checkpoint);
         let wrong = |error: &dyn ToString| LiveError::image(&image.path, error.to_string());
         let mut unreadable = RangeMap::default();
-        saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
-        saved.events.iter().for_each(|event| note_unreadable(&mut unreadable, event));
+        checkpoint.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
+        checkpoint.events.iter().for_each(|event| update_unreadable(&mut unreadable, event));
         let mut model = Model::new(&image.system).map_err(|error| wrong(&error))?;
         let mut found = FoundState::New;
-        if !saved.model.is_empty() {
-            match model.restore(&saved.model) {
+        if !checkpoint.model.is_empty() {
+            match model.restore(&checkpoint.model) {
                 Ok(()) => found = FoundState::Clean,
                 // The data of a host-managed drive is of no use without its write pointers.
                 Err(fault) if is_host_managed(&image.system) => return Err(wrong(&fault)),
@@ -384,10 +384,10 @@ impl ServedDrive {
                 }
             }
         }
-        if found == FoundState::Clean && !saved.events.is_empty() {
+        if found == FoundState::Clean && !checkpoint.events.is_empty() {
             found = FoundState::Recovered;
             let mut replay = Replay::new(model, image.system.clone());
-            for (line, event) in (1..).zip(saved.events) {
+            for (line, event) in (1..).zip(checkpoint.events) {
                 replay.follow(event, line).map_err(|error| wrong(&error))?;
             }
             model = replay.model;
@@ -625,11 +625,6 @@ impl ServedDrive {
         }
     }
 
-    /// True if a drive has a write cache, and may write to the platters in another order.
-    pub(super) fn has_write_cache(&self) -> bool {
-        self.model.device.drives().iter().any(MemberDrive::has_write_cache)
-    }
-
     /// Submits the next request of an in-flight command to the model.
     fn submit_request(&mut self, at: usize, now: Nanos) {
         let (tag, arrival) = (self.next_tag, self.model.now.max(now));
@@ -659,7 +654,7 @@ impl ServedDrive {
             }
             Op::Read | Op::Write | Op::Discard => {}
         }
-        self.events.begin(tag, LogEvent::Failed { request, arrival });
+        self.events.hold_request(tag, LogEvent::Failed { request, arrival });
         if self.failure.is_some() {
             return self.fail_in_flight(self.model.now);
         }
@@ -693,7 +688,7 @@ impl ServedDrive {
         while self.failure.is_none() {
             let stepped = self.model.step(until);
             let mut has_completed = false;
-            while let Some(done) = self.model.take_done() {
+            while let Some(done) = self.model.take_completion() {
                 has_completed = true;
                 self.complete_request(done, true);
             }
@@ -719,7 +714,7 @@ impl ServedDrive {
         }
         if self.failure.is_some() {
             // The log ends here: it can express a failure by a power cut, but no other.
-            self.events.drop_held();
+            self.events.held.clear();
             self.fail_in_flight(self.model.now);
         }
         let is_done = self.punch_discarded(stop_at);
@@ -778,7 +773,7 @@ impl ServedDrive {
     fn complete_request(&mut self, Completion { tag, start, end, .. }: Completion, submits_next: bool) {
         let Some(at) = (0..self.in_flight).find(|&at| self.queue[at].progress.tag == tag) else { return };
         let Some((request, arrival)) = self.queue[at].progress.request.take() else { return };
-        self.events.end(tag, Some(LogEvent::Served { request, arrival, start, end }));
+        self.events.release_request(tag, Some(LogEvent::Served { request, arrival, start, end }));
         match self.apply_to_image(at, &request) {
             Ok(()) if request.op == Op::Discard => {
                 let bytes = request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES;
@@ -926,7 +921,7 @@ impl ServedDrive {
     /// Fails the commands in flight.
     fn fail_in_flight(&mut self, now: Nanos) {
         while self.in_flight > 0 {
-            self.events.end(self.queue[0].progress.tag, None);
+            self.events.release_request(self.queue[0].progress.tag, None);
             self.complete_command(0, now, Err(CommandError::Io));
         }
     }
@@ -937,7 +932,7 @@ impl ServedDrive {
             return self.fail_drive(fault);
         }
         // The model completed these before the cut, and a replay will complete them too.
-        while let Some(done) = self.model.take_done() {
+        while let Some(done) = self.model.take_completion() {
             self.complete_request(done, false);
         }
         self.lose_power(None);
@@ -1211,7 +1206,7 @@ impl ServedDrive {
 }
 
 /// Updates the unreadable sectors after an event.
-fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
+fn update_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
     match event {
         LogEvent::Fault(InjectedFault::BadSector(lba)) => unreadable.cover(*lba..*lba + 1, ()),
         LogEvent::Fault(InjectedFault::Clear) => unreadable.clear(),
@@ -1231,11 +1226,56 @@ impl AsFd for ServedDrive {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use smrkit::experiment::system::{System, Systems};
     use smrkit::settings::Settings;
 
     use super::*;
-    use crate::block::image;
+    use crate::block::image::{self, Storage};
+
+    /// An image whose disk can't make anything durable.
+    struct NeverDurable(File);
+
+    impl Storage for NeverDurable {
+        fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            Storage::read(&self.0, offset, bytes)
+        }
+
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            Storage::write(&self.0, offset, bytes)
+        }
+
+        fn punch(&self, range: Range<u64>) -> io::Result<()> {
+            self.0.punch(range)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Err(io::Error::other("the disk failed"))
+        }
+
+        fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
+            self.0.data_from(offset, end)
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_last_sync_is_told_by_who_closes_the_drive_and_once() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("drive.img");
+        let system = System::drive("tiny-constant").layer("track-map");
+        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+        let made = image::create(&path, image::complete_record(&planned), true).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let mut drive = ServedDrive::open(made.over(Arc::new(NeverDurable(file))), None, Queue::Fcfs).unwrap().0;
+        drive.begin_close();
+        drive.receive_synced(true);
+        assert!(drive.failure.is_some() && drive.is_closing);
+        let written = drive.serve(Command::new(CommandKind::Write, 0, 512, vec![7; 512])).unwrap();
+        assert!(matches!(written.state, CommandState::Ended(_, Err(CommandError::Io))), "{written:?}");
+        let told = drive.close().unwrap_err().to_string();
+        assert!(told.matches("the disk failed").count() == 1 && told.contains("not closed cleanly"), "{told}");
+    }
 
     #[test]
     fn a_state_of_another_version_costs_no_data() {

@@ -260,7 +260,7 @@ impl Identity {
 
 /// The contents of a state file: the state at the last checkpoint, and the events since.
 #[derive(Default)]
-pub struct SavedState {
+pub struct Checkpoint {
     /// The model's state; empty for a new drive.
     pub model: Vec<u8>,
     /// Bad sectors at the checkpoint, as runs: the first one and their number.
@@ -280,7 +280,7 @@ pub struct DriveImage {
     pub system: SystemRun,
     /// The record of the drive or the array.
     pub run: RunRecord,
-    pub(super) saved: SavedState,
+    pub(super) checkpoint: Checkpoint,
     /// True if it was closed cleanly.
     pub was_clean: bool,
     /// Why the drive starts with a fresh state, unless it is new.
@@ -416,7 +416,7 @@ fn flags(flags: OFlags) -> i32 {
 /// The contents of a state file, and its device and inode.
 struct StateRead {
     head: StateHead,
-    saved: SavedState,
+    checkpoint: Checkpoint,
     inode: (u64, u64),
 }
 
@@ -455,8 +455,8 @@ fn read_state_file(path: &Path) -> Result<Option<StateRead>, String> {
     // A crash may have torn the last line, and a crash of the host may leave anything behind the synced part.
     let lines = lines.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n"));
     let events = lines.map_while(|line| LogEvent::parse(std::str::from_utf8(line?).ok()?)).collect();
-    let saved = SavedState { model, unreadable: head.unreadable.clone(), events };
-    Ok(Some(StateRead { head, saved, inode: (found.dev(), found.ino()) }))
+    let checkpoint = Checkpoint { model, unreadable: head.unreadable.clone(), events };
+    Ok(Some(StateRead { head, checkpoint, inode: (found.dev(), found.ino()) }))
 }
 
 /// True if the file at `path` is an image of a drive, because it has a state file.
@@ -482,10 +482,19 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 impl DriveImage {
     /// A new drive in a file, without a state file.
     fn new(path: &Path, file: File, bytes: u64, system: SystemRun, run: RunRecord) -> Result<DriveImage, LiveError> {
-        let storage = Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?);
-        let (path, file, saved) = (path.into(), Some(file), SavedState::default());
-        let (was_clean, note, is_read_only, state_file) = (true, None, false, None);
-        Ok(DriveImage { path, file, storage, bytes, system, run, saved, was_clean, note, is_read_only, state_file })
+        Ok(DriveImage {
+            path: path.into(),
+            storage: Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?),
+            file: Some(file),
+            bytes,
+            system,
+            run,
+            checkpoint: Checkpoint::default(),
+            was_clean: true,
+            note: None,
+            is_read_only: false,
+            state_file: None,
+        })
     }
 
     /// Opens the image at `path` like [`DriveImage::open`], but read-only. The state file stays as it is.
@@ -536,11 +545,11 @@ impl DriveImage {
         let own = read.as_ref().map(|read| read.inode);
         let state_file = is_kept.then(|| StateFile { path: state_path.clone(), own, out: None });
         let impossible = |error: Error| LiveError::image(path, error.to_string());
-        let (run, saved, note) = match read {
-            Some(StateRead { head, mut saved, .. }) => {
+        let (run, checkpoint, note) = match read {
+            Some(StateRead { head, mut checkpoint, .. }) => {
                 // If somebody else has written to the image since it was closed, its bad sectors may hold new data.
-                if saved.events.is_empty() && head.image.fingerprint != identity.fingerprint {
-                    saved.unreadable.clear();
+                if checkpoint.events.is_empty() && head.image.fingerprint != identity.fingerprint {
+                    checkpoint.unreadable.clear();
                 }
                 let mut note = None;
                 // A layer can read only states of the same version. Without the state only times are lost. The events are kept, because they
@@ -548,9 +557,9 @@ impl DriveImage {
                 if head.made_by != smrkit::VERSION {
                     let by = &head.made_by;
                     note = Some(format!("{beside} was saved by smrkit {by}: the drive starts with a fresh state"));
-                    saved.model.clear();
+                    checkpoint.model.clear();
                 }
-                (head.run, saved, note)
+                (head.run, checkpoint, note)
             }
             None => {
                 let missing =
@@ -560,10 +569,10 @@ impl DriveImage {
                     .ok_or_else(missing)?;
                 let lost = if is_kept { "" } else { ", and its state will not be kept" };
                 let note = format!("{why_none}: the drive starts with a fresh state{lost}");
-                (run, SavedState::default(), Some(note))
+                (run, Checkpoint::default(), Some(note))
             }
         };
-        let was_clean = saved.events.is_empty();
+        let was_clean = checkpoint.events.is_empty();
         let system = system_of(&run).map_err(impossible)?;
         if system.host_sectors().map_err(impossible)? < bytes / SECTOR_BYTES {
             return Err(LiveError::image(
@@ -572,7 +581,7 @@ impl DriveImage {
             ));
         }
         let image = DriveImage::new(path, file, bytes, system, run)?;
-        Ok(DriveImage { saved, was_clean, note, is_read_only, state_file, ..image })
+        Ok(DriveImage { checkpoint, was_clean, note, is_read_only, state_file, ..image })
     }
 
     /// The image on other storage and without a state file, for tests that cut the power.
@@ -634,6 +643,7 @@ impl DriveImage {
         name.push(format!(".{:016x}", RandomState::new().hash_one(0)));
         let new = PathBuf::from(name);
         let mut out = File::options().append(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
+        // Synced before it takes the old file's place, so that a crash leaves one of the two whole.
         let replaced = out.write_all(&bytes).and_then(|()| out.sync_data()).and_then(|()| target.replace_by(&new));
         if let Err(error) = replaced {
             let _ = fs::remove_file(&new);

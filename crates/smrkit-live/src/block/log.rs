@@ -296,7 +296,7 @@ pub(super) struct Events {
     /// Lines for the state file that are not written yet.
     pub lines: Vec<u8>,
     /// Events in order, with the tag of a request in flight.
-    held: VecDeque<(Option<u64>, LogEvent)>,
+    pub held: VecDeque<(Option<u64>, LogEvent)>,
 }
 
 impl Events {
@@ -335,12 +335,12 @@ impl Events {
     }
 
     /// Adds a request in flight, with the event to log if it fails.
-    pub fn begin(&mut self, tag: u64, failed: LogEvent) {
+    pub fn hold_request(&mut self, tag: u64, failed: LogEvent) {
         self.held.push_back((Some(tag), failed));
     }
 
     /// Releases the line of a request that was served, or failed (`None`).
-    pub fn end(&mut self, tag: u64, served: Option<LogEvent>) {
+    pub fn release_request(&mut self, tag: u64, served: Option<LogEvent>) {
         if let Some(held) = self.held.iter_mut().find(|held| held.0 == Some(tag)) {
             held.0 = None;
             if let Some(served) = served {
@@ -352,11 +352,6 @@ impl Events {
         {
             self.write(&event);
         }
-    }
-
-    /// Drops requests in flight and all events behind them, when the drive has failed.
-    pub fn drop_held(&mut self) {
-        self.held.clear();
     }
 
     fn write(&mut self, event: &LogEvent) {
@@ -483,7 +478,7 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
         }
         replay.follow(event, reader.line)?;
     }
-    replay.finish()?;
+    replay.end_session()?;
     Ok(replay.findings)
 }
 
@@ -496,7 +491,7 @@ pub(super) struct Replay {
     pub findings: ReplayFindings,
     slow_by: Nanos,
     /// True if the drive is open.
-    is_on: bool,
+    is_open: bool,
     /// True if the model has met a planned power cut, and the log has not come to the recovery yet.
     met_power_cut: bool,
     /// Requests in flight, by their line numbers.
@@ -511,7 +506,7 @@ impl Replay {
             state: Vec::new(),
             findings: ReplayFindings::default(),
             slow_by: Nanos::ZERO,
-            is_on: false,
+            is_open: false,
             met_power_cut: false,
             in_flight: BTreeMap::new(),
         }
@@ -524,13 +519,13 @@ impl Replay {
                 let state = std::mem::take(&mut self.state);
                 if found == FoundState::New || !state.is_empty() {
                     // A new drive, or a complete state: nothing before it matters.
-                    self.finish()?;
+                    self.end_session()?;
                     (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
                 }
                 if !state.is_empty() {
                     self.model.restore(&state)?;
                 }
-                self.is_on = true;
+                self.is_open = true;
                 let own = self.model.now;
                 self.compare(line, LogEvent::Open(found, now), own == now, LogEvent::Open(found, own));
             }
@@ -573,8 +568,8 @@ impl Replay {
                 self.compare(line, event, own == now, LogEvent::Recovered(own));
             }
             LogEvent::Closed => {
-                self.end()?;
-                self.is_on = false;
+                self.complete_in_flight()?;
+                self.is_open = false;
             }
         }
         Ok(())
@@ -582,15 +577,15 @@ impl Replay {
 
     /// Ends the replay at the end of the log, or at a new opening. If the drive was not closed before, requests in flight are not compared,
     /// because later requests that the log does not have may have delayed them.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.is_on) {
+    fn end_session(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.is_open) {
             self.findings.requests -= std::mem::take(&mut self.in_flight).len() as u64;
         }
-        self.end()
+        self.complete_in_flight()
     }
 
     /// Completes the requests in flight.
-    fn end(&mut self) -> Result<(), Error> {
+    fn complete_in_flight(&mut self) -> Result<(), Error> {
         while !self.met_power_cut && !self.in_flight.is_empty() {
             let stepped = self.model.step(Nanos::MAX);
             let has_stepped = *stepped.as_ref().unwrap_or(&false);
@@ -608,7 +603,7 @@ impl Replay {
             Err(fault) if is_power_cut(&fault) => self.met_power_cut = true,
             result => result?,
         }
-        while let Some(Completion { tag, start, end, .. }) = self.model.take_done() {
+        while let Some(Completion { tag, start, end, .. }) = self.model.take_completion() {
             let Some(event) = self.in_flight.remove(&tag) else { continue };
             if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
                 let found = LogEvent::Served { request, arrival, start, end };
@@ -621,7 +616,7 @@ impl Replay {
     /// Restores the power after a cut. Logged requests that were served but are still in flight here are differences, and so is a cut that
     /// the model never met.
     fn recover(&mut self, line: u64, logged: &LogEvent) -> Result<(), Error> {
-        self.end()?;
+        self.complete_in_flight()?;
         for (line, event) in std::mem::take(&mut self.in_flight) {
             if matches!(event, LogEvent::Served { .. }) {
                 self.compare(line, event, false, "not served before the power cut");

@@ -175,23 +175,23 @@ impl DriveServer {
 
     /// Serves until it is asked to stop, then closes the image cleanly. Returns the last report.
     pub fn run(mut self, requests: ControlRequests) -> (Value, Result<(), LiveError>) {
-        if let Frontend::Ublk(device) = &mut self.clients.frontend
-            && let Err(error) = device.start()
-        {
-            self.clients.frontend_error = Some(error);
-            self.stop();
+        if let Frontend::Ublk(device) = &mut self.clients.frontend {
+            self.clients.frontend_error = device.start().err();
         }
-        while !self.is_over() {
-            if self.wait(&requests) {
-                self.receive(&requests);
-            }
-            self.slice_ends = Instant::now() + TIME_SLICE;
-            self.has_more_work = false;
+        loop {
             if self.clients.frontend_error.is_some() && self.stop_deadline.is_none() {
                 self.stop();
             }
+            if self.is_over() {
+                break;
+            }
+            if self.wait(&requests) {
+                self.handle_control_requests(&requests);
+            }
+            self.slice_ends = Instant::now() + TIME_SLICE;
+            self.has_more_work = false;
             self.read_commands();
-            self.work();
+            self.serve_slice();
             let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
                 // Nobody waits for these commands any more.
@@ -313,7 +313,7 @@ impl DriveServer {
         !ready[0].is_empty()
     }
 
-    fn receive(&mut self, requests: &ControlRequests) {
+    fn handle_control_requests(&mut self, requests: &ControlRequests) {
         for request in requests.receive() {
             match request {
                 ControlRequest::Stop => self.stop(),
@@ -410,7 +410,7 @@ impl DriveServer {
                 let room = if is_busy { None } else { Some(self.room()) };
                 let Clients { connections, export, .. } = &mut self.clients;
                 let Some(connection) = connections.get_mut(&client) else { break };
-                let Some(command) = connection.next(export, room) else { break };
+                let Some(command) = connection.next_command(export, room) else { break };
                 if command.kind != CommandKind::BlockStatus {
                     self.drive.push(Command { client, arrival, ..command });
                     continue;
@@ -446,11 +446,11 @@ impl DriveServer {
     }
 
     /// Serves the drive for a time slice.
-    fn work(&mut self) {
+    fn serve_slice(&mut self) {
         let now = self.now();
         match self.clock.is_some() {
-            true => self.work_paced(now),
-            false => self.work_unpaced(),
+            true => self.serve_paced(now),
+            false => self.serve_unpaced(),
         }
         if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
@@ -461,7 +461,7 @@ impl DriveServer {
     }
 
     /// Advances the drive to `now`, and begins waiting commands.
-    fn work_paced(&mut self, now: Nanos) {
+    fn serve_paced(&mut self, now: Nanos) {
         loop {
             self.advance(Some(now));
             let mut has_begun = false;
@@ -482,7 +482,7 @@ impl DriveServer {
     }
 
     /// Serves all commands, without waiting for the clock.
-    fn work_unpaced(&mut self) {
+    fn serve_unpaced(&mut self) {
         while !self.drive.queue.is_empty() {
             if self.is_slice_over() {
                 self.has_more_work = true;

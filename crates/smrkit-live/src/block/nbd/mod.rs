@@ -141,14 +141,14 @@ pub struct Connection {
     start: usize,
     end: usize,
     /// Commands without a reply yet.
-    pub outstanding: usize,
+    outstanding: usize,
     /// Bytes of the reads that have no reply yet.
-    pub reading_bytes: usize,
+    reading_bytes: usize,
     /// Short replies are gathered here. They come behind `output`.
-    small: Vec<u8>,
+    short_replies: Vec<u8>,
     /// Buffers to be sent, and how many bytes of the first one are sent already.
     output: VecDeque<Vec<u8>>,
-    sent: usize,
+    first_sent: usize,
     /// Bytes in `output` that are not sent yet.
     unsent_bytes: usize,
     /// True if there may be commands in the input buffer for which there was no time or memory.
@@ -171,9 +171,9 @@ impl Connection {
             end: 0,
             outstanding: 0,
             reading_bytes: 0,
-            small: greeting(),
+            short_replies: greeting(),
             output: VecDeque::new(),
-            sent: 0,
+            first_sent: 0,
             unsent_bytes: 0,
             has_unparsed: false,
             is_ended: false,
@@ -194,7 +194,7 @@ impl Connection {
     /// Memory of replies that the client has not received yet, and of a write that is still arriving.
     pub fn held_bytes(&self) -> usize {
         let payload = if let Phase::Payload { command, .. } = &self.phase { command.data.len() } else { 0 };
-        self.reading_bytes + self.unsent_bytes + self.small.len() + payload
+        self.reading_bytes + self.unsent_bytes + self.short_replies.len() + payload
     }
 
     /// When to close the connection if the client stays silent; `None` if it may be silent. It may not during the handshake, nor when
@@ -270,7 +270,7 @@ impl Connection {
     /// Parses input up to the next command for the drive. Returns `None` if the input has no complete
     /// command, the next one needs more memory than `room`, or the server is busy (`room` is `None`). Options and invalid commands get
     /// their replies here.
-    pub fn next(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
+    pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
         self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
             if let ControlFlow::Break(command) = self.parse_step(export, room) {
@@ -288,8 +288,8 @@ impl Connection {
                 let known = self.agreed.take_flags(u32::from_be_bytes(flags));
                 self.phase = if known { Phase::Options } else { Phase::Closing };
             }
-            Phase::Options => return self.option(export),
-            Phase::Requests => return self.request(export, room),
+            Phase::Options => return self.parse_option(export),
+            Phase::Requests => return self.begin_request(export, room),
             Phase::Payload { command, got } => {
                 let missing = &mut command.data[*got..];
                 let count = missing.len().min(input.len());
@@ -308,7 +308,7 @@ impl Connection {
                 if *left > 0 {
                     return ControlFlow::Break(None);
                 }
-                self.small.append(reply);
+                self.short_replies.append(reply);
                 self.phase = if self.agreed.is_handshake_over { Phase::Requests } else { Phase::Options };
             }
             Phase::Closing => return ControlFlow::Break(None),
@@ -323,7 +323,7 @@ impl Connection {
         Some(bytes)
     }
 
-    fn option(&mut self, export: &Export) -> Parsed {
+    fn parse_option(&mut self, export: &Export) -> Parsed {
         let input = &self.input[self.start..self.end];
         let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return ControlFlow::Break(None) };
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -340,7 +340,7 @@ impl Connection {
             return ControlFlow::Continue(());
         }
         let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return ControlFlow::Break(None) };
-        let next = self.agreed.answer(option, data, export, &mut self.small);
+        let next = self.agreed.answer(option, data, export, &mut self.short_replies);
         self.start += OPTION_BYTES + length;
         self.phase = match next {
             Next::Option => Phase::Options,
@@ -362,7 +362,7 @@ impl Connection {
         client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
-    fn request(&mut self, export: &Export, room: usize) -> Parsed {
+    fn begin_request(&mut self, export: &Export, room: usize) -> Parsed {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
         let Some((kind, mut command, checked)) = parse_request(&bytes, export, self.agreed.tells_allocation) else {
             self.phase = Phase::Closing;
@@ -409,7 +409,7 @@ impl Connection {
     /// Queues the reply to a command. Long data is sent from the command's own buffer.
     pub fn reply(&mut self, command: Command, result: Result<(), CommandError>) {
         let Command { kind, cookie, offset, bytes, data, .. } = command;
-        let (out, structured, is_read) = (&mut self.small, self.agreed.structured, kind == CommandKind::Read);
+        let (out, structured, is_read) = (&mut self.short_replies, self.agreed.structured, kind == CommandKind::Read);
         self.outstanding -= 1;
         self.reading_bytes -= if is_read { bytes as usize } else { 0 };
         match result {
@@ -418,7 +418,7 @@ impl Connection {
             Ok(()) => {
                 put_data_head(out, structured, cookie, offset, data.len());
                 if data.len() >= LONG_BYTES {
-                    self.queue_small();
+                    self.queue_short_replies();
                     self.unsent_bytes += data.len();
                     return self.output.push_back(data);
                 }
@@ -430,25 +430,25 @@ impl Connection {
     /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
     pub fn reply_status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
         self.outstanding -= 1;
-        put_block_status(&mut self.small, cookie, extents);
+        put_block_status(&mut self.short_replies, cookie, extents);
     }
 
     /// Moves the gathered short replies to the output queue.
-    fn queue_small(&mut self) {
-        if !self.small.is_empty() {
-            self.unsent_bytes += self.small.len();
-            self.output.push_back(std::mem::take(&mut self.small));
+    fn queue_short_replies(&mut self) {
+        if !self.short_replies.is_empty() {
+            self.unsent_bytes += self.short_replies.len();
+            self.output.push_back(std::mem::take(&mut self.short_replies));
         }
     }
 
     /// True if there is output to send.
     pub fn wants_to_send(&self) -> bool {
-        !self.small.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
+        !self.short_replies.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
     }
 
     /// Sends as much as the socket takes.
     pub fn send(&mut self) {
-        self.queue_small();
+        self.queue_short_replies();
         if let Err(error) = self.try_send()
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -460,20 +460,20 @@ impl Connection {
         while !self.output.is_empty() {
             let mut parts = [IoSlice::new(&[]); PARTS];
             for (number, (part, bytes)) in parts.iter_mut().zip(&self.output).enumerate() {
-                *part = IoSlice::new(if number == 0 { &bytes[self.sent..] } else { bytes });
+                *part = IoSlice::new(if number == 0 { &bytes[self.first_sent..] } else { bytes });
             }
             let count = self.output.len().min(PARTS);
             let written = nonzero(self.stream.write_vectored(&parts[..count])?)?;
             self.last_active = Instant::now();
             self.unsent_bytes -= written;
-            self.sent += written;
-            while self.output.front().is_some_and(|first| first.len() <= self.sent)
+            self.first_sent += written;
+            while self.output.front().is_some_and(|first| first.len() <= self.first_sent)
                 && let Some(bytes) = self.output.pop_front()
             {
-                self.sent -= bytes.len();
+                self.first_sent -= bytes.len();
             }
             // A short write means that the socket is full.
-            if self.sent > 0 {
+            if self.first_sent > 0 {
                 break;
             }
         }
@@ -488,32 +488,27 @@ fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
-    out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
-    out.extend_from_slice(&error.to_be_bytes());
-    out.extend_from_slice(&cookie.to_be_bytes());
+fn put_simple_reply(out: &mut Vec<u8>, error: u32, cookie: u64) {
+    out.extend([&SIMPLE_REPLY_MAGIC.to_be_bytes()[..], &error.to_be_bytes(), &cookie.to_be_bytes()].concat());
 }
 
-fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
-    out.extend_from_slice(&CHUNK_MAGIC.to_be_bytes());
-    // Every reply is one chunk.
-    out.extend_from_slice(&DONE.to_be_bytes());
-    out.extend_from_slice(&kind.to_be_bytes());
-    out.extend_from_slice(&cookie.to_be_bytes());
-    out.extend_from_slice(&(length as u32).to_be_bytes());
+/// The head of a structured reply, which has one chunk.
+fn put_chunk_head(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
+    out.extend([CHUNK_MAGIC.to_be_bytes().as_slice(), &DONE.to_be_bytes(), &kind.to_be_bytes()].concat());
+    out.extend([&cookie.to_be_bytes()[..], &(length as u32).to_be_bytes()].concat());
 }
 
 /// The reply to a command that has nothing to tell.
 fn put_done(out: &mut Vec<u8>, structured: bool, cookie: u64) {
-    if structured { chunk(out, TYPE_NONE, cookie, 0) } else { simple(out, 0, cookie) }
+    if structured { put_chunk_head(out, TYPE_NONE, cookie, 0) } else { put_simple_reply(out, 0, cookie) }
 }
 
 /// The reply to a command that failed.
 fn put_error(out: &mut Vec<u8>, structured: bool, cookie: u64, error: CommandError) {
     if !structured {
-        return simple(out, error as u32, cookie);
+        return put_simple_reply(out, error as u32, cookie);
     }
-    chunk(out, TYPE_ERROR, cookie, 6);
+    put_chunk_head(out, TYPE_ERROR, cookie, 6);
     out.extend_from_slice(&(error as u32).to_be_bytes());
     out.extend_from_slice(&0u16.to_be_bytes());
 }
@@ -521,15 +516,15 @@ fn put_error(out: &mut Vec<u8>, structured: bool, cookie: u64, error: CommandErr
 /// Header that goes before the data of a read.
 fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: usize) {
     if !structured {
-        return simple(out, 0, cookie);
+        return put_simple_reply(out, 0, cookie);
     }
-    chunk(out, TYPE_DATA, cookie, 8 + length);
+    put_chunk_head(out, TYPE_DATA, cookie, 8 + length);
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
 /// The reply to a block status: the lengths of extents in sectors, and whether they are holes.
 fn put_block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
-    chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    put_chunk_head(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
     out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
     for &(sectors, is_hole) in extents {
         out.extend_from_slice(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
@@ -624,10 +619,8 @@ pub enum Next {
 
 /// The server's first words.
 pub fn greeting() -> Vec<u8> {
-    let mut out = INIT_MAGIC.to_be_bytes().to_vec();
-    out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
-    out.extend_from_slice(&(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
-    out
+    let flags = FIXED_NEWSTYLE | NO_ZEROES;
+    [&INIT_MAGIC.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &flags.to_be_bytes()].concat()
 }
 
 impl Agreed {
@@ -664,22 +657,22 @@ impl Agreed {
                 self.structured = true;
                 say(reply::ACK, &[]);
             }
-            option::INFO | option::GO => match asked_name(data) {
-                None => say(reply::INVALID, &[]),
-                // Any name is accepted for the one export.
-                Some(_) => {
-                    say(reply::INFO, &export_info(export));
-                    say(reply::INFO, &block_sizes());
-                    say(reply::ACK, &[]);
-                    return if option == option::GO { Next::Commands } else { Next::Option };
-                }
-            },
+            option::INFO | option::GO if !is_info_request(data) => say(reply::INVALID, &[]),
+            option::INFO | option::GO => {
+                let shown =
+                    [&info::EXPORT.to_be_bytes()[..], &export.bytes.to_be_bytes(), &export.flags().to_be_bytes()];
+                let sizes = [SECTOR_BYTES as u32, PREFERRED_BYTES, LONGEST_BYTES].map(u32::to_be_bytes).concat();
+                say(reply::INFO, &shown.concat());
+                say(reply::INFO, &[&info::BLOCK_SIZE.to_be_bytes()[..], &sizes].concat());
+                say(reply::ACK, &[]);
+                return if option == option::GO { Next::Commands } else { Next::Option };
+            }
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => match asked_contexts(data) {
                 None => say(reply::INVALID, &[]),
                 Some(_) if option == option::SET_META_CONTEXT && !self.structured => {
                     say(reply::INVALID, b"ask for structured replies first");
                 }
-                Some((_, contexts)) => {
+                Some(contexts) => {
                     let lists = option == option::LIST_META_CONTEXT;
                     let is_asked = |asked: &&[u8]| *asked == ALLOCATION.as_bytes() || lists && *asked == b"base:";
                     let is_wanted = contexts.iter().any(is_asked) || lists && contexts.is_empty();
@@ -711,37 +704,22 @@ impl Agreed {
     }
 }
 
-fn export_info(export: &Export) -> Vec<u8> {
-    let mut data = info::EXPORT.to_be_bytes().to_vec();
-    data.extend_from_slice(&export.bytes.to_be_bytes());
-    data.extend_from_slice(&export.flags().to_be_bytes());
-    data
-}
-
-fn block_sizes() -> Vec<u8> {
-    let mut data = info::BLOCK_SIZE.to_be_bytes().to_vec();
-    for bytes in [SECTOR_BYTES as u32, PREFERRED_BYTES, LONGEST_BYTES] {
-        data.extend_from_slice(&bytes.to_be_bytes());
-    }
-    data
-}
-
 /// Splits off a field that is preceded by its length.
 fn length_prefixed(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Parses INFO or GO: the export's name. The list of wanted information is ignored, because all of it is sent.
-fn asked_name(data: &[u8]) -> Option<&[u8]> {
-    let (name, rest) = length_prefixed(data)?;
-    let (count, infos) = rest.split_first_chunk::<2>()?;
-    (infos.len() == 2 * usize::from(u16::from_be_bytes(*count))).then_some(name)
+/// True if the data of INFO or GO is well-formed: a name, of which any is accepted for the one export, and a list of wanted information,
+/// which is ignored, because all of it is sent.
+fn is_info_request(data: &[u8]) -> bool {
+    let list = length_prefixed(data).and_then(|(_, rest)| rest.split_first_chunk::<2>());
+    list.is_some_and(|(count, infos)| infos.len() == 2 * usize::from(u16::from_be_bytes(*count)))
 }
 
-/// Parses LIST_META_CONTEXT or SET_META_CONTEXT: the export's name and the queries.
-fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let (name, rest) = length_prefixed(data)?;
+/// Parses LIST_META_CONTEXT or SET_META_CONTEXT: the contexts that are asked for, after the export's name.
+fn asked_contexts(data: &[u8]) -> Option<Vec<&[u8]>> {
+    let (_, rest) = length_prefixed(data)?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
     let mut contexts = Vec::new();
     for _ in 0..u32::from_be_bytes(*count) {
@@ -749,7 +727,7 @@ fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
         contexts.push(context);
         rest = after;
     }
-    rest.is_empty().then_some((name, contexts))
+    rest.is_empty().then_some(contexts)
 }
 
 #[cfg(test)]

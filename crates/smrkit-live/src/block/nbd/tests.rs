@@ -16,7 +16,7 @@ fn connected() -> (UnixStream, Connection) {
     client.write_all(&OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
     connection.send();
     client.read_exact(&mut [0; 28]).unwrap();
     (client, connection)
@@ -36,8 +36,8 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
     ask(&mut client, command::READ, 512);
     ask(&mut client, command::DISCONNECT, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some() && connection.is_open());
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none() && !connection.is_open());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some() && connection.is_open());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none() && !connection.is_open());
     assert!(!connection.is_over(), "a read is outstanding");
     let (mut client, mut connection) = connected();
     assert!(connection.is_open());
@@ -53,13 +53,13 @@ fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
     ask(&mut client, command::READ, 4096);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    let mut next = |room| connection.next(&EXPORT, room).map(|command| command.kind);
+    let mut next = |room| connection.next_command(&EXPORT, room).map(|command| command.kind);
     assert_eq!([next(None), next(Some(4095)), next(Some(4096))], [None, None, Some(CommandKind::Read)]);
     assert_eq!([next(Some(4096)), next(Some(0))], [None, None], "the payload has still to come");
     assert_eq!(connection.held_bytes(), 8192, "what is to be read, and what is to be written");
     client.write_all(&[7; 4096]).unwrap();
     connection.receive();
-    let written = connection.next(&EXPORT, Some(0)).unwrap();
+    let written = connection.next_command(&EXPORT, Some(0)).unwrap();
     assert_eq!((written.kind, written.data), (CommandKind::Write, vec![7; 4096]));
     assert_eq!(connection.held_bytes(), 4096);
 }
@@ -70,14 +70,14 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     ask(&mut client, command::WRITE, 1024);
     client.write_all(&[7; 300]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none(), "most of it is missing");
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none(), "most of it is missing");
     client.write_all(&[8; 724]).unwrap();
     ask(&mut client, command::READ, 4096);
     connection.receive();
-    let written = connection.next(&EXPORT, Some(usize::MAX)).unwrap();
+    let written = connection.next_command(&EXPORT, Some(usize::MAX)).unwrap();
     assert_eq!(written.data, [vec![7; 300], vec![8; 724]].concat());
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
 }
 
 fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
@@ -160,7 +160,7 @@ fn replies_are_sent_in_order() {
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
     let mut outstanding = 0;
-    while connection.next(&EXPORT, Some(usize::MAX)).is_some() {
+    while connection.next_command(&EXPORT, Some(usize::MAX)).is_some() {
         outstanding += 1;
     }
     assert_eq!((outstanding, connection.outstanding), (4, 4));
@@ -222,7 +222,7 @@ fn what_is_too_long_is_skipped_and_refused() {
     let longest = LONGEST_BYTES;
     ask(&mut client, command::WRITE, longest + 1);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
     assert!(matches!(connection.phase, Phase::Skip { left, .. } if left == longest as usize + 1));
     if let Phase::Skip { left, .. } = &mut connection.phase {
         *left = 5;
@@ -230,14 +230,14 @@ fn what_is_too_long_is_skipped_and_refused() {
     client.write_all(&[1; 5]).unwrap();
     ask(&mut client, command::READ, 512);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_some());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some());
     connection.send();
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[7], CommandError::Overflow as u8);
     ask(&mut client, command::WRITE, longest);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
     assert!(matches!(&connection.phase, Phase::Payload { command, got: 0 } if command.data.len() == longest as usize));
 }
 
@@ -257,7 +257,7 @@ fn block_status_replies_count_as_what_a_client_has_not_taken() {
     let (mut client, mut connection) = connected();
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(0)).is_some());
+    assert!(connection.next_command(&EXPORT, Some(0)).is_some());
     connection.reply_status(1, &vec![(1, false); 1 << 20]);
     assert!((8 << 20..9 << 20).contains(&connection.held_bytes()));
 }
@@ -272,7 +272,7 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
     assert_eq!(connection.idle_deadline(true), None);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    assert!(connection.next(&EXPORT, Some(4096)).is_none());
+    assert!(connection.next_command(&EXPORT, Some(4096)).is_none());
     assert_eq!(connection.idle_deadline(false), None, "it may take its time");
     assert!(connection.idle_deadline(true).is_some(), "others want the memory");
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use smrkit::device::NCQ_COMMANDS;
+use smrkit::device::{MemberDrive, NCQ_COMMANDS};
 use smrkit::layer::{HostZones, ZoneAction, ZoneCondition, ZoneLimits};
 use smrkit::quantity::Bytes;
 use smrkit::units::SECTOR_BYTES;
@@ -399,7 +399,8 @@ fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
             let (zones, size) = (limits.zones, Bytes::of_sectors(limits.zone_sectors));
             Err(format!("the image does not hold the drive's {zones} zones of {size}: make it with smrkit create"))
         }
-        () if drive.has_write_cache() => {
+        // It may write to the platters in another order.
+        () if drive.model.device.drives().iter().any(MemberDrive::has_write_cache) => {
             Err("a host-managed drive that writes back its cache out of order would break its own rules: take one that keeps the order, as hc620".into())
         }
         () => Ok(Some(limits)),
