@@ -83,7 +83,6 @@ fn rate(
     let (mut writes, begun) = (0, cpu_seconds());
     loop {
         (0..BATCH).for_each(|_| write(drive));
-        drive.write_gathered();
         writes += BATCH;
         let lasted = cpu_seconds() - begun;
         if lasted > SECONDS || !goes_on(drive) {

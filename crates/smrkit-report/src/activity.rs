@@ -28,10 +28,11 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         None => format!("{} requests completed", number("completed")),
     };
     let mut details = String::new();
-    for (name, key) in [("reads", "read"), ("writes", "write"), ("flushes", "flush"), ("discards", "discard")] {
+    for (plural, key) in [("reads", "read"), ("writes", "write"), ("flushes", "flush"), ("discards", "discard")] {
         let of = |what: &str| report["latency_ns"][key][what].as_u64().unwrap_or_default();
         if of("count") > 0 {
             let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(of(what)));
+            let name = if of("count") == 1 { key } else { plural };
             details += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(of("count")));
         }
     }
@@ -274,10 +275,12 @@ mod tests {
         full["cache_fill"] = json!(0.254);
         full["failure"] = json!("it burns");
         full["latency_ns"] =
-            json!({"flush": {"count": 2, "p50": 1_600_000_000, "p99": 3_000_000_000_u64, "max": 3_000_000_000_u64}});
+            json!({"flush": {"count": 2, "p50": 1_600_000_000, "p99": 3_000_000_000_u64, "max": 3_000_000_000_u64},
+                "write": {"count": 1, "p50": 1000, "p99": 1000, "max": 1000}});
         let full = page(&full, None);
         assert!(full.contains("under rmw, cache 25.4 % full\nfailed: it burns\n2 clients"), "{full}");
         assert!(full.contains("2 flushes took 1.6 s (median), 3 s (99 %), 3 s (longest)\n"), "{full}");
+        assert!(full.contains("\n1 write took "), "{full}");
     }
 
     #[test]

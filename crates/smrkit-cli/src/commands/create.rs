@@ -10,6 +10,7 @@ use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::RunRecord;
 use smrkit_live::block::drive::{PreparedState, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage};
+use smrkit_live::block::server::lack_of_ublk;
 use smrkit_options::run::{SystemOptions, read_state};
 
 use crate::output::{note_stand_ins, print};
@@ -92,6 +93,13 @@ impl Create {
         if image.system.drives().iter().any(|drive| drive.layer.name == "set-assoc") {
             eprintln!(
                 "smrkit: set-assoc keeps the map of its persistent cache in memory: a power cut takes what is there, flushed or not"
+            );
+        }
+        if image::is_host_managed(&image.system)
+            && let Some(lack) = lack_of_ublk(true)
+        {
+            eprintln!(
+                "smrkit: only smrkit serve --ublk shows a host the zones of this drive, and it can't be used here: {lack}"
             );
         }
         if let Some(state) = state {

@@ -18,7 +18,6 @@ use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::metrics::{Metrics, MetricsTarget};
-use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Frontend, Listener, TlsCertificates, UblkDevice};
 use smrkit_options::value::one_of;
@@ -54,8 +53,7 @@ pub struct DriveOptions {
     /// Speed of the drive's time: none, so that replies come at once; real; or X times as fast as real time.
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
-    /// Order in which waiting commands are served [default: drive if its file gives an order, else sptf if it has
-    /// mechanics].
+    /// Order in which waiting commands are served [default: drive].
     #[arg(long, value_parser = one_of(&Queue::ALL))]
     queue: Option<Queue>,
     /// Log every request with its times, as a trace and for smrkit replay. If the file is moved away, a new one begins.
@@ -100,8 +98,8 @@ impl DriveOptions {
             None => {}
         }
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.run)).transpose()?;
-        let queue = self.queue.unwrap_or_else(|| usual_order(&image.system));
-        let (mut drive, found) = ServedDrive::open(image, log, queue)?;
+        // The default of smrkit run, too, so that a run and a server predict the same.
+        let (mut drive, found) = ServedDrive::open(image, log, self.queue.unwrap_or_default())?;
         if found == FoundState::Recovered {
             let path = drive.image.path.display();
             eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");

@@ -242,12 +242,14 @@ fn a_raw_file_is_served_as_it_is() {
     assert!(std::fs::read(&image).unwrap() == data);
     let zoned = scratch.path("z");
     smrkit(&format!("create {zoned} --array raid1:disks=2 --drive hc620")).says(4, &["shows its host no zones"]);
-    smrkit(&format!("create {zoned} --drive hc620")).done();
+    let made = smrkit(&format!("create {zoned} --drive hc620"));
+    assert_eq!(made.code, 0, "{}", made.err);
     smrkit(&format!("serve {zoned} -- true")).says(4, &["sees no zones", "--ublk"]);
     smrkit(&format!("attach {zoned}")).says(4, &["sees no zones", "--ublk"]);
     // Where there is one, the tests in a guest have it.
     if !std::path::Path::new("/dev/ublk-control").exists() {
         smrkit(&format!("serve {zoned} --ublk")).says(3, &["/dev/ublk-control", "modprobe ublk_drv"]);
+        assert!(made.err.contains("only smrkit serve --ublk") && made.err.contains("modprobe ublk_drv"), "{}", made.err);
     }
 }
 
@@ -449,7 +451,7 @@ fn a_log_runs_the_drive_that_was_served_and_others() {
     let own = runs("");
     assert_eq!((own["runs"].as_array().unwrap().len(), &own["runs"][0]["layer"]), (1, &"log".into()));
     let engine = &own["runs"][0]["engine"];
-    assert_eq!([&engine["arrival"], &engine["queue"], &engine["prefill"]], ["closed", "sptf", "saved"]);
+    assert_eq!([&engine["arrival"], &engine["queue"], &engine["prefill"]], ["closed", "drive", "saved"]);
     assert_eq!(own["runs"][0]["trace_format"], "smrkit-log");
     assert_eq!(runs("--layer drive-managed")["runs"][0]["layer"], "drive-managed");
     let head = smrkit(&format!("trace head {log}")).done();

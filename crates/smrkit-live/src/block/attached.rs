@@ -2,7 +2,7 @@
 //!
 //! Threads of FUSE pass the kernel's requests on to the server, which replies. A loop device needs root. Other users get only the file.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -191,7 +191,7 @@ pub fn file_of(drive: &ServedDrive) -> io::Result<(DriveFile, FileRequests)> {
     let (requests, incoming) = waking_channel()?;
     let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
     let file = DriveFile { requests, bytes, is_read_only };
-    Ok((file, FileRequests { incoming, pending: VecDeque::new(), replies: BTreeMap::new(), count: 0 }))
+    Ok((file, FileRequests { incoming, replies: BTreeMap::new(), count: 0 }))
 }
 
 /// The file system of FUSE with the drive as its only file.
@@ -207,7 +207,7 @@ impl DriveFile {
         let command = Command::new(kind, offset, bytes, data);
         match command.check(self.bytes, self.is_read_only) {
             Ok(()) => self.requests.send((command, reply)),
-            Err(error) => reply.send(&command, Some(error)),
+            Err(error) => reply.send(&command, Err(error)),
         }
     }
 
@@ -341,14 +341,14 @@ pub enum FileReply {
 }
 
 impl FileReply {
-    fn send(self, command: &Command, error: Option<CommandError>) {
-        match (self, error.map(|error| Errno::from_i32(error as i32))) {
-            (FileReply::Data(reply), None) => reply.data(&command.data[..command.bytes as usize]),
-            (FileReply::Data(reply), Some(error)) => reply.error(error),
-            (FileReply::Written(reply), None) => reply.written(command.bytes as u32),
-            (FileReply::Written(reply), Some(error)) => reply.error(error),
-            (FileReply::Done(reply), None) => reply.ok(),
-            (FileReply::Done(reply), Some(error)) => reply.error(error),
+    fn send(self, command: &Command, result: Result<(), CommandError>) {
+        match (self, result.map_err(|error| Errno::from_i32(error as i32))) {
+            (FileReply::Data(reply), Ok(())) => reply.data(&command.data),
+            (FileReply::Data(reply), Err(error)) => reply.error(error),
+            (FileReply::Written(reply), Ok(())) => reply.written(command.bytes as u32),
+            (FileReply::Written(reply), Err(error)) => reply.error(error),
+            (FileReply::Done(reply), Ok(())) => reply.ok(),
+            (FileReply::Done(reply), Err(error)) => reply.error(error),
         }
     }
 }
@@ -356,32 +356,29 @@ impl FileReply {
 /// The requests for the file, as they come to the server.
 pub struct FileRequests {
     incoming: WakingReceiver<(Command, FileReply)>,
-    /// Commands that the server has not taken yet. The kernel limits their number.
-    pending: VecDeque<Command>,
-    /// The pending replies, by the cookies of their commands.
+    /// The replies that the kernel waits for, by the cookies of their commands.
     replies: BTreeMap<u64, FileReply>,
     count: u64,
 }
 
 impl FileRequests {
-    /// Receives new requests.
-    pub(super) fn receive(&mut self) {
-        for (command, reply) in self.incoming.receive() {
-            self.count += 1;
-            self.pending.push_back(Command { cookie: self.count, ..command });
-            self.replies.insert(self.count, reply);
-        }
+    /// Notes that the server is awake. [`FileRequests::next`] has the requests.
+    pub(super) fn receive(&self) {
+        drop(self.incoming.receive());
     }
 
-    /// The next command.
+    /// The next command. The kernel limits the number of those that wait.
     pub(super) fn next(&mut self) -> Option<Command> {
-        self.pending.pop_front()
+        let (command, reply) = self.incoming.receiver.try_recv().ok()?;
+        self.count += 1;
+        self.replies.insert(self.count, reply);
+        Some(Command { cookie: self.count, ..command })
     }
 
     /// Sends the reply to a command.
-    pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
+    pub(super) fn reply(&mut self, command: &Command, result: Result<(), CommandError>) {
         if let Some(reply) = self.replies.remove(&command.cookie) {
-            reply.send(command, error);
+            reply.send(command, result);
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, EndClient, done, ending, failure};
 
 /// How long to wait for the reply of a busy server (assumption).
-const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 20_000 });
 
 /// A fault that is injected into a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -202,7 +202,7 @@ pub enum ControlRequest {
 
 /// The server's end of a channel, with a socket that wakes it.
 pub struct WakingReceiver<T> {
-    receiver: Receiver<T>,
+    pub(super) receiver: Receiver<T>,
     woken: UnixStream,
 }
 
@@ -212,11 +212,6 @@ impl<T> WakingReceiver<T> {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
         self.receiver.try_iter()
-    }
-
-    /// Waits for the next message.
-    pub(super) fn wait(&self) -> Option<T> {
-        self.receiver.recv().ok()
     }
 }
 
@@ -304,18 +299,9 @@ pub(super) fn ask<T>(
     request: impl FnOnce(Sender<T>) -> ControlRequest,
     reply: impl FnOnce(T) -> Value,
 ) -> Value {
-    ask_for(REPLY_TIMEOUT, controller, request, reply)
-}
-
-fn ask_for<T>(
-    timeout: Duration,
-    controller: &Controller,
-    request: impl FnOnce(Sender<T>) -> ControlRequest,
-    reply: impl FnOnce(T) -> Value,
-) -> Value {
     let (sender, receiver) = mpsc::channel();
     controller.send(request(sender));
-    match receiver.recv_timeout(timeout) {
+    match receiver.recv_timeout(REPLY_TIMEOUT) {
         Ok(answer) => reply(answer),
         Err(RecvTimeoutError::Disconnected) => ending(),
         Err(RecvTimeoutError::Timeout) => failure("the drive is busy, and does what was asked after that"),
@@ -329,7 +315,7 @@ mod tests {
     #[test]
     fn a_busy_server_keeps_nobody_waiting_for_its_report() {
         let (controller, server) = control().unwrap();
-        let reply = ask_for(Duration::from_millis(50), &controller, ControlRequest::Report, |report| report);
+        let reply = ask(&controller, ControlRequest::Report, |report| report);
         assert!(reply["error"].as_str().unwrap().contains("the drive is busy"), "{reply}");
         drop(server);
         assert_eq!(ask(&controller, ControlRequest::Report, |report| report), ending());

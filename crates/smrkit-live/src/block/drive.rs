@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::write_zeros;
-use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive};
+use smrkit::device::{Completion, Device, LayeredDisk};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::{Gauges, HostZones, ZoneAction, ZoneCondition};
 use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
-use smrkit::tally::{Cause, Tally};
+use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::control::{AimedFault, InjectedFault};
-use super::image::{DriveImage, Syncer};
+use super::image::{DriveImage, Syncer, is_host_managed};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
 use crate::error::{LiveError, lacks_room};
@@ -56,9 +56,10 @@ const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 const STEP: Nanos = Nanos(1_000_000);
 
 /// Kind of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandKind {
     /// Reads data.
+    #[default]
     Read,
     /// Writes data.
     Write,
@@ -94,7 +95,7 @@ pub enum CommandError {
 }
 
 /// A host's command, from its arrival to its reply.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Command {
     /// Number of the client.
     pub client: u64,
@@ -116,49 +117,48 @@ pub struct Command {
     pub data: Vec<u8>,
     /// When it arrived.
     pub arrival: Nanos,
-    /// Its progress.
+    /// Where it is on its way.
     pub state: CommandState,
+    /// How far it has got in the model and in the image.
+    pub progress: Progress,
 }
 
 /// State of a command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum CommandState {
     /// In the queue, not yet given to the model.
+    #[default]
     Waiting,
     /// The model is serving it.
-    InFlight {
-        /// Tag of the current step in the model.
-        tag: u64,
-        /// The step that the model is serving.
-        step: Option<Step>,
-        /// The steps after it.
-        rest: Steps,
-        /// True if the client never gets a reply (an injected timeout).
-        times_out: bool,
-        /// Number of the fsync of the image that the reply waits for; 0 if there is none to wait for.
-        sync: u64,
-        /// True if the data is in the image already.
-        is_written: bool,
-        /// The image's data before this write, if a power cut may undo the write.
-        before: Option<Vec<u8>>,
-        /// Bytes that the model has discarded and that are not yet punched out of the image, and when the model had finished.
-        discarded: Option<(Range<u64>, Nanos)>,
-    },
-    /// It completed at this time of the drive.
+    InFlight,
+    /// The model completed it at this time of the drive. The reply may still have to wait for an fsync of the image.
     Ended(Nanos, Result<(), CommandError>),
 }
 
-/// A request to the model that is part of a command.
-#[derive(Debug)]
-pub struct Step {
-    request: Request,
-    /// When the model got it.
-    arrival: Nanos,
+/// Progress of a command that the model has begun.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Tag of its latest request in the model.
+    tag: u64,
+    /// The request that the model is serving, and when the model got it.
+    request: Option<(Request, Nanos)>,
+    /// The requests after it.
+    rest: Requests,
+    /// True if the client never gets a reply (an injected timeout).
+    times_out: bool,
+    /// Number of the fsync of the image that the reply waits for; 0 if there is none to wait for.
+    sync: u64,
+    /// True if the data is in the image already.
+    is_written: bool,
+    /// The image's data before an early write, if a power cut may undo the write.
+    before: Option<Vec<u8>>,
+    /// Bytes that the model has discarded and that are not yet punched out of the image, and when the model had finished.
+    discarded: Option<(Range<u64>, Nanos)>,
 }
 
 /// The requests to the model that a command consists of. They are made one by one, because a command may cover the whole drive.
 #[derive(Debug)]
-pub struct Steps {
+struct Requests {
     op: Op,
     /// Sectors for which no request has been made.
     left: Range<u64>,
@@ -168,30 +168,19 @@ pub struct Steps {
     flushes: bool,
 }
 
-impl Steps {
-    fn of(command: &Command) -> Steps {
-        let sectors = command.sectors();
-        let all = sectors.end - sectors.start;
-        let (op, left, longest) = match command.kind {
-            CommandKind::Read => (Op::Read, sectors, all),
-            CommandKind::Write => (Op::Write, sectors, all),
-            CommandKind::Trim => (Op::Discard, sectors, DISCARD_SECTORS),
-            CommandKind::WriteZeroes => (Op::Write, sectors, ZERO_SECTORS),
-            // Zone commands take no time in the model, an append has been turned into a write before, and the server answers block
-            // status from the image.
-            CommandKind::Flush | CommandKind::BlockStatus | CommandKind::Zone(_) | CommandKind::ZoneAppend => {
-                (Op::Flush, 0..0, 0)
-            }
-        };
-        Steps { op, left, longest, flushes: command.fua || command.kind == CommandKind::Flush }
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests { op: Op::Flush, left: 0..0, longest: 0, flushes: false }
     }
+}
 
+impl Requests {
     fn is_empty(&self) -> bool {
         self.left.is_empty() && !self.flushes
     }
 }
 
-impl Iterator for Steps {
+impl Iterator for Requests {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
@@ -207,9 +196,7 @@ impl Iterator for Steps {
 impl Command {
     /// A new command.
     pub fn new(kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>) -> Command {
-        let (client, cookie, arrival) = (0, 0, Nanos::ZERO);
-        let (fua, no_hole, one_extent, state) = (false, false, false, CommandState::Waiting);
-        Command { client, cookie, kind, offset, bytes, fua, no_hole, one_extent, data, arrival, state }
+        Command { kind, offset, bytes, data, ..Command::default() }
     }
 
     /// Refuses a command that is malformed, or goes past the end of a drive of `drive_bytes`.
@@ -229,17 +216,32 @@ impl Command {
         self.offset / SECTOR_BYTES..(self.offset + self.bytes) / SECTOR_BYTES
     }
 
+    /// The requests to the model that the command consists of.
+    fn requests(&self) -> Requests {
+        let left = self.sectors();
+        let all = left.end - left.start;
+        let flushes = self.fua || self.kind == CommandKind::Flush;
+        let (op, longest) = match self.kind {
+            CommandKind::Read => (Op::Read, all),
+            CommandKind::Write => (Op::Write, all),
+            CommandKind::Trim => (Op::Discard, DISCARD_SECTORS),
+            CommandKind::WriteZeroes => (Op::Write, ZERO_SECTORS),
+            // Zone commands take no time in the model, an append has been turned into a write before, and the server answers block
+            // status from the image.
+            CommandKind::Flush | CommandKind::BlockStatus | CommandKind::Zone(_) | CommandKind::ZoneAppend => {
+                return Requests { flushes, ..Requests::default() };
+            }
+        };
+        Requests { op, left, longest, flushes }
+    }
+
     /// Bytes in memory that the command is going to write.
     fn payload_bytes(&self) -> usize {
         if matches!(self.kind, CommandKind::Write | CommandKind::ZoneAppend) { self.data.len() } else { 0 }
     }
 
     fn changes(&self) -> bool {
-        use CommandKind::{BlockStatus, Flush, Read, Trim, Write, WriteZeroes, Zone, ZoneAppend};
-        match self.kind {
-            Write | Trim | WriteZeroes | ZoneAppend | Zone(_) => true,
-            Read | Flush | BlockStatus => false,
-        }
+        !matches!(self.kind, CommandKind::Read | CommandKind::Flush | CommandKind::BlockStatus)
     }
 
     /// The sectors that a conflicting command must not touch meanwhile. On a zoned drive a change of any part of a zone moves the zone's
@@ -257,10 +259,6 @@ impl Command {
         let (own, others) = (self.locked_sectors(zone_sectors), other.locked_sectors(zone_sectors));
         (self.changes() || other.changes()) && own.start < others.end && others.start < own.end
     }
-
-    fn tag(&self) -> Option<u64> {
-        if let CommandState::InFlight { tag, .. } = self.state { Some(tag) } else { None }
-    }
 }
 
 /// The state that a new drive is brought into before its first use.
@@ -275,6 +273,28 @@ pub enum PreparedState {
     Saved(Arc<SavedState>),
 }
 
+/// Injected faults that have not happened yet.
+struct PendingFaults {
+    /// Delay of the next request.
+    slow_by: Nanos,
+    /// True if the next command is never to get a reply (an injected timeout).
+    next_times_out: bool,
+    aimed: Vec<ArmedFault>,
+    /// Decides which commands meet an aimed fault that has a probability.
+    random: Pcg64Mcg,
+    /// Seed of the next power cut.
+    cut_seed: u64,
+}
+
+/// An injected fault that waits for commands that match it.
+struct ArmedFault {
+    fault: AimedFault,
+    /// Commands that have matched so far.
+    matches: u64,
+    /// How many of them have failed.
+    failures: u64,
+}
+
 /// A served drive or array.
 pub struct ServedDrive {
     /// The image.
@@ -285,11 +305,13 @@ pub struct ServedDrive {
     pub(super) queue: VecDeque<Command>,
     /// How many commands at the front of the queue are in flight.
     pub(super) in_flight: usize,
+    /// Commands that have ended and whose replies have not been taken, in the order of their ends.
+    pub(super) ended: VecDeque<Command>,
+    /// Bytes in memory that queued commands are going to write.
+    pub(super) held_bytes: usize,
+    next_tag: u64,
     /// How many times faster than the host's clock the drive's time passes; `None` if commands complete at once.
     pace: Option<f64>,
-    pub(super) ended: VecDeque<Command>,
-    /// Commands that the model has completed and that wait for this fsync of the image.
-    pub(super) syncing: VecDeque<(u64, Command)>,
     syncer: Syncer,
     /// When the image was first changed after the last fsync was started; `None` if it was not.
     dirty_since: Option<Instant>,
@@ -299,27 +321,20 @@ pub struct ServedDrive {
     writes_before_flush: u64,
     /// True if a flush completes only after the image is durable on the host.
     pub is_durable: bool,
-    /// Bytes in memory that queued commands are going to write.
-    pub(super) held_bytes: usize,
-    next_tag: u64,
     /// True if a power cut may lose writes that were acknowledged and not flushed.
     may_lose: bool,
     undo: UndoLog,
     /// Sectors that fail to be read until they are written again.
     unreadable: RangeMap<()>,
-    /// Injected delay of the next request.
-    slow_by: Nanos,
-    /// True if the next command is never to get a reply (an injected timeout).
-    next_times_out: bool,
-    armed: Vec<ArmedFault>,
-    random: Pcg64Mcg,
-    cut_seed: u64,
+    faults: PendingFaults,
     /// True if a power cut may have lost acknowledged writes, and nobody has asked since.
     has_lost: bool,
     /// Power cuts so far.
     pub power_cuts: u64,
     /// Why every command fails from now on, and the remedy.
     pub failure: Option<String>,
+    /// True once the drive is being closed. Whoever closes it reports a failure, so that it is not logged as well.
+    is_closing: bool,
     /// Commands that failed because they broke a rule of a host-managed drive.
     pub zone_violations: u64,
     /// Bytes of events in the state file.
@@ -329,15 +344,6 @@ pub struct ServedDrive {
     lacked_room_at: Option<Instant>,
     /// When the last message about a full disk was logged.
     full_logged_at: Option<Instant>,
-}
-
-/// An injected fault that waits for commands that match it.
-struct ArmedFault {
-    fault: AimedFault,
-    /// Commands that have matched so far.
-    matches: u64,
-    /// How many of them have failed.
-    failures: u64,
 }
 
 /// The LBA at which a zone append of `sectors` to the zone at `start` writes; `None` if the append breaks a rule.
@@ -359,33 +365,33 @@ impl ServedDrive {
         writer: Option<LogWriter>,
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
-        let saved = std::mem::take(&mut image.saved);
+        let checkpoint = std::mem::take(&mut image.checkpoint);
         let wrong = |error: &dyn ToString| LiveError::image(&image.path, error.to_string());
         let mut unreadable = RangeMap::default();
-        saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
+        checkpoint.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
+        checkpoint.events.iter().for_each(|event| update_unreadable(&mut unreadable, event));
         let mut model = Model::new(&image.system).map_err(|error| wrong(&error))?;
         let mut found = FoundState::New;
-        if !saved.model.is_empty() {
-            found = FoundState::Clean;
-            if let Err(fault) = model.restore(&saved.model) {
+        if !checkpoint.model.is_empty() {
+            match model.restore(&checkpoint.model) {
+                Ok(()) => found = FoundState::Clean,
                 // The data of a host-managed drive is of no use without its write pointers.
-                if super::image::is_host_managed(&image.system) {
-                    return Err(wrong(&fault));
+                Err(fault) if is_host_managed(&image.system) => return Err(wrong(&fault)),
+                Err(fault) => {
+                    // Other drives lose nothing but the right times. A new model replaces this one, which may be restored by half.
+                    log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
+                    model = Model::new(&image.system).map_err(|error| wrong(&error))?;
                 }
-                // Other drives lose nothing but the right times. A new model replaces this one, which may be restored by half.
-                log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
-                model = Model::new(&image.system).map_err(|error| wrong(&error))?;
-                found = FoundState::New;
             }
         }
-        saved.events.iter().for_each(|event| note_unreadable(&mut unreadable, event));
-        if found == FoundState::Clean && !saved.events.is_empty() {
+        if found == FoundState::Clean && !checkpoint.events.is_empty() {
             found = FoundState::Recovered;
             let mut replay = Replay::new(model, image.system.clone());
-            for (line, event) in (1..).zip(saved.events) {
+            for (line, event) in (1..).zip(checkpoint.events) {
                 replay.follow(event, line).map_err(|error| wrong(&error))?;
             }
             model = replay.model;
+            // A power cut that was planned and has not come yet is forgotten with the server that planned it.
             model.plan_power_cut(false);
             model.drain().map_err(|fault| wrong(&fault))?;
         }
@@ -398,9 +404,10 @@ impl ServedDrive {
             events: Events::new(writer),
             queue: VecDeque::new(),
             in_flight: 0,
-            pace: None,
             ended: VecDeque::new(),
-            syncing: VecDeque::new(),
+            held_bytes: 0,
+            next_tag: 0,
+            pace: None,
             syncer,
             // A killed server may have left data that the host has not synced.
             dirty_since: Some(Instant::now()),
@@ -408,19 +415,20 @@ impl ServedDrive {
             // Nothing tells yet that the client flushes often.
             writes_before_flush: u64::MAX,
             is_durable: true,
-            held_bytes: 0,
-            next_tag: 0,
             may_lose,
             undo: UndoLog::default(),
             unreadable,
-            slow_by: Nanos::ZERO,
-            next_times_out: false,
-            armed: Vec::new(),
-            random: Pcg64Mcg::seed_from_u64(1),
-            cut_seed: 0,
+            faults: PendingFaults {
+                slow_by: Nanos::ZERO,
+                next_times_out: false,
+                aimed: Vec::new(),
+                random: Pcg64Mcg::seed_from_u64(1),
+                cut_seed: 0,
+            },
             has_lost: false,
             power_cuts: 0,
             failure: None,
+            is_closing: false,
             zone_violations: 0,
             events_bytes: 0,
             lacked_room_at: None,
@@ -468,11 +476,11 @@ impl ServedDrive {
 
     /// Time that the drives have spent on background work, such as cleaning.
     pub fn cleaning_time(&self) -> Nanos {
-        let own = |cause: &Cause| *cause != Cause::Host;
-        let of = |tally: &Tally| {
-            Cause::ALL.into_iter().filter(own).map(|cause| tally.reads(cause).ns + tally.writes(cause).ns).sum::<u64>()
+        let background_ns = |drive: &LayeredDisk| {
+            let (tally, causes) = (drive.disk.tally(), Cause::ALL.into_iter().filter(|cause| *cause != Cause::Host));
+            causes.map(|cause| tally.reads(cause).ns + tally.writes(cause).ns).sum::<u64>()
         };
-        Nanos(self.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
+        Nanos(self.drives().into_iter().map(background_ns).sum())
     }
 
     /// Bytes of the reads and writes in flight. Zeros and discards carry no data, however long they are.
@@ -483,7 +491,7 @@ impl ServedDrive {
 
     /// True if no more commands should be pushed for now.
     pub fn is_full(&self) -> bool {
-        self.queue.len() + self.syncing.len() >= COMMANDS_MAX
+        self.queue.len() + self.ended.len() >= COMMANDS_MAX
     }
 
     /// Queues a command.
@@ -500,26 +508,51 @@ impl ServedDrive {
         taken
     }
 
+    /// Takes the first command that has ended and whose fsync, if it waits for one, is done.
+    pub(super) fn take_ended(&mut self) -> Option<Command> {
+        // After a failure the reply is an error, whatever comes of the fsync.
+        let is_due = |command: &Command| self.failure.is_some() || self.syncer.is_done(command.progress.sync);
+        let at = self.ended.iter().position(is_due)?;
+        let mut command = self.ended.remove(at)?;
+        let sync = command.progress.sync;
+        if let CommandState::Ended(_, result @ Ok(())) = &mut command.state
+            && sync > 0
+        {
+            *result = match () {
+                () if self.failure.is_some() => Err(CommandError::Io),
+                () if self.syncer.has_failed(sync) => Err(CommandError::NoSpace),
+                () => Ok(()),
+            };
+        }
+        Some(command)
+    }
+
     /// Serves a command and returns it, or `None` if an injected timeout swallows it. No other command may be queued.
     pub fn serve(&mut self, command: Command) -> Option<Command> {
         self.push(command);
-        while (!self.queue.is_empty() || !self.syncing.is_empty()) && self.ended.is_empty() {
+        loop {
+            if let Some(command) = self.take_ended() {
+                return Some(command);
+            }
             match self.queue.is_empty() {
+                true if self.ended.is_empty() => return None,
                 true => self.receive_synced(true),
                 false if self.begin_next(self.model.now) => {}
-                false => self.advance(None),
+                false => {
+                    self.advance(None, None);
+                }
             }
         }
-        self.ended.pop_front()
     }
 
     /// Gives the first waiting command to the model, unless it has to wait longer; returns whether it did.
     pub fn begin_next(&mut self, now: Nanos) -> bool {
         let Some(command) = self.queue.get(self.in_flight) else { return false };
-        let zone_sectors = self.zones().map(|zones| zones.limits().zone_sectors);
+        let limits = self.zones().map(HostZones::limits);
+        let zone_sectors = limits.map(|limits| limits.zone_sectors);
         // A zone becomes active when the model serves its first write. While writes are in flight, nobody can tell yet whether another
         // zone would exceed the limit.
-        let counts_active = self.zones().is_some_and(|zones| zones.limits().max_active > 0);
+        let counts_active = limits.is_some_and(|limits| limits.max_active > 0);
         let must_wait = self.in_flight > 0 && counts_active && command.changes()
             || self.queue.iter().take(self.in_flight).any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
@@ -533,16 +566,16 @@ impl ServedDrive {
         if is_room_due {
             self.save_state();
         }
-        if zone_sectors.is_some() && !self.prepare_on_zones(now.max(self.model.now)) {
+        if limits.is_some() && !self.prepare_on_zones(now) {
             return true;
         }
-        let (at, rest) = (self.in_flight, Steps::of(&self.queue[self.in_flight]));
-        let (tag, times_out) = (self.next_tag, std::mem::take(&mut self.next_times_out));
+        let at = self.in_flight;
+        let times_out = std::mem::take(&mut self.faults.next_times_out);
         let command = &mut self.queue[at];
-        let (step, sync, is_written, before, discarded) = (None, 0, false, None, None);
-        command.state = CommandState::InFlight { tag, step, rest, times_out, sync, is_written, before, discarded };
+        command.progress = Progress { rest: command.requests(), times_out, ..Progress::default() };
+        command.state = CommandState::InFlight;
         self.in_flight += 1;
-        self.submit_step(at, now.max(self.model.now));
+        self.submit_request(at, now);
         true
     }
 
@@ -550,9 +583,9 @@ impl ServedDrive {
     /// Returns false if the command has ended here: zone commands take no time, and one that breaks a rule never reaches the model.
     fn prepare_on_zones(&mut self, now: Nanos) -> bool {
         let Some(zones) = self.zones() else { return true };
-        let (limits, command) = (zones.limits(), &self.queue[self.in_flight]);
+        let command = &self.queue[self.in_flight];
         let Range { start, end } = command.sectors();
-        let zone = start / limits.zone_sectors;
+        let zone = start / zones.limits().zone_sectors;
         let result = match command.kind {
             CommandKind::Zone(action) => self.act_on_zone(action, zone, now),
             CommandKind::ZoneAppend => match append_place(zones, start, end - start) {
@@ -563,7 +596,7 @@ impl ServedDrive {
                 }
                 None => Err(CommandError::Io),
             },
-            _ if Steps::of(command).all(|request| zones.check_request(&request).is_ok()) => return true,
+            _ if command.requests().all(|request| zones.check_request(&request).is_ok()) => return true,
             _ => Err(CommandError::Io),
         };
         self.zone_violations += u64::from(result.is_err());
@@ -592,33 +625,28 @@ impl ServedDrive {
         }
     }
 
-    /// True if a drive has a write cache, and may write to the platters in another order.
-    pub(super) fn has_write_cache(&self) -> bool {
-        self.model.device.drives().iter().any(MemberDrive::has_write_cache)
-    }
-
-    /// Submits the next step of an in-flight command to the model.
-    fn submit_step(&mut self, at: usize, now: Nanos) {
-        let (arrival, command) = (self.model.now.max(now), &mut self.queue[at]);
-        let CommandState::InFlight { tag, step, rest, sync, .. } = &mut command.state else { return };
-        let Some(request) = rest.next() else { return };
-        (*tag, *step) = (self.next_tag, Some(Step { request, arrival }));
-        let tag = *tag;
+    /// Submits the next request of an in-flight command to the model.
+    fn submit_request(&mut self, at: usize, now: Nanos) {
+        let (tag, arrival) = (self.next_tag, self.model.now.max(now));
+        let Command { kind, fua, progress, .. } = &mut self.queue[at];
+        let Some(request) = progress.rest.next() else { return };
+        (progress.tag, progress.request) = (tag, Some((request, arrival)));
+        self.next_tag += 1;
         match request.op {
             Op::Flush => {
                 self.writes_before_flush = std::mem::take(&mut self.writes_since_flush);
                 if self.is_durable {
                     // Every write that this flush covers has completed, and so is in the image. The host's fsync can start now, and runs
                     // while the model flushes.
-                    *sync = self.syncer.begin(self.dirty_since.take().is_some());
+                    progress.sync = self.syncer.begin(self.dirty_since.take().is_some());
                 }
             }
-            Op::Write if command.kind == CommandKind::Write => {
+            Op::Write if *kind == CommandKind::Write => {
                 self.writes_since_flush += 1;
                 let writes = self.writes_since_flush.max(self.writes_before_flush);
-                let will_be_flushed = command.fua || writes <= FLUSHED_WRITES;
+                let will_be_flushed = *fua || writes <= FLUSHED_WRITES;
                 // A write that fails or is torn must not be in the image as a whole.
-                let may_fail = self.model.will_lose_power() || !self.armed.is_empty() || self.failure.is_some();
+                let may_fail = self.model.will_lose_power() || !self.faults.aimed.is_empty() || self.failure.is_some();
                 // Without a pace the flush follows at once, and would have to wait for an fsync of each write.
                 if will_be_flushed && self.is_durable && self.pace.is_some() && !may_fail {
                     self.write_early(at);
@@ -626,12 +654,11 @@ impl ServedDrive {
             }
             Op::Read | Op::Write | Op::Discard => {}
         }
-        self.next_tag += 1;
-        self.events.begin(tag, LogEvent::Failed { request, arrival });
+        self.events.hold_request(tag, LogEvent::Failed { request, arrival });
         if self.failure.is_some() {
             return self.fail_in_flight(self.model.now);
         }
-        let slow_by = std::mem::take(&mut self.slow_by);
+        let slow_by = std::mem::take(&mut self.faults.slow_by);
         if let Err(fault) = self.model.submit(tag, &request, arrival, slow_by) {
             self.handle_fault(fault);
         }
@@ -643,44 +670,40 @@ impl ServedDrive {
         let command = &mut self.queue[at];
         let sectors = command.sectors();
         // If it fails, it is tried again when the model has completed the write, and the error is reported then.
-        let old = if self.may_lose { read_before_write(&self.image, sectors, Op::Write) } else { Ok(None) };
-        let Ok(old) = old else { return };
-        if self.image.storage.write(command.offset, &command.data).is_ok()
-            && let CommandState::InFlight { is_written, before, .. } = &mut command.state
+        let before = if self.may_lose { read_before_write(&self.image, sectors, Op::Write) } else { Ok(None) };
+        if let Ok(before) = before
+            && self.image.storage.write(command.offset, &command.data).is_ok()
         {
-            (*is_written, *before) = (true, old);
+            (command.progress.is_written, command.progress.before) = (true, before);
             self.syncer.begin(true);
             self.dirty_since = None;
         }
     }
 
-    /// Advances the model to the time `limit`; without a limit, to the time at which the next command ends.
-    pub fn advance(&mut self, limit: Option<Nanos>) {
-        self.advance_before(limit, None);
-    }
-
-    /// Like `advance`, but stops when the host's clock passes `stop_at`, since one command may take the host long. Returns false if there
-    /// is work left.
-    pub(super) fn advance_before(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
+    /// Advances the model to the time `limit`; without a limit, to the time at which the next command ends. Stops when the host's clock passes
+    /// `stop_at`, since one command may take the host long. Returns false if there is work left.
+    pub fn advance(&mut self, limit: Option<Nanos>, stop_at: Option<Instant>) -> bool {
         let mut until = limit.unwrap_or(Nanos::MAX);
+        let ended_before = self.ended.len();
         while self.failure.is_none() {
             let stepped = self.model.step(until);
             let mut has_completed = false;
-            while let Some(done) = self.model.take_done() {
+            while let Some(done) = self.model.take_completion() {
                 has_completed = true;
-                self.complete_step(done, true);
+                self.complete_request(done, true);
             }
             match stepped {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(fault) => self.handle_fault(fault),
             }
+            let has_ended = self.ended.len() > ended_before;
             // Without a limit, commands may begin again only after everything at the time of this completion is processed.
-            let may_stop = has_completed && self.failure.is_none() && (limit.is_some() || self.ended.is_empty());
+            let may_stop = has_completed && self.failure.is_none() && (limit.is_some() || !has_ended);
             if may_stop && stop_at.is_some_and(|at| Instant::now() >= at) {
                 return false;
             }
-            if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
+            if until == Nanos::MAX && (has_completed || has_ended) {
                 // One nanosecond more, so that everything that happens at this time is processed: `Device::step` begins waiting
                 // commands only after their time.
                 until = self.model.now + Nanos(1);
@@ -691,10 +714,13 @@ impl ServedDrive {
         }
         if self.failure.is_some() {
             // The log ends here: it can express a failure by a power cut, but no other.
-            self.events.drop_held();
+            self.events.held.clear();
             self.fail_in_flight(self.model.now);
         }
         let is_done = self.punch_discarded(stop_at);
+        if self.events.lines.len() >= EVENTS_BYTES {
+            self.write_events();
+        }
         if self.in_flight == 0 && self.events_bytes > EVENTS_BYTES_MAX {
             self.save_state();
         }
@@ -704,19 +730,14 @@ impl ServedDrive {
     /// Punches discarded ranges out of the image, piece by piece, because the host may need seconds for a file of many extents. Returns
     /// false if it stopped at `stop_at` with work left.
     fn punch_discarded(&mut self, stop_at: Option<Instant>) -> bool {
-        let has_discarded =
-            |command: &Command| matches!(command.state, CommandState::InFlight { discarded: Some(_), .. });
-        while let Some(at) = self.queue.iter().take(self.in_flight).position(has_discarded) {
+        while let Some(at) = (0..self.in_flight).find(|&at| self.queue[at].progress.discarded.is_some()) {
             if stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
                 return false;
             }
-            let CommandState::InFlight { discarded, .. } = &mut self.queue[at].state else { break };
-            let Some((bytes, end)) = discarded.take() else { break };
-            match (self.punch_piece(bytes), &mut self.queue[at].state) {
-                (Ok(left), CommandState::InFlight { discarded, .. }) if !left.is_empty() => {
-                    *discarded = Some((left, end));
-                }
-                (punched, _) => self.continue_command(at, end, punched.map(drop), true),
+            let Some((bytes, end)) = self.queue[at].progress.discarded.take() else { break };
+            match self.punch_piece(bytes) {
+                Ok(left) if !left.is_empty() => self.queue[at].progress.discarded = Some((left, end)),
+                punched => self.continue_command(at, end, punched.map(drop), true),
             }
         }
         true
@@ -740,42 +761,39 @@ impl ServedDrive {
         Ok(end..bytes.end)
     }
 
-    /// Ends the in-flight commands that `pick` accepts after the step that the model is serving.
-    pub(super) fn cancel_remaining_steps(&mut self, pick: impl Fn(&Command) -> bool) {
+    /// Ends the in-flight commands that `pick` accepts after the request that the model is serving.
+    pub(super) fn cancel_remaining_requests(&mut self, pick: impl Fn(&Command) -> bool) {
         for command in self.queue.iter_mut().take(self.in_flight).filter(|command| pick(command)) {
-            if let CommandState::InFlight { rest, discarded, .. } = &mut command.state {
-                (rest.left, rest.flushes) = (0..0, false);
-                discarded.iter_mut().for_each(|(left, _)| *left = 0..0);
-            }
+            command.progress.rest = Requests::default();
+            command.progress.discarded.iter_mut().for_each(|(left, _)| *left = 0..0);
         }
     }
 
-    /// Handles a step that the model has completed. `submits_next` is false during a power cut, when no further step may begin.
-    fn complete_step(&mut self, Completion { tag, start, end, .. }: Completion, submits_next: bool) {
-        let Some(at) = self.queue.iter().take(self.in_flight).position(|one| one.tag() == Some(tag)) else { return };
-        let CommandState::InFlight { step, .. } = &mut self.queue[at].state else { return };
-        let Some(Step { request, arrival }) = step.take() else { return };
-        self.events.end(tag, Some(LogEvent::Served { request, arrival, start, end }));
-        let done = self.apply_to_image(at, &request);
-        match &mut self.queue[at].state {
-            CommandState::InFlight { discarded, .. } if done.is_ok() && request.op == Op::Discard => {
-                *discarded = Some((request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES, end));
+    /// Handles a request that the model has completed. `submits_next` is false during a power cut, when no further one may begin.
+    fn complete_request(&mut self, Completion { tag, start, end, .. }: Completion, submits_next: bool) {
+        let Some(at) = (0..self.in_flight).find(|&at| self.queue[at].progress.tag == tag) else { return };
+        let Some((request, arrival)) = self.queue[at].progress.request.take() else { return };
+        self.events.release_request(tag, Some(LogEvent::Served { request, arrival, start, end }));
+        match self.apply_to_image(at, &request) {
+            Ok(()) if request.op == Op::Discard => {
+                let bytes = request.lba.0 * SECTOR_BYTES..request.end().0 * SECTOR_BYTES;
+                self.queue[at].progress.discarded = Some((bytes, end));
             }
-            _ => self.continue_command(at, end, done, submits_next),
+            done => self.continue_command(at, end, done, submits_next),
         }
     }
 
-    /// Submits the next step of a command whose last step is done in the image too, or completes the command.
+    /// Submits the next request of a command whose last one is done in the image too, or completes the command.
     fn continue_command(&mut self, at: usize, end: Nanos, done: Result<(), CommandError>, submits_next: bool) {
-        let CommandState::InFlight { rest, .. } = &self.queue[at].state else { return };
         match done {
-            Ok(()) if !rest.is_empty() && submits_next => self.submit_step(at, self.model.now),
-            Ok(()) if !rest.is_empty() => {}
-            done => self.complete_command(at, end, done),
+            Ok(()) if self.queue[at].progress.rest.is_empty() => self.complete_command(at, end, Ok(())),
+            Ok(()) if submits_next => self.submit_request(at, self.model.now),
+            Ok(()) => {}
+            Err(error) => self.complete_command(at, end, Err(error)),
         }
     }
 
-    /// Reads or writes the image for a step that the model has completed.
+    /// Reads or writes the image for a request that the model has completed.
     fn apply_to_image(&mut self, at: usize, request: &Request) -> Result<(), CommandError> {
         let range = request.lba.0..request.end().0;
         let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
@@ -784,9 +802,12 @@ impl ServedDrive {
             return Err(CommandError::Io);
         }
         let result = match request.op {
+            Op::Read if self.unreadable.within(range.clone()).next().is_some() => return Err(CommandError::Io),
             Op::Read => {
-                let read = self.read(at, range, bytes)?;
-                if let (Some(_), Some(byte)) = (fault, self.queue[at].data.first_mut()) {
+                let data = &mut self.queue[at].data;
+                data.resize((bytes.end - bytes.start) as usize, 0);
+                let read = self.image.storage.read(bytes.start, data);
+                if let (Some(_), Some(byte)) = (fault, data.first_mut()) {
                     *byte ^= 1;
                 }
                 read
@@ -802,17 +823,14 @@ impl ServedDrive {
                 }
             }
             Op::Write | Op::Discard => {
-                let early = match &mut self.queue[at].state {
-                    CommandState::InFlight { is_written: true, before, .. } => Some(before.take()),
-                    _ => None,
-                };
-                let is_written = early.is_some();
+                let progress = &mut self.queue[at].progress;
+                let (is_written, early) = (progress.is_written, progress.before.take());
                 if self.may_lose {
                     // The layer has not begun anything after this request, so its commits cover earlier writes only.
                     self.undo.note_commits(self.model.commits());
-                    let before = match early {
-                        Some(before) => before,
-                        None => read_before_write(&self.image, range.clone(), request.op)
+                    let before = match is_written {
+                        true => early,
+                        false => read_before_write(&self.image, range.clone(), request.op)
                             .map_err(|error| self.log_io_error(&error))?,
                     };
                     self.undo.add(range.clone(), before);
@@ -840,7 +858,7 @@ impl ServedDrive {
 
     /// The armed fault that this request meets, if any, and counts it.
     fn take_armed_fault(&mut self, op: Op, range: &Range<u64>) -> Option<AimedFault> {
-        let random = &mut self.random;
+        let PendingFaults { aimed, random, .. } = &mut self.faults;
         let mut strikes = |ArmedFault { fault, matches, failures }: &mut ArmedFault| {
             let touches = range.start < fault.end && fault.first < range.end || op == Op::Flush;
             if *failures == fault.count || fault.op.is_some_and(|own| own != op) || !touches {
@@ -851,55 +869,42 @@ impl ServedDrive {
             *failures += u64::from(fails);
             fails
         };
-        self.armed.iter_mut().find_map(|armed| strikes(armed).then_some(armed.fault))
-    }
-
-    fn read(&mut self, at: usize, range: Range<u64>, bytes: Range<u64>) -> Result<io::Result<()>, CommandError> {
-        if self.unreadable.within(range).next().is_some() {
-            return Err(CommandError::Io);
-        }
-        let data = &mut self.queue[at].data;
-        data.resize((bytes.end - bytes.start) as usize, 0);
-        Ok(self.image.storage.read(bytes.start, data))
+        aimed.iter_mut().find_map(|armed| strikes(armed).then_some(armed.fault))
     }
 
     /// Logs an error of the image, and returns the one for the client.
     fn log_io_error(&mut self, error: &io::Error) -> CommandError {
-        if !lacks_room(error) {
+        let is_full = lacks_room(error);
+        if !is_full || self.full_logged_at.is_none_or(|at| at.elapsed() >= FULL_LOG_INTERVAL) {
             log(&format!("{}: {error}", self.image.path.display()));
-            return CommandError::Io;
+            self.full_logged_at = is_full.then(Instant::now).or(self.full_logged_at);
         }
-        if self.full_logged_at.is_none_or(|said| said.elapsed() >= FULL_LOG_INTERVAL) {
-            log(&format!("{}: {error}", self.image.path.display()));
-            self.full_logged_at = Some(Instant::now());
-        }
-        CommandError::NoSpace
+        if is_full { CommandError::NoSpace } else { CommandError::Io }
     }
 
-    /// Removes a command from the queue: it is completed, or waits for its fsync.
+    /// Moves a command in flight to those that have ended.
     fn complete_command(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
         let Some(mut command) = self.queue.remove(at) else { return };
         self.in_flight -= 1;
         self.held_bytes -= command.payload_bytes();
-        match std::mem::replace(&mut command.state, CommandState::Ended(end, result)) {
-            CommandState::InFlight { times_out: true, .. } => {}
-            CommandState::InFlight { sync, .. } if result.is_ok() && self.syncer.has_failed(sync) => {
-                command.state = CommandState::Ended(end, Err(CommandError::NoSpace));
-                self.ended.push_back(command);
-            }
-            CommandState::InFlight { sync, .. } if result.is_ok() && !self.syncer.is_done(sync) => {
-                self.syncing.push_back((sync, command));
-            }
-            _ => self.ended.push_back(command),
+        command.state = CommandState::Ended(end, result);
+        if !command.progress.times_out {
+            self.ended.push_back(command);
         }
     }
 
-    /// Starts an fsync of the image if it was changed. The fsync runs while the drive is served. Returns its number.
-    pub(super) fn begin_sync(&mut self) -> u64 {
-        self.syncer.begin(self.dirty_since.take().is_some())
+    /// Starts an fsync of the image if it was changed. The fsync runs while the drive is served.
+    pub(super) fn begin_sync(&mut self) {
+        self.syncer.begin(self.dirty_since.take().is_some());
     }
 
-    /// Completes commands whose fsync is done. With `waits`, waits until one is.
+    /// Starts the last fsync, which [`ServedDrive::close`] waits for.
+    pub(super) fn begin_close(&mut self) {
+        self.is_closing = true;
+        self.begin_sync();
+    }
+
+    /// Notes which fsyncs are done. With `waits`, waits until one is.
     pub fn receive_synced(&mut self, waits: bool) {
         match self.syncer.receive(waits) {
             // The kernel drops pages that it could not write, and the next fsync succeeds without them. So every client's next flush fails.
@@ -911,27 +916,12 @@ impl ServedDrive {
             Err(error) => self.fail_drive(error),
             Ok(()) => {}
         }
-        while let Some((sync, mut command)) = self.syncing.pop_front() {
-            if self.failure.is_none() && !self.syncer.is_done(sync) {
-                return self.syncing.push_front((sync, command));
-            }
-            if let CommandState::Ended(_, result) = &mut command.state {
-                *result = match () {
-                    () if self.failure.is_some() => Err(CommandError::Io),
-                    () if self.syncer.has_failed(sync) => Err(CommandError::NoSpace),
-                    () => *result,
-                };
-            }
-            self.ended.push_back(command);
-        }
     }
 
     /// Fails the commands in flight.
     fn fail_in_flight(&mut self, now: Nanos) {
         while self.in_flight > 0 {
-            if let Some(tag) = self.queue[0].tag() {
-                self.events.end(tag, None);
-            }
+            self.events.release_request(self.queue[0].progress.tag, None);
             self.complete_command(0, now, Err(CommandError::Io));
         }
     }
@@ -942,16 +932,22 @@ impl ServedDrive {
             return self.fail_drive(fault);
         }
         // The model completed these before the cut, and a replay will complete them too.
-        while let Some(done) = self.model.take_done() {
-            self.complete_step(done, false);
+        while let Some(done) = self.model.take_completion() {
+            self.complete_request(done, false);
         }
         self.lose_power(None);
     }
 
     /// Makes the drive fail every command from now on.
     fn fail_drive(&mut self, error: impl std::fmt::Display) {
+        // Later errors follow from the first one.
+        if self.failure.is_some() {
+            return;
+        }
         let failure = format!("{error}; the drive fails every command from now on: serve it anew");
-        log(&format!("{}: {failure}", self.image.path.display()));
+        if !self.is_closing {
+            log(&format!("{}: {failure}", self.image.path.display()));
+        }
         self.failure = Some(failure);
     }
 
@@ -964,12 +960,11 @@ impl ServedDrive {
     /// with work in it, so that the server can look for new commands.
     pub fn step_before(&mut self, time: Nanos) -> bool {
         let (from, mut span) = (self.model.free_from(), STEP);
-        while from < time && self.failure.is_none() {
-            if self.idle_until(time.min(from + span), false) {
+        let mut until = from;
+        while until < time && self.failure.is_none() {
+            until = time.min(from + span);
+            if self.idle_until(until, false) {
                 return true;
-            }
-            if from + span >= time {
-                break;
             }
             span = span + span;
         }
@@ -987,22 +982,24 @@ impl ServedDrive {
             Ok(false) if !always => false,
             idled => {
                 self.events.add(LogEvent::Idle(time));
-                let any = *idled.as_ref().unwrap_or(&false);
-                if let Err(fault) = idled {
+                idled.unwrap_or_else(|fault| {
                     self.fail_drive(fault);
-                }
-                any
+                    false
+                })
             }
         }
     }
 
     /// Injects a fault at the drive's time `at`.
     pub fn inject(&mut self, fault: InjectedFault, at: Nanos) -> Result<(), String> {
+        let at = self.model.now.max(at);
+        // These act on the model. Idling up to the fault is logged, so that a replay has done the same work before it.
+        if let InjectedFault::PowerCut(_) | InjectedFault::FailMember(_) | InjectedFault::ReplaceMember(_) = fault {
+            self.idle_until(at, true);
+        }
         match fault {
             InjectedFault::PowerCut(seed) => {
-                // Logged, so that the cut meets the same write in a replay.
-                self.idle_until(self.model.now.max(at), true);
-                self.cut_seed = seed;
+                self.faults.cut_seed = seed;
                 self.model.plan_power_cut(true);
             }
             InjectedFault::BadSector(lba) if lba >= self.image.sectors() => {
@@ -1010,26 +1007,19 @@ impl ServedDrive {
                 return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));
             }
             InjectedFault::BadSector(lba) => self.unreadable.cover(lba..lba + 1, ()),
-            InjectedFault::Slow(span) => self.slow_by = span,
-            InjectedFault::Timeout => self.next_times_out = true,
-            InjectedFault::Aimed(fault) => self.armed.push(ArmedFault { fault, matches: 0, failures: 0 }),
+            InjectedFault::Slow(span) => self.faults.slow_by = span,
+            InjectedFault::Timeout => self.faults.next_times_out = true,
+            InjectedFault::Aimed(fault) => self.faults.aimed.push(ArmedFault { fault, matches: 0, failures: 0 }),
             InjectedFault::Clear => {
-                self.armed.clear();
+                self.faults.aimed.clear();
                 self.unreadable.clear();
             }
-            InjectedFault::FailMember(disk) => {
-                self.idle_until(self.model.now.max(at), true);
-                self.model.fail_member(disk)?;
-            }
-            InjectedFault::ReplaceMember(disk) => {
-                self.idle_until(self.model.now.max(at), true);
-                self.model.replace_member(disk, &self.image.system)?;
-            }
+            InjectedFault::FailMember(disk) => self.model.fail_member(disk)?,
+            InjectedFault::ReplaceMember(disk) => self.model.replace_member(disk, &self.image.system)?,
             InjectedFault::Idle(span) => {
-                let until = self.model.now.max(at) + span;
-                self.advance(Some(until));
+                self.advance(Some(at + span), None);
                 // Logs the idle time, which needs no line for the fault.
-                self.idle_until(until, true);
+                self.idle_until(at + span, true);
                 return Ok(());
             }
         }
@@ -1040,25 +1030,25 @@ impl ServedDrive {
     /// Ages a new drive: its model is written at random places (a log-structured layer completely once, then 64 KiB at random places). The
     /// image stays as it is.
     pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
-        let system = self.image.system.clone();
+        let unusable = |path: &std::path::Path, error: Error| LiveError::image(path, error.to_string());
         let (share, more) = match state {
             PreparedState::NearlyFull => (0.95, 0),
             PreparedState::Full => (1.0, 0),
             PreparedState::Cleaning => (1.0, 1000),
             PreparedState::Saved(saved) => {
-                let restored = self.model.restore_saved(saved, &system);
-                return restored.map_err(|error| LiveError::image(&self.image.path, error.to_string()));
+                let restored = self.model.restore_saved(saved, &self.image.system);
+                return restored.map_err(|error| unusable(&self.image.path, error));
             }
         };
-        match self.model.fill_cache(self.image.sectors(), share, more).map_err(Error::from) {
+        match self.model.fill_cache(self.image.sectors(), share, more) {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let layer = system.drives()[0].layer.name;
+                let layer = self.image.system.drives()[0].layer.name;
                 let message =
                     format!("layer {layer} has no persistent cache and no log to fill: make the drive without a state");
                 Err(LiveError::impossible(message))
             }
-            Err(error) => Err(LiveError::image(&self.image.path, error.to_string())),
+            Err(fault) => Err(unusable(&self.image.path, fault.into())),
         }
     }
 
@@ -1091,14 +1081,15 @@ impl ServedDrive {
 
     /// Closes the drive cleanly: makes all data durable, and saves the state.
     pub fn close(mut self) -> Result<(), LiveError> {
+        self.is_closing = true;
         while self.in_flight > 0 {
-            self.advance(None);
+            self.advance(None, None);
         }
-        drop(self.take_waiting(|_| true));
-        (self.ended, self.syncing) = Default::default();
+        self.take_waiting(|_| true);
+        self.ended.clear();
         // No injected fault may fail or swallow this flush, and it must be durable even if those of clients are not.
-        self.armed.clear();
-        (self.next_times_out, self.is_durable) = (false, true);
+        self.faults.aimed.clear();
+        (self.faults.next_times_out, self.is_durable) = (false, true);
         self.events.add(LogEvent::Closing);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
@@ -1109,6 +1100,7 @@ impl ServedDrive {
             return Err(LiveError::image(&self.image.path, why + "not closed cleanly"));
         }
         self.model.drain().map_err(|fault| LiveError::image(&self.image.path, fault.to_string()))?;
+        // Last, once the data is durable: a state file without events says that the drive was closed cleanly.
         self.checkpoint()
     }
 
@@ -1150,25 +1142,15 @@ impl ServedDrive {
     /// Appends the buffered events to the state file. While the host has no room they are dropped, because the next checkpoint makes up
     /// for them.
     fn write_events(&mut self) {
-        let lines = std::mem::take(&mut self.events.lines);
         if self.lacked_room_at.is_none() {
-            self.events_bytes += lines.len() as u64;
-            match self.image.append(&lines).map_err(|error| LiveError::io(&self.image.path, error)) {
+            self.events_bytes += self.events.lines.len() as u64;
+            match self.image.append(&self.events.lines).map_err(|error| LiveError::io(&self.image.path, error)) {
                 Ok(()) => {}
                 Err(error) if error.lacks_room() => self.note_lack_of_room(&error),
                 Err(error) => self.fail_drive(error),
             }
         }
-        // Keeps the buffer's allocation.
-        self.events.lines = lines;
         self.events.lines.clear();
-    }
-
-    /// Writes out the buffered events if there are many.
-    pub fn write_gathered(&mut self) {
-        if self.events.lines.len() >= EVENTS_BYTES {
-            self.write_events();
-        }
     }
 
     /// Writes out all buffered events, for tests that drop a drive without closing it.
@@ -1179,18 +1161,13 @@ impl ServedDrive {
 
     /// The injected faults that have not happened yet, as `smrkit inject` spells them.
     pub fn faults(&self) -> Vec<String> {
-        let armed = self.armed.iter().filter(|armed| armed.failures < armed.fault.count);
-        let mut faults: Vec<String> = armed.map(|armed| armed.fault.to_string()).collect();
-        if self.slow_by > Nanos::ZERO {
-            faults.push(InjectedFault::Slow(self.slow_by).to_string());
-        }
-        if self.next_times_out {
-            faults.push(InjectedFault::Timeout.to_string());
-        }
-        if self.model.will_lose_power() {
-            faults.push(InjectedFault::PowerCut(self.cut_seed).to_string());
-        }
-        faults
+        let PendingFaults { slow_by, next_times_out, aimed, cut_seed, .. } = &self.faults;
+        let aimed = aimed.iter().filter(|armed| armed.failures < armed.fault.count);
+        let slow = (*slow_by > Nanos::ZERO).then_some(InjectedFault::Slow(*slow_by));
+        let timeout = next_times_out.then_some(InjectedFault::Timeout);
+        let power_cut = self.model.will_lose_power().then_some(InjectedFault::PowerCut(*cut_seed));
+        let aimed = aimed.map(|armed| InjectedFault::Aimed(armed.fault));
+        aimed.chain(slow).chain(timeout).chain(power_cut).map(|fault| fault.to_string()).collect()
     }
 
     fn sync_due(&self) -> Option<Instant> {
@@ -1218,7 +1195,7 @@ impl ServedDrive {
     pub fn rotate_log(&mut self) {
         let is_state_complete = self.in_flight == 0
             && !self.model.is_rebuilding()
-            && self.slow_by == Nanos::ZERO
+            && self.faults.slow_by == Nanos::ZERO
             && !self.model.will_lose_power();
         if is_state_complete && self.events.log_was_moved() {
             let opened = LogEvent::Open(FoundState::Clean, self.model.now);
@@ -1229,7 +1206,7 @@ impl ServedDrive {
 }
 
 /// Updates the unreadable sectors after an event.
-fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
+fn update_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
     match event {
         LogEvent::Fault(InjectedFault::BadSector(lba)) => unreadable.cover(*lba..*lba + 1, ()),
         LogEvent::Fault(InjectedFault::Clear) => unreadable.clear(),
@@ -1249,11 +1226,56 @@ impl AsFd for ServedDrive {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use smrkit::experiment::system::{System, Systems};
     use smrkit::settings::Settings;
 
     use super::*;
-    use crate::block::image;
+    use crate::block::image::{self, Storage};
+
+    /// An image whose disk can't make anything durable.
+    struct NeverDurable(File);
+
+    impl Storage for NeverDurable {
+        fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            Storage::read(&self.0, offset, bytes)
+        }
+
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            Storage::write(&self.0, offset, bytes)
+        }
+
+        fn punch(&self, range: Range<u64>) -> io::Result<()> {
+            self.0.punch(range)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Err(io::Error::other("the disk failed"))
+        }
+
+        fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
+            self.0.data_from(offset, end)
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_last_sync_is_told_by_who_closes_the_drive_and_once() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("drive.img");
+        let system = System::drive("tiny-constant").layer("track-map");
+        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+        let made = image::create(&path, image::complete_record(&planned), true).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let mut drive = ServedDrive::open(made.over(Arc::new(NeverDurable(file))), None, Queue::Fcfs).unwrap().0;
+        drive.begin_close();
+        drive.receive_synced(true);
+        assert!(drive.failure.is_some() && drive.is_closing);
+        let written = drive.serve(Command::new(CommandKind::Write, 0, 512, vec![7; 512])).unwrap();
+        assert!(matches!(written.state, CommandState::Ended(_, Err(CommandError::Io))), "{written:?}");
+        let told = drive.close().unwrap_err().to_string();
+        assert!(told.matches("the disk failed").count() == 1 && told.contains("not closed cleanly"), "{told}");
+    }
 
     #[test]
     fn a_state_of_another_version_costs_no_data() {

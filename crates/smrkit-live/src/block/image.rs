@@ -172,7 +172,7 @@ impl Syncer {
     pub fn receive(&mut self, waits: bool) -> io::Result<()> {
         let mut done: Vec<_> = self.done.receive().collect();
         if waits && done.is_empty() {
-            done.extend(self.done.wait());
+            done.extend(self.done.receiver.recv());
         }
         let mut all = Ok(());
         for (number, result) in done {
@@ -260,7 +260,7 @@ impl Identity {
 
 /// The contents of a state file: the state at the last checkpoint, and the events since.
 #[derive(Default)]
-pub struct SavedState {
+pub struct Checkpoint {
     /// The model's state; empty for a new drive.
     pub model: Vec<u8>,
     /// Bad sectors at the checkpoint, as runs: the first one and their number.
@@ -280,7 +280,7 @@ pub struct DriveImage {
     pub system: SystemRun,
     /// The record of the drive or the array.
     pub run: RunRecord,
-    pub(super) saved: SavedState,
+    pub(super) checkpoint: Checkpoint,
     /// True if it was closed cleanly.
     pub was_clean: bool,
     /// Why the drive starts with a fresh state, unless it is new.
@@ -368,11 +368,11 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
     }
     let state = state_path(path);
     // Before anything is changed: a file of the user's may have that name.
-    let own = match read_state_file(&state)? {
-        StateFound::Missing => None,
-        StateFound::Read(read) if force => Some(read.inode),
-        StateFound::Read(_) => return Err(LiveError::Exists(state)),
-        StateFound::Other(why) => return Err(LiveError::image(&state, why + ": move it away, or remove it")),
+    let own = match read_state_file(&state) {
+        Ok(None) => None,
+        Ok(Some(read)) if force => Some(read.inode),
+        Ok(Some(_)) => return Err(LiveError::Exists(state)),
+        Err(why) => return Err(LiveError::image(&state, why + ": move it away, or remove it")),
     };
     let mut options = File::options();
     options.read(true).write(true).mode(0o600).create(true).create_new(is_new).custom_flags(flags(OFlags::NONBLOCK));
@@ -413,64 +413,56 @@ fn flags(flags: OFlags) -> i32 {
     flags.bits() as i32
 }
 
-/// What is at the path of a state file.
-enum StateFound {
-    Missing,
-    Read(Box<StateRead>),
-    /// Another file, which is left alone, and why.
-    Other(String),
-}
-
+/// The contents of a state file, and its device and inode.
 struct StateRead {
     head: StateHead,
-    state: Vec<u8>,
-    events: Vec<LogEvent>,
+    checkpoint: Checkpoint,
     inode: (u64, u64),
 }
 
-fn read_state_file(path: &Path) -> Result<StateFound, LiveError> {
-    let other = |why: &str| Ok(StateFound::Other(why.into()));
+/// Reads a state file; `None` if there is none. Errors: why something else is there, which is left alone.
+fn read_state_file(path: &Path) -> Result<Option<StateRead>, String> {
     // Opening a FIFO would wait for a writer, and a link might lead to any file.
     let opened = File::options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path);
     let mut file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StateFound::Missing),
-        Err(error) => return other(&format!("it can't be opened ({error})")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("it can't be opened ({error})")),
     };
-    let failed = |error| LiveError::io(path, error);
-    let found = file.metadata().map_err(failed)?;
+    let unreadable = |error: io::Error| format!("it can't be read ({error})");
+    let found = file.metadata().map_err(unreadable)?;
     if !found.is_file() {
-        return other("it is no regular file");
+        return Err("it is no regular file".into());
     }
+    // Only so much at first: a file of the user's may have any length.
     let mut start = vec![0; HEAD_BYTES_MAX.min(found.len()) as usize];
-    file.read_exact(&mut start).map_err(failed)?;
+    file.read_exact(&mut start).map_err(unreadable)?;
     let end = start.iter().position(|&byte| byte == b'\n').filter(|_| start.starts_with(MAGIC));
-    let Some(head) = end.and_then(|end| serde_json::from_slice::<StateHead>(&start[..end]).ok()) else {
-        return other("it is no state of a drive");
-    };
+    let head = end.and_then(|end| serde_json::from_slice::<StateHead>(&start[..end]).ok());
+    let (Some(end), Some(head)) = (end, head) else { return Err("it is no state of a drive".into()) };
     if head.smrkit_state != VERSION {
-        return other("it was made by another smrkit");
+        return Err("it was made by another smrkit".into());
     }
-    let end = end.unwrap_or_default() as u64 + 1;
-    if found.len() - end < head.state_bytes {
-        return other("it is cut short");
+    if found.len() - (end as u64 + 1) < head.state_bytes {
+        return Err("it is cut short".into());
     }
-    let mut rest = start.split_off(end as usize);
-    file.read_to_end(&mut rest).map_err(failed)?;
-    let lines = rest.split_off(head.state_bytes as usize);
-    if checksum(&rest) != head.checksum {
-        return other("it is damaged");
+    let mut model = start.split_off(end + 1);
+    file.read_to_end(&mut model).map_err(unreadable)?;
+    let lines = model.split_off(head.state_bytes as usize);
+    if checksum(&model) != head.checksum {
+        return Err("it is damaged".into());
     }
     // A crash may have torn the last line, and a crash of the host may leave anything behind the synced part.
     let lines = lines.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n"));
     let events = lines.map_while(|line| LogEvent::parse(std::str::from_utf8(line?).ok()?)).collect();
-    Ok(StateFound::Read(Box::new(StateRead { head, state: rest, events, inode: (found.dev(), found.ino()) })))
+    let checkpoint = Checkpoint { model, unreadable: head.unreadable.clone(), events };
+    Ok(Some(StateRead { head, checkpoint, inode: (found.dev(), found.ino()) }))
 }
 
 /// True if the file at `path` is an image of a drive, because it has a state file.
 pub fn is_drive_image(path: &Path) -> bool {
     let path = path.canonicalize().unwrap_or_else(|_| path.into());
-    path.exists() && matches!(read_state_file(&state_path(&path)), Ok(StateFound::Read(_)))
+    path.exists() && matches!(read_state_file(&state_path(&path)), Ok(Some(_)))
 }
 
 /// The absolute path of an image.
@@ -490,10 +482,19 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 impl DriveImage {
     /// A new drive in a file, without a state file.
     fn new(path: &Path, file: File, bytes: u64, system: SystemRun, run: RunRecord) -> Result<DriveImage, LiveError> {
-        let storage = Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?);
-        let (path, file, saved) = (path.into(), Some(file), SavedState::default());
-        let (was_clean, note, is_read_only, state_file) = (true, None, false, None);
-        Ok(DriveImage { path, file, storage, bytes, system, run, saved, was_clean, note, is_read_only, state_file })
+        Ok(DriveImage {
+            path: path.into(),
+            storage: Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?),
+            file: Some(file),
+            bytes,
+            system,
+            run,
+            checkpoint: Checkpoint::default(),
+            was_clean: true,
+            note: None,
+            is_read_only: false,
+            state_file: None,
+        })
     }
 
     /// Opens the image at `path` like [`DriveImage::open`], but read-only. The state file stays as it is.
@@ -534,50 +535,44 @@ impl DriveImage {
         let identity = Identity::of(&file, bytes).map_err(failed)?;
         let state_path = state_path(&canonical(path)?);
         let beside = state_path.display();
-        let mut state_file = Some(StateFile { path: state_path.clone(), own: None, out: None });
-        let (read, why) = match read_state_file(&state_path)? {
-            StateFound::Missing => (None, format!("there is no {beside}")),
-            StateFound::Read(read) if read.head.image.matches(&identity) => (Some(read), String::new()),
-            StateFound::Read(_) => {
-                state_file = None;
-                (None, format!("{beside} belongs to another image, and is left alone"))
-            }
-            StateFound::Other(why) => {
-                state_file = None;
-                (None, format!("{beside} is left alone: {why}"))
-            }
+        // Nothing may be written over a file that is not the state of this image.
+        let (read, is_kept, why_none) = match read_state_file(&state_path) {
+            Ok(Some(read)) if read.head.image.matches(&identity) => (Some(read), true, String::new()),
+            Ok(Some(_)) => (None, false, format!("{beside} belongs to another image, and is left alone")),
+            Ok(None) => (None, true, format!("there is no {beside}")),
+            Err(why) => (None, false, format!("{beside} is left alone: {why}")),
         };
+        let own = read.as_ref().map(|read| read.inode);
+        let state_file = is_kept.then(|| StateFile { path: state_path.clone(), own, out: None });
         let impossible = |error: Error| LiveError::image(path, error.to_string());
-        let (run, saved, was_clean, note) = match read {
-            Some(read) => {
-                let StateRead { head, state, events, inode } = *read;
-                state_file.iter_mut().for_each(|file| file.own = Some(inode));
+        let (run, checkpoint, note) = match read {
+            Some(StateRead { head, mut checkpoint, .. }) => {
+                // If somebody else has written to the image since it was closed, its bad sectors may hold new data.
+                if checkpoint.events.is_empty() && head.image.fingerprint != identity.fingerprint {
+                    checkpoint.unreadable.clear();
+                }
+                let mut note = None;
                 // A layer can read only states of the same version. Without the state only times are lost. The events are kept, because they
                 // tell which sectors are bad.
-                let (state, note) = match head.made_by == smrkit::VERSION {
-                    true => (state, None),
-                    false => {
-                        let by = &head.made_by;
-                        let note = format!("{beside} was saved by smrkit {by}: the drive starts with a fresh state");
-                        (Vec::new(), Some(note))
-                    }
-                };
-                let was_clean = events.is_empty();
-                // If somebody else has written to the image since it was closed, its bad sectors may hold new data.
-                let is_unchanged = !was_clean || head.image.fingerprint == identity.fingerprint;
-                let unreadable = if is_unchanged { head.unreadable } else { Vec::new() };
-                (head.run, SavedState { model: state, unreadable, events }, was_clean, note)
+                if head.made_by != smrkit::VERSION {
+                    let by = &head.made_by;
+                    note = Some(format!("{beside} was saved by smrkit {by}: the drive starts with a fresh state"));
+                    checkpoint.model.clear();
+                }
+                (head.run, checkpoint, note)
             }
             None => {
                 let missing =
-                    || LiveError::image(path, format!("no image of a drive ({why}): make one with smrkit create"));
+                    || LiveError::image(path, format!("no image of a drive ({why_none}): make one with smrkit create"));
                 let run = system(bytes / SECTOR_BYTES)
                     .map_err(|error| LiveError::impossible(error.message()))?
                     .ok_or_else(missing)?;
-                let kept = if state_file.is_some() { "" } else { ", and its state will not be kept" };
-                (run, SavedState::default(), true, Some(format!("{why}: the drive starts with a fresh state{kept}")))
+                let lost = if is_kept { "" } else { ", and its state will not be kept" };
+                let note = format!("{why_none}: the drive starts with a fresh state{lost}");
+                (run, Checkpoint::default(), Some(note))
             }
         };
+        let was_clean = checkpoint.events.is_empty();
         let system = system_of(&run).map_err(impossible)?;
         if system.host_sectors().map_err(impossible)? < bytes / SECTOR_BYTES {
             return Err(LiveError::image(
@@ -586,7 +581,7 @@ impl DriveImage {
             ));
         }
         let image = DriveImage::new(path, file, bytes, system, run)?;
-        Ok(DriveImage { saved, was_clean, note, is_read_only, state_file, ..image })
+        Ok(DriveImage { checkpoint, was_clean, note, is_read_only, state_file, ..image })
     }
 
     /// The image on other storage and without a state file, for tests that cut the power.
@@ -648,6 +643,7 @@ impl DriveImage {
         name.push(format!(".{:016x}", RandomState::new().hash_one(0)));
         let new = PathBuf::from(name);
         let mut out = File::options().append(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
+        // Synced before it takes the old file's place, so that a crash leaves one of the two whole.
         let replaced = out.write_all(&bytes).and_then(|()| out.sync_data()).and_then(|()| target.replace_by(&new));
         if let Err(error) = replaced {
             let _ = fs::remove_file(&new);

@@ -142,7 +142,10 @@ impl fmt::Display for LogEvent {
             LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
             LogEvent::Pace(factor) => write!(f, "pace {factor}"),
             LogEvent::Fault(fault) => write!(f, "fault {fault}"),
-            LogEvent::Zone(action, zone) => write!(f, "zone {} {zone}", zone_action_name(*action)),
+            LogEvent::Zone(action, zone) => {
+                let name = ZONE_ACTIONS.iter().find(|(known, _)| known == action).map_or("", |(_, name)| name);
+                write!(f, "zone {name} {zone}")
+            }
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
             }
@@ -155,13 +158,9 @@ impl fmt::Display for LogEvent {
     }
 }
 
-fn zone_action_name(action: ZoneAction) -> &'static str {
-    match action {
-        ZoneAction::Open => "open",
-        ZoneAction::Close => "close",
-        ZoneAction::Finish => "finish",
-    }
-}
+/// The names of zone commands in a log.
+const ZONE_ACTIONS: [(ZoneAction, &str); 3] =
+    [(ZoneAction::Open, "open"), (ZoneAction::Close, "close"), (ZoneAction::Finish, "finish")];
 
 impl LogEvent {
     pub(super) fn parse(line: &str) -> Option<LogEvent> {
@@ -183,14 +182,13 @@ impl LogEvent {
                 Some(LogEvent::Open(found, time(2)?))
             }
             "queue" => {
-                let all = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive];
-                all.into_iter().find(|queue| Some(&queue.name()) == words.get(1)).map(LogEvent::Queue)
+                let choice = Queue::ALL.into_iter().find(|choice| Some(&choice.name) == words.get(1))?;
+                Some(LogEvent::Queue(choice.value))
             }
             "pace" => Some(LogEvent::Pace(words.get(1)?.parse().ok().filter(|factor| *factor > 0.0)?)),
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "zone" => {
-                let all = [ZoneAction::Open, ZoneAction::Close, ZoneAction::Finish];
-                let action = all.into_iter().find(|action| Some(&zone_action_name(*action)) == words.get(1))?;
+                let (action, _) = ZONE_ACTIONS.into_iter().find(|(_, name)| Some(name) == words.get(1))?;
                 Some(LogEvent::Zone(action, number(2)?))
             }
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
@@ -211,6 +209,10 @@ impl LogEvent {
 pub struct LogWriter {
     out: BufWriter<File>,
     path: PathBuf,
+    /// Since when there have been lines in the buffer.
+    unwritten_since: Option<Instant>,
+    /// When it was last checked whether the file was moved away.
+    move_checked_at: Instant,
 }
 
 impl LogWriter {
@@ -245,22 +247,28 @@ impl LogWriter {
         }
         // A server in the background leaves the directory to which the path may be relative.
         let path = std::path::absolute(path).map_err(failed)?;
-        Ok(LogWriter { out, path })
+        Ok(LogWriter { out, path, unwritten_since: None, move_checked_at: Instant::now() })
     }
 
-    /// True if the file is no longer at its path (log rotation).
-    fn was_moved(&self) -> bool {
+    /// True if the file is found to be no longer at its path (log rotation).
+    fn was_moved(&mut self) -> bool {
+        if self.move_checked_at.elapsed() < MOVED_CHECK_INTERVAL {
+            return false;
+        }
+        self.move_checked_at = Instant::now();
         let inode = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
         inode(std::fs::symlink_metadata(&self.path)) != inode(self.out.get_ref().metadata())
     }
 
     /// Adds a line.
     pub fn add(&mut self, event: &LogEvent) -> io::Result<()> {
+        self.unwritten_since.get_or_insert_with(Instant::now);
         writeln!(self.out, "{event}")
     }
 
     /// Writes out the buffer.
     pub fn flush(&mut self) -> Result<(), Error> {
+        self.unwritten_since = None;
         self.out.flush().map_err(|error| Error::writing(&self.path, error))
     }
 }
@@ -288,25 +296,17 @@ pub(super) struct Events {
     /// Lines for the state file that are not written yet.
     pub lines: Vec<u8>,
     /// Events in order, with the tag of a request in flight.
-    held: VecDeque<(Option<u64>, LogEvent)>,
-    /// When it was last checked whether the log was moved away.
-    move_checked_at: Instant,
-    /// Since when there have been lines in the log's buffer.
-    unwritten_since: Option<Instant>,
+    pub held: VecDeque<(Option<u64>, LogEvent)>,
 }
 
 impl Events {
     pub fn new(log: Option<LogWriter>) -> Events {
-        Events { log, lines: Vec::new(), held: VecDeque::new(), move_checked_at: Instant::now(), unwritten_since: None }
+        Events { log, lines: Vec::new(), held: VecDeque::new() }
     }
 
     /// True if the log was moved away, so that a new one must be started.
     pub fn log_was_moved(&mut self) -> bool {
-        let Some(log) = self.log.as_ref().filter(|_| self.move_checked_at.elapsed() >= MOVED_CHECK_INTERVAL) else {
-            return false;
-        };
-        self.move_checked_at = Instant::now();
-        log.was_moved()
+        self.log.as_mut().is_some_and(LogWriter::was_moved)
     }
 
     /// Starts a new log with this state and these first events.
@@ -335,12 +335,12 @@ impl Events {
     }
 
     /// Adds a request in flight, with the event to log if it fails.
-    pub fn begin(&mut self, tag: u64, failed: LogEvent) {
+    pub fn hold_request(&mut self, tag: u64, failed: LogEvent) {
         self.held.push_back((Some(tag), failed));
     }
 
     /// Releases the line of a request that was served, or failed (`None`).
-    pub fn end(&mut self, tag: u64, served: Option<LogEvent>) {
+    pub fn release_request(&mut self, tag: u64, served: Option<LogEvent>) {
         if let Some(held) = self.held.iter_mut().find(|held| held.0 == Some(tag)) {
             held.0 = None;
             if let Some(served) = served {
@@ -354,11 +354,6 @@ impl Events {
         }
     }
 
-    /// Drops requests in flight and all events behind them, when the drive has failed.
-    pub fn drop_held(&mut self) {
-        self.held.clear();
-    }
-
     fn write(&mut self, event: &LogEvent) {
         // Writing to memory can't fail.
         let _ = writeln!(self.lines, "{event}");
@@ -367,21 +362,18 @@ impl Events {
 
     /// Writes an event to the log only.
     pub fn write_to_log(&mut self, event: &LogEvent) {
-        let Some(out) = &mut self.log else { return };
-        self.unwritten_since.get_or_insert_with(Instant::now);
-        if let Err(error) = out.add(event) {
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.add(event)) {
             self.end_log(&error);
         }
     }
 
     /// The time by which the log's buffer must be written out, so that a killed server leaves a log.
     pub fn log_due(&self) -> Option<Instant> {
-        Some(self.unwritten_since? + LOG_DELAY)
+        Some(self.log.as_ref()?.unwritten_since? + LOG_DELAY)
     }
 
     /// Writes out the log's buffer.
     pub fn flush(&mut self) {
-        self.unwritten_since = None;
         if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
             self.end_log(&error);
         }
@@ -390,7 +382,7 @@ impl Events {
     /// Stops logging after an error. The drive is served all the same.
     fn end_log(&mut self, error: &dyn fmt::Display) {
         log(&format!("the log ends here: {error}"));
-        (self.log, self.unwritten_since) = (None, None);
+        self.log = None;
     }
 }
 
@@ -486,7 +478,7 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
         }
         replay.follow(event, reader.line)?;
     }
-    replay.finish()?;
+    replay.end_session()?;
     Ok(replay.findings)
 }
 
@@ -499,7 +491,7 @@ pub(super) struct Replay {
     pub findings: ReplayFindings,
     slow_by: Nanos,
     /// True if the drive is open.
-    is_on: bool,
+    is_open: bool,
     /// True if the model has met a planned power cut, and the log has not come to the recovery yet.
     met_power_cut: bool,
     /// Requests in flight, by their line numbers.
@@ -514,7 +506,7 @@ impl Replay {
             state: Vec::new(),
             findings: ReplayFindings::default(),
             slow_by: Nanos::ZERO,
-            is_on: false,
+            is_open: false,
             met_power_cut: false,
             in_flight: BTreeMap::new(),
         }
@@ -527,13 +519,13 @@ impl Replay {
                 let state = std::mem::take(&mut self.state);
                 if found == FoundState::New || !state.is_empty() {
                     // A new drive, or a complete state: nothing before it matters.
-                    self.finish()?;
+                    self.end_session()?;
                     (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
                 }
                 if !state.is_empty() {
                     self.model.restore(&state)?;
                 }
-                self.is_on = true;
+                self.is_open = true;
                 let own = self.model.now;
                 self.compare(line, LogEvent::Open(found, now), own == now, LogEvent::Open(found, own));
             }
@@ -543,8 +535,8 @@ impl Replay {
                 self.findings.requests += 1;
                 let slow_by = std::mem::take(&mut self.slow_by);
                 self.in_flight.insert(line, event);
-                let came = self.model.advance_to(arrival);
-                self.compare_completed(came)?;
+                let advanced = self.model.advance_to(arrival);
+                self.compare_completed(advanced)?;
                 if !self.met_power_cut {
                     let submitted = self.model.submit(line, &request, arrival, slow_by);
                     self.compare_completed(submitted)?;
@@ -576,8 +568,8 @@ impl Replay {
                 self.compare(line, event, own == now, LogEvent::Recovered(own));
             }
             LogEvent::Closed => {
-                self.end()?;
-                self.is_on = false;
+                self.complete_in_flight()?;
+                self.is_open = false;
             }
         }
         Ok(())
@@ -585,20 +577,20 @@ impl Replay {
 
     /// Ends the replay at the end of the log, or at a new opening. If the drive was not closed before, requests in flight are not compared,
     /// because later requests that the log does not have may have delayed them.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.is_on) {
+    fn end_session(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.is_open) {
             self.findings.requests -= std::mem::take(&mut self.in_flight).len() as u64;
         }
-        self.end()
+        self.complete_in_flight()
     }
 
     /// Completes the requests in flight.
-    fn end(&mut self) -> Result<(), Error> {
+    fn complete_in_flight(&mut self) -> Result<(), Error> {
         while !self.met_power_cut && !self.in_flight.is_empty() {
             let stepped = self.model.step(Nanos::MAX);
-            let went_on = *stepped.as_ref().unwrap_or(&false);
+            let has_stepped = *stepped.as_ref().unwrap_or(&false);
             self.compare_completed(stepped.map(drop))?;
-            if !went_on {
+            if !has_stepped {
                 break;
             }
         }
@@ -611,7 +603,7 @@ impl Replay {
             Err(fault) if is_power_cut(&fault) => self.met_power_cut = true,
             result => result?,
         }
-        while let Some(Completion { tag, start, end, .. }) = self.model.take_done() {
+        while let Some(Completion { tag, start, end, .. }) = self.model.take_completion() {
             let Some(event) = self.in_flight.remove(&tag) else { continue };
             if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
                 let found = LogEvent::Served { request, arrival, start, end };
@@ -624,7 +616,7 @@ impl Replay {
     /// Restores the power after a cut. Logged requests that were served but are still in flight here are differences, and so is a cut that
     /// the model never met.
     fn recover(&mut self, line: u64, logged: &LogEvent) -> Result<(), Error> {
-        self.end()?;
+        self.complete_in_flight()?;
         for (line, event) in std::mem::take(&mut self.in_flight) {
             if matches!(event, LogEvent::Served { .. }) {
                 self.compare(line, event, false, "not served before the power cut");

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -83,53 +83,30 @@ impl Metrics {
             if report["error"].is_null() { Some(text(&report)) } else { None }
         };
         let (stop, stopped) = mpsc::channel::<()>();
-        let (mut file, mut listener) = (None, None);
-        match target {
+        let publish: Box<dyn FnOnce() + Send> = match target {
             MetricsTarget::File(path) => {
                 refuse_other(path)?;
                 // Reports at once if the directory can't be written to.
                 create_beside(path).and_then(|(_, new)| fs::remove_file(new))?;
-                file = Some(path.clone());
-            }
-            MetricsTarget::Unix(path) => listener = Some(Listener::unix(path)?),
-            MetricsTarget::Tcp(address) => listener = Some(Listener::tcp(address)?),
-        }
-        let path = file.clone();
-        let thread = thread::Builder::new().name("metrics".into()).spawn(move || match (path, listener) {
-            (Some(path), _) => {
-                while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                    // An error is ignored: the next write may succeed, and the server should not end for it.
-                    report().into_iter().for_each(|text| drop(replace(&path, &text)));
-                }
-            }
-            (None, Some(listener)) => {
-                let mut scrapers: Vec<Scraper> = Vec::new();
-                while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                    let clients = scrapers.iter().map(|scraper| PollFd::new(&scraper.client, PollFlags::IN));
-                    let mut files: Vec<PollFd> = clients.chain([PollFd::new(&listener, PollFlags::IN)]).collect();
-                    let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
-                    let ready: Vec<bool> = files.iter().map(|file| !file.revents().is_empty()).collect();
-                    let mut is_ready = ready.into_iter();
-                    // Scrapers that hang up or send nothing are dropped.
-                    scrapers.retain_mut(|scraper| match is_ready.next() {
-                        Some(true) => scraper.receive(&report).unwrap_or(false),
-                        _ => Instant::now() < scraper.deadline,
-                    });
-                    match listener.accept() {
-                        Ok(Some(client)) => {
-                            if scrapers.len() == SCRAPERS_MAX {
-                                scrapers.remove(0);
-                            }
-                            let deadline = Instant::now() + SCRAPE_TIMEOUT;
-                            scrapers.push(Scraper { client, request: Vec::new(), deadline });
-                        }
-                        Ok(None) => {}
-                        Err(_) => thread::sleep(POLL_INTERVAL),
+                let path = path.clone();
+                Box::new(move || {
+                    while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                        // An error is ignored: the next write may succeed, and the server should not end for it.
+                        report().into_iter().for_each(|text| drop(replace(&path, &text)));
                     }
-                }
+                })
             }
-            (None, None) => {}
-        })?;
+            MetricsTarget::Unix(path) => {
+                let listener = Listener::unix(path)?;
+                Box::new(move || answer_scrapers(&listener, &stopped, &report))
+            }
+            MetricsTarget::Tcp(address) => {
+                let listener = Listener::tcp(address)?;
+                Box::new(move || answer_scrapers(&listener, &stopped, &report))
+            }
+        };
+        let file = if let MetricsTarget::File(path) = target { Some(path.clone()) } else { None };
+        let thread = thread::Builder::new().name("metrics".into()).spawn(publish)?;
         Ok(Metrics { file, text, thread: Some((stop, thread)) })
     }
 
@@ -190,6 +167,34 @@ struct Scraper {
     deadline: Instant,
 }
 
+/// Answers the clients of a metrics socket until the server has ended.
+fn answer_scrapers(listener: &Listener, stopped: &Receiver<()>, report: &dyn Fn() -> Option<String>) {
+    let mut scrapers: Vec<Scraper> = Vec::new();
+    while stopped.try_recv() == Err(TryRecvError::Empty) {
+        let clients = scrapers.iter().map(|scraper| PollFd::new(&scraper.client, PollFlags::IN));
+        let mut files: Vec<PollFd> = clients.chain([PollFd::new(listener, PollFlags::IN)]).collect();
+        let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
+        let ready: Vec<bool> = files.iter().map(|file| !file.revents().is_empty()).collect();
+        let mut is_ready = ready.into_iter();
+        // Scrapers that hang up or send nothing are dropped.
+        scrapers.retain_mut(|scraper| match is_ready.next() {
+            Some(true) => scraper.receive(report).unwrap_or(false),
+            _ => Instant::now() < scraper.deadline,
+        });
+        match listener.accept() {
+            Ok(Some(client)) => {
+                if scrapers.len() == SCRAPERS_MAX {
+                    scrapers.remove(0);
+                }
+                scrapers.push(Scraper { client, request: Vec::new(), deadline: Instant::now() + SCRAPE_TIMEOUT });
+            }
+            Ok(None) => {}
+            // Most likely too many files are open, so that trying again at once would not help.
+            Err(_) => thread::sleep(POLL_INTERVAL),
+        }
+    }
+}
+
 impl Scraper {
     /// Receives a part of the request, and replies when it is complete. Returns false if the client has hung up or got its reply.
     fn receive(&mut self, report: &dyn Fn() -> Option<String>) -> io::Result<bool> {
@@ -216,21 +221,16 @@ fn answer(mut client: &File, request: &[u8], deadline: Instant, report: &dyn Fn(
         text.len()
     );
     let reply = head + &text;
-    let mut sent = 0;
-    while sent < reply.len() {
-        wait_until_writable(client, deadline)?;
-        sent += client.write(&reply.as_bytes()[sent..])?;
+    let mut left = reply.as_bytes();
+    while !left.is_empty() {
+        // The socket does not block: a client that takes nothing has to be given up at the deadline.
+        let timeout = timespec(deadline.saturating_duration_since(Instant::now()));
+        if rustix::event::poll(&mut [PollFd::new(client, PollFlags::OUT)], Some(&timeout))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        left = &left[client.write(left)?..];
     }
     Ok(())
-}
-
-/// Waits until the client can receive more. Errors: it can't by the deadline.
-fn wait_until_writable(client: &File, deadline: Instant) -> io::Result<()> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    match rustix::event::poll(&mut [PollFd::new(client, PollFlags::OUT)], Some(&timespec(left)))? {
-        0 => Err(io::ErrorKind::TimedOut.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

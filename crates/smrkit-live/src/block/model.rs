@@ -43,14 +43,15 @@ pub(super) struct Model {
     pub device: Device,
     /// The time of the last event or arrival.
     pub now: Nanos,
-    done: Vec<Completion>,
+    /// Completions that the caller has not taken yet, in order.
+    completions: Vec<Completion>,
     /// Tags of writes in flight.
-    writes: BTreeSet<u64>,
+    write_tags: BTreeSet<u64>,
     /// The order in which the drives serve commands.
     pub order: Queue,
     rebuild: Option<Rebuild>,
     /// For each drive, where it has written since a power cut was planned; empty if none is planned.
-    written: Vec<PhysicalWrites>,
+    physical_writes: Vec<PhysicalWrites>,
 }
 
 /// A new member of an array that is being rebuilt, one piece after another.
@@ -83,17 +84,6 @@ pub(super) struct CutLosses {
     platters: Option<LayeredDisk>,
 }
 
-/// The default order of commands: the drive's own if its drive file has one, else shortest positioning time first if it has mechanics, else
-/// first come, first served.
-pub fn usual_order(system: &SystemRun) -> Queue {
-    let drives = system.drives();
-    match () {
-        () if drives.iter().any(|run| run.drive.command_order.is_some()) => Queue::Drive,
-        () if drives.iter().any(|run| run.drive.clock.mechanical().is_some()) => Queue::Sptf,
-        () => Queue::Fcfs,
-    }
-}
-
 fn queueing(queue: Queue, drive: &Drive) -> Queueing {
     Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
@@ -111,8 +101,8 @@ impl Model {
             SystemRun::Drive(run) => Device::Drive(Box::new(drive(run, order)?)),
             SystemRun::Array(array) => Device::Array(Box::new(array.build_of(false, |run| drive(run, order))?)),
         };
-        let (now, done, writes, written) = (Nanos::ZERO, Vec::new(), BTreeSet::new(), Vec::new());
-        Ok(Model { device, now, done, writes, order, rebuild: None, written })
+        let (now, completions, write_tags, physical_writes) = (Nanos::ZERO, Vec::new(), BTreeSet::new(), Vec::new());
+        Ok(Model { device, now, completions, write_tags, order, rebuild: None, physical_writes })
     }
 
     /// The complete state, for `restore`. Nothing may be in flight.
@@ -148,10 +138,6 @@ impl Model {
         self.device.drives().iter().map(|drive| (!drive.has_write_cache()).then(|| drive.device().layer.commits()))
     }
 
-    pub fn array(&self) -> Option<&Array> {
-        self.device.array()
-    }
-
     /// Sets the order in which the drives serve commands. Nothing may be in flight.
     pub fn order_commands(&mut self, queue: Queue, system: &SystemRun) {
         self.order = queue;
@@ -169,35 +155,38 @@ impl Model {
     /// Plans a power cut at the end of the next write, be it the host's or background work, or cancels the plan.
     pub fn plan_power_cut(&mut self, is_planned: bool) {
         let drives = self.device.drives_mut();
-        self.written = drives.iter().filter(|_| is_planned).map(|_| PhysicalWrites::default()).collect();
+        self.physical_writes = drives.iter().filter(|_| is_planned).map(|_| PhysicalWrites::default()).collect();
         for (number, drive) in drives.iter_mut().enumerate() {
-            let recorder = self.written.get(number).map(|written| Box::new(written.clone()) as Box<dyn Recorder>);
+            let recorder =
+                self.physical_writes.get(number).map(|written| Box::new(written.clone()) as Box<dyn Recorder>);
             drop(drive.device_mut().disk.record(recorder));
         }
     }
 
     /// True if a power cut is planned.
     pub fn will_lose_power(&self) -> bool {
-        !self.written.is_empty()
+        !self.physical_writes.is_empty()
     }
 
     /// Processes the next event if it is due by `limit`; returns whether one was. Errors: the event was the end of a write at which the
     /// power is cut.
     pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
-        let before = self.done.len();
+        let before = self.completions.len();
         self.begin_rebuild_piece()?;
-        let any = self.device.step(&mut self.now, limit, &mut self.done)?;
+        let any = self.device.step(&mut self.now, limit, &mut self.completions)?;
         if self.device.array_mut().is_some_and(|array| array.take_done().is_some()) {
             // Begins the next piece at the time of this event, not at the next call: a replay has the same events, but other calls.
             self.rebuild.iter_mut().for_each(|rebuild| rebuild.is_in_flight = false);
             self.begin_rebuild_piece()?;
         }
-        for at in (before..self.done.len()).rev() {
+        for at in (before..self.completions.len()).rev() {
             // The cut comes between two events, when the layers' maps are consistent. Only the data of the write is torn.
-            let is_write = self.writes.remove(&self.done[at].tag);
+            let is_write = self.write_tags.remove(&self.completions[at].tag);
             // A flush also writes, if the drive has a write cache or the layer buffers data.
-            if self.will_lose_power() && (is_write || self.written.iter().any(|written| !written.0.lock().is_empty())) {
-                self.done.remove(at);
+            if self.will_lose_power()
+                && (is_write || self.physical_writes.iter().any(|written| !written.0.lock().is_empty()))
+            {
+                self.completions.remove(at);
                 return Err(power_cut());
             }
         }
@@ -208,7 +197,7 @@ impl Model {
     pub fn drain(&mut self) -> DiskResult {
         self.rebuild = None;
         while self.step(Nanos::MAX)? {}
-        self.done.clear();
+        self.completions.clear();
         self.rebuild = self.next_rebuild();
         Ok(())
     }
@@ -273,7 +262,7 @@ impl Model {
 
     /// The members of an array that lack data: their numbers, and for a new one the share that is rebuilt.
     pub fn missing_members(&self) -> Vec<(usize, Option<f64>)> {
-        let Some(array) = self.array() else { return Vec::new() };
+        let Some(array) = self.device.array() else { return Vec::new() };
         let share = |disk: usize, health: &Health| {
             let sectors = array.layout.member_sectors(disk as u32);
             let pieces = (0..sectors).step_by(REBUILD_SECTORS as usize);
@@ -286,7 +275,7 @@ impl Model {
 
     /// A rebuild of the first new member, from its beginning.
     fn next_rebuild(&self) -> Option<Rebuild> {
-        let disk = self.array()?.health.iter().position(|health| matches!(health, Health::New(_)))?;
+        let disk = self.device.array()?.health.iter().position(|health| matches!(health, Health::New(_)))?;
         Some(Rebuild { disk: disk as u32, at: Lba(0), is_in_flight: false })
     }
 
@@ -317,8 +306,8 @@ impl Model {
     }
 
     /// Takes the oldest completion.
-    pub fn take_done(&mut self) -> Option<Completion> {
-        (!self.done.is_empty()).then(|| self.done.remove(0))
+    pub fn take_completion(&mut self) -> Option<Completion> {
+        (!self.completions.is_empty()).then(|| self.completions.remove(0))
     }
 
     /// Submits a request at `arrival`. The drives that serve it are busy for `slow_by` before that.
@@ -328,13 +317,13 @@ impl Model {
             self.keep_busy(request.lba, slow_by)?;
         }
         if matches!(request.op, Op::Write | Op::Discard) {
-            self.writes.insert(tag);
+            self.write_tags.insert(tag);
         }
         self.device.submit(Command { tag, request: *request, arrival, host: true, data: Buf::NoData })
     }
 
     fn keep_busy(&mut self, lba: Lba, span: Nanos) -> DiskResult {
-        let disks = self.array().map_or(vec![0], |array| {
+        let disks = self.device.array().map_or(vec![0], |array| {
             let layout = &array.layout;
             (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect()
         });
@@ -349,7 +338,7 @@ impl Model {
 
     /// The drives that have not failed, with their numbers.
     fn working(&self) -> impl Iterator<Item = (usize, &MemberDrive)> {
-        let works = |disk: usize| self.array().is_none_or(|array| array.health[disk].works());
+        let works = |disk: usize| self.device.array().is_none_or(|array| array.health[disk].works());
         self.device.drives().iter().enumerate().filter(move |(disk, _)| works(*disk))
     }
 
@@ -418,8 +407,8 @@ impl Model {
 
     /// Handles a power cut of all drives: commands in flight and the layers' volatile state are gone.
     pub fn power_cut(&mut self) {
-        self.done.clear();
-        self.writes.clear();
+        self.completions.clear();
+        self.write_tags.clear();
         self.plan_power_cut(false);
         self.device.power_cut();
         // The time of the cut must follow from the drives' clocks, not from the host's, because a replay has only those. The clocks differ:
@@ -432,8 +421,9 @@ impl Model {
 
     /// Handles a power cut like [`Model::power_cut`], and determines what it destroyed.
     pub fn lose_power(&mut self, system: &SystemRun, random: &mut Pcg64Mcg) -> Result<CutLosses, Error> {
+        // Before the cut, after which the layers no longer know it.
         let forgotten: Vec<_> = self.drives().iter().map(|drive| drive.layer.forgets()).collect();
-        let written = std::mem::take(&mut self.written);
+        let written = std::mem::take(&mut self.physical_writes);
         self.power_cut();
         let mut platters = None;
         let mut lost: Vec<RangeMap<()>> = Vec::new();
@@ -445,6 +435,7 @@ impl Model {
             let is_shingled = drive.layer.interlaces() || run.drive.interference != Interference::None;
             if drive.layer.rewrites_in_place() && is_shingled {
                 let torn = platters.insert(torn_platters(run, &written.0.lock(), random)?);
+                // Damage where the layer no longer has its data costs nothing.
                 let damages = torn.disk.stamps().map(Stamps::take_damages).unwrap_or_default();
                 for damage in damages.iter().filter(|damage| drive.layer.locate(damage.was.lba()) == damage.pba) {
                     own.cover(damage.was.lba().0..damage.was.lba().0 + 1, ());
@@ -452,7 +443,7 @@ impl Model {
             }
             lost.push(own);
         }
-        Ok(match self.array() {
+        Ok(match self.device.array() {
             Some(array) => CutLosses { lost: lost_by_array(array, &lost), platters: None },
             None => CutLosses { lost: lost.pop().unwrap_or_default(), platters },
         })
@@ -521,17 +512,6 @@ mod tests {
     use smrkit::settings::Settings;
 
     use super::*;
-
-    #[test]
-    fn the_usual_order_is_the_drives_own_or_what_its_mechanics_allow() {
-        let order = |name: &str| {
-            let system = System::drive(name).layer("in-place");
-            let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-            usual_order(planned.system())
-        };
-        let orders = ["st8000as0002", "st5000as0011", "tiny-constant"].map(order);
-        assert_eq!(orders, [Queue::Drive, Queue::Sptf, Queue::Fcfs]);
-    }
 
     #[test]
     fn a_damaged_state_is_refused() {

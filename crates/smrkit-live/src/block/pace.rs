@@ -45,8 +45,8 @@ pub struct PacedClock {
     begun: Instant,
     /// The drive's time then.
     from: Nanos,
-    /// True if it may spin at the end of a wait.
-    spins: bool,
+    /// True if this process has real-time priority, and so may spin at the end of a wait.
+    pub(super) is_real_time: bool,
 }
 
 impl PacedClock {
@@ -55,7 +55,7 @@ impl PacedClock {
         let Pace::Times(factor) = pace else { return None };
         // The kernel may delay timers by the slack, to wake several threads at once.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        Some(PacedClock { factor, begun: Instant::now(), from, spins: take_real_time_priority() })
+        Some(PacedClock { factor, begun: Instant::now(), from, is_real_time: take_real_time_priority() })
     }
 
     /// The drive's time now.
@@ -83,26 +83,13 @@ impl PacedClock {
         self.wall(self.now().since(due))
     }
 
-    /// True if this process has real-time priority.
-    pub(super) fn is_real_time(&self) -> bool {
-        self.spins
-    }
-
-    /// Waits until the drive's time is `until`.
-    pub fn sleep(&self, until: Nanos) {
-        while self.now() < until {
-            // A signal may end the wait early.
-            let _ = self.wait(&mut [], Some(until));
-        }
-    }
-
     /// Polls `files`, at most until the drive's time is `until`.
     pub(super) fn wait(&self, files: &mut [PollFd<'_>], until: Option<Nanos>) -> rustix::io::Result<usize> {
         let Some(until) = until else { return poll(files, None) };
         let left = self.wall(until.since(self.now()));
-        let asleep = if self.spins { left.saturating_sub(SPIN) } else { left };
+        let asleep = if self.is_real_time { left.saturating_sub(SPIN) } else { left };
         let seen = poll(files, Some(&timespec(asleep)))?;
-        if seen > 0 || !self.spins {
+        if seen > 0 || !self.is_real_time {
             return Ok(seen);
         }
         while self.now() < until {
@@ -137,7 +124,7 @@ mod tests {
     fn the_clock_goes_as_many_times_faster_as_asked() {
         for factor in [0.25, 1.0, 40.0] {
             let around = Instant::now();
-            let clock = PacedClock { factor, begun: Instant::now(), from: Nanos(5_000_000_000), spins: false };
+            let clock = PacedClock { factor, begun: Instant::now(), from: Nanos(5_000_000_000), is_real_time: false };
             let within = Instant::now();
             thread::sleep(Duration::from_millis(2));
             let least = within.elapsed();
@@ -148,7 +135,11 @@ mod tests {
             assert_eq!(clock.wall(Nanos(1000)), Duration::from_nanos((1000.0 / factor) as u64));
             assert_eq!(clock.late(Nanos::MAX), Duration::ZERO);
             assert!(clock.late(Nanos(4_000_000_000)) >= clock.wall(Nanos(1_000_000_000)));
-            clock.sleep(clock.now() + Nanos(100_000));
+            let until = clock.now() + Nanos(100_000);
+            while clock.now() < until {
+                // A signal may end the wait early.
+                let _ = clock.wait(&mut [], Some(until));
+            }
             assert!(clock.late(Nanos(5_000_000_000)) >= clock.wall(Nanos(100_000)));
         }
     }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
-use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
 use smrkit::stats::latency::{LatencyCounts, LatencyLists};
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -20,10 +19,9 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 pub use super::nbd::TlsCertificates;
-use super::nbd::wire::{Extent, HOLE_AND_ZEROS};
 use super::nbd::{Connection, Export, LONGEST_BYTES};
 use super::pace::{Pace, PacedClock, timespec};
-pub use super::ublk::UblkDevice;
+pub use super::ublk::{UblkDevice, lack_of_ublk};
 use crate::error::LiveError;
 use crate::mount::control::{EndClient, joined};
 
@@ -35,9 +33,6 @@ const CLIENTS_MAX: usize = 64;
 const CROWDED_TIMEOUT: Duration = Duration::from_millis(500);
 /// Memory for the commands and replies of all clients. Clients wait when it is used up. Four of the longest commands (assumption).
 const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
-/// Buffers that are kept for later commands, and the largest that is kept.
-const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
-const POOLED_BYTES_MAX: usize = 1 << 20;
 /// The host's time for serving the drive before the server looks for messages of clients again (assumption).
 const TIME_SLICE: Duration = Duration::from_millis(10);
 /// Without a pace, no more commands are begun while this many bytes are in flight. Commands that still wait cost nothing if their client
@@ -151,8 +146,7 @@ impl DriveServer {
             drive.set_pace(factor);
         }
         let clock = PacedClock::new(pace, drive.now());
-        let (bytes, is_read_only) = (drive.image.sectors() * SECTOR_BYTES, drive.image.is_read_only);
-        let export = Export { bytes, is_read_only, tls: None };
+        let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
         DriveServer {
             totals_at_start: DriveTotals::of(&drive),
             drive,
@@ -160,11 +154,10 @@ impl DriveServer {
             clients: Clients {
                 frontend,
                 frontend_error: None,
-                export,
+                export: Export { bytes, is_read_only, tls: None },
                 connections: BTreeMap::new(),
                 next: 0,
                 owed_errors: BTreeSet::new(),
-                pool: Vec::new(),
             },
             has_idle_work: true,
             counters: Counters::default(),
@@ -182,29 +175,29 @@ impl DriveServer {
 
     /// Serves until it is asked to stop, then closes the image cleanly. Returns the last report.
     pub fn run(mut self, requests: ControlRequests) -> (Value, Result<(), LiveError>) {
-        if let Frontend::Ublk(device) = &mut self.clients.frontend
-            && let Err(error) = device.start()
-        {
-            self.clients.frontend_error = Some(error);
-            self.stop();
+        if let Frontend::Ublk(device) = &mut self.clients.frontend {
+            self.clients.frontend_error = device.start().err();
         }
-        while !self.is_over() {
-            if self.wait(&requests) {
-                self.receive(&requests);
-            }
-            self.slice_ends = Instant::now() + TIME_SLICE;
-            self.has_more_work = false;
+        loop {
             if self.clients.frontend_error.is_some() && self.stop_deadline.is_none() {
                 self.stop();
             }
+            if self.is_over() {
+                break;
+            }
+            if self.wait(&requests) {
+                self.handle_control_requests(&requests);
+            }
+            self.slice_ends = Instant::now() + TIME_SLICE;
+            self.has_more_work = false;
             self.read_commands();
-            self.work();
+            self.serve_slice();
             let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
                 // Nobody waits for these commands any more.
                 let is_of_gone = |command: &Command| gone.contains(&command.client);
                 drop(self.drive.take_waiting(is_of_gone));
-                self.drive.cancel_remaining_steps(is_of_gone);
+                self.drive.cancel_remaining_requests(is_of_gone);
             }
         }
         self.finish_in_flight();
@@ -225,7 +218,7 @@ impl DriveServer {
             self.has_more_work || self.drive.model.next().is_some_and(|next| next <= latest)
         });
         let is_done = (self.drive.queue.is_empty() || !ends_in_time)
-            && self.drive.syncing.is_empty()
+            && self.drive.ended.is_empty()
             && !self.clients.connections.values().any(Connection::wants_to_send)
             && !matches!(&self.clients.frontend, Frontend::Ublk(device) if !device.is_stopped());
         is_done || now >= deadline
@@ -235,7 +228,7 @@ impl DriveServer {
     fn stop(&mut self) {
         let (now, is_first) = (Instant::now(), self.stop_deadline.is_none());
         // The fsync runs during the grace time, so that `close` has less left to sync.
-        self.drive.begin_sync();
+        self.drive.begin_close();
         match &mut self.clients.frontend {
             // The kernel first writes back its page cache, in the drive's time. If these writes failed, data would be lost.
             Frontend::Ublk(device) if is_first && self.clients.frontend_error.is_none() => {
@@ -250,20 +243,21 @@ impl DriveServer {
     }
 
     fn fail_waiting(&mut self) {
-        let waiting = self.drive.take_waiting(|_| true);
-        waiting.into_iter().for_each(|command| self.clients.reply(command, Some(CommandError::Shutdown)));
+        for command in self.drive.take_waiting(|_| true) {
+            self.clients.reply(command, Err(CommandError::Shutdown));
+        }
     }
 
     /// Lets the model complete the commands in flight without waiting for the clock. Their clients get an error, because by the clock they
     /// have not completed.
     fn finish_in_flight(&mut self) {
-        self.drive.cancel_remaining_steps(|_| true);
+        self.drive.cancel_remaining_requests(|_| true);
         while self.drive.in_flight > 0 {
-            self.drive.advance(None);
+            self.drive.advance(None, None);
         }
-        let synced = std::mem::take(&mut self.drive.syncing).into_iter().map(|(_, command)| command);
-        let ended = std::mem::take(&mut self.drive.ended).into_iter().chain(synced);
-        ended.for_each(|command| self.clients.reply(command, Some(CommandError::Shutdown)));
+        for command in std::mem::take(&mut self.drive.ended) {
+            self.clients.reply(command, Err(CommandError::Shutdown));
+        }
         self.fail_waiting();
         self.clients.send(false);
         if let Frontend::Ublk(device) = &mut self.clients.frontend {
@@ -284,7 +278,6 @@ impl DriveServer {
     /// Waits for a message of a client, a control request or the clock, and receives what clients have sent. Returns true if there may be
     /// a control request.
     fn wait(&mut self, requests: &ControlRequests) -> bool {
-        let until = self.clock.as_ref().and_then(|_| self.next_event_at());
         // `ready` below has the same order.
         let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
@@ -292,20 +285,22 @@ impl DriveServer {
         let is_paused = self.drive.is_full() || self.stop_deadline.is_some();
         self.clients.wait_for(&mut files, is_paused);
         let is_short = self.is_short_of_memory();
-        let has_more = self.has_more_work || !is_paused && !is_short && self.clients.has_more();
-        // When to close a client that sends nothing.
+        let mut clients = self.clients.connections.values();
+        let has_more = self.has_more_work || !is_paused && !is_short && clients.any(Connection::has_more);
+        // What the host's clock decides: the end of the server, of clients that send nothing, or of their places, and writes that are due.
         let silent = self.clients.connections.values().filter_map(|client| client.idle_deadline(is_short));
-        let place = self.clients.place_free_at().filter(|from| *from > Instant::now());
-        let deadline = self.stop_deadline.into_iter().chain(silent).chain(self.drive.write_due()).chain(place).min();
+        let place = self.clients.next_place().map(|(from, _)| from).filter(|from| *from > Instant::now());
+        let deadline = [self.stop_deadline, self.drive.write_due(), place].into_iter().flatten().chain(silent).min();
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { timeout };
         let waited = match &self.clock {
             Some(clock) => {
                 let at_most = at_most.map(|span| clock.after(span));
-                clock.wait(&mut files, until.into_iter().chain(at_most).min())
+                clock.wait(&mut files, self.next_event_at().into_iter().chain(at_most).min())
             }
             None => rustix::event::poll(&mut files, at_most.map(timespec).as_ref()),
         };
+        // Most likely interrupted by a signal. What was not received now is received in the next round.
         if waited.is_err() {
             return true;
         }
@@ -318,7 +313,7 @@ impl DriveServer {
         !ready[0].is_empty()
     }
 
-    fn receive(&mut self, requests: &ControlRequests) {
+    fn handle_control_requests(&mut self, requests: &ControlRequests) {
         for request in requests.receive() {
             match request {
                 ControlRequest::Stop => self.stop(),
@@ -382,7 +377,7 @@ impl DriveServer {
             "lateness_ns": lateness.summary().all,
             "lateness_histogram_ns": histogram(&lateness),
             "lateness_sum_ns": sums(&lateness),
-            "is_real_time": self.clock.as_ref().map(PacedClock::is_real_time),
+            "is_real_time": self.clock.as_ref().map(|clock| clock.is_real_time),
             "fell_behind": self.counters.fell_behind(mean_latency),
             "power_cuts": self.drive.power_cuts,
             "missing_members": self.drive.model.missing_members(),
@@ -400,7 +395,7 @@ impl DriveServer {
         let stops = self.stop_deadline.is_some();
         while let Some(command) = match &mut self.clients.frontend {
             // While stopping, too: the kernel writes back its page cache.
-            Frontend::Ublk(device) => device.next(self.drive.zones(), &mut self.clients.pool),
+            Frontend::Ublk(device) => device.next(self.drive.zones()),
             Frontend::File(requests) if !stops => requests.next(),
             Frontend::File(_) | Frontend::Nbd(_) => None,
         } {
@@ -413,26 +408,21 @@ impl DriveServer {
             loop {
                 let is_busy = self.drive.is_full() || self.is_slice_over();
                 let room = if is_busy { None } else { Some(self.room()) };
-                let Some(command) = self.clients.next_command(client, room) else { break };
-                match command.kind {
-                    CommandKind::BlockStatus => self.reply_status(client, &command),
-                    _ => self.drive.push(Command { client, arrival, ..command }),
+                let Clients { connections, export, .. } = &mut self.clients;
+                let Some(connection) = connections.get_mut(&client) else { break };
+                let Some(command) = connection.next_command(export, room) else { break };
+                if command.kind != CommandKind::BlockStatus {
+                    self.drive.push(Command { client, arrival, ..command });
+                    continue;
+                }
+                // The image answers at once: where its holes are takes the drive no time.
+                let range = command.offset / SECTOR_BYTES..(command.offset + command.bytes) / SECTOR_BYTES;
+                match self.drive.extents(range, if command.one_extent { 1 } else { EXTENTS_MAX }) {
+                    Ok(extents) => connection.reply_status(command.cookie, &extents),
+                    Err(_) => connection.reply(command, Err(CommandError::Io)),
                 }
             }
         }
-    }
-
-    fn reply_status(&mut self, client: u64, command: &Command) {
-        let (offset, bytes) = (command.offset, command.bytes);
-        let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
-        let Some(connection) = self.clients.connections.get_mut(&client) else { return };
-        let most = if command.one_extent { 1 } else { EXTENTS_MAX };
-        let Ok(parts) = self.drive.extents(range, most) else {
-            return connection.failed(command.cookie, CommandError::Io);
-        };
-        let extent = |(sectors, is_hole)| (sectors * SECTOR_BYTES, if is_hole { HOLE_AND_ZEROS } else { 0 });
-        let extents: Vec<Extent> = parts.into_iter().map(extent).collect();
-        connection.status(command.cookie, &extents);
     }
 
     /// The drive's time of the next thing to do.
@@ -456,15 +446,14 @@ impl DriveServer {
     }
 
     /// Serves the drive for a time slice.
-    fn work(&mut self) {
+    fn serve_slice(&mut self) {
         let now = self.now();
         match self.clock.is_some() {
-            true => self.work_paced(now),
-            false => self.work_unpaced(),
+            true => self.serve_paced(now),
+            false => self.serve_unpaced(),
         }
         if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
-            self.drive.write_gathered();
         }
         self.reply_ended();
         self.drive.rotate_log();
@@ -472,7 +461,7 @@ impl DriveServer {
     }
 
     /// Advances the drive to `now`, and begins waiting commands.
-    fn work_paced(&mut self, now: Nanos) {
+    fn serve_paced(&mut self, now: Nanos) {
         loop {
             self.advance(Some(now));
             let mut has_begun = false;
@@ -493,7 +482,7 @@ impl DriveServer {
     }
 
     /// Serves all commands, without waiting for the clock.
-    fn work_unpaced(&mut self) {
+    fn serve_unpaced(&mut self) {
         while !self.drive.queue.is_empty() {
             if self.is_slice_over() {
                 self.has_more_work = true;
@@ -508,15 +497,20 @@ impl DriveServer {
     }
 
     fn advance(&mut self, limit: Option<Nanos>) {
-        self.has_more_work |= !self.drive.advance_before(limit, Some(self.slice_ends));
-        self.drive.write_gathered();
+        self.has_more_work |= !self.drive.advance(limit, Some(self.slice_ends));
         self.reply_ended();
     }
 
     /// Replies to the commands that have ended.
     fn reply_ended(&mut self) {
-        self.note_loss();
-        while let Some(command) = self.drive.ended.pop_front() {
+        if self.drive.take_loss() {
+            // The next flush of every connected client has to fail, because it can't keep what the client wrote before the loss.
+            self.clients.owed_errors.extend(self.clients.connections.keys());
+            if !matches!(self.clients.frontend, Frontend::Nbd(_)) {
+                self.clients.owed_errors.insert(KERNEL);
+            }
+        }
+        while let Some(command) = self.drive.take_ended() {
             let CommandState::Ended(end, result) = command.state else { continue };
             let latency = end.since(command.arrival);
             let op = match command.kind {
@@ -529,17 +523,7 @@ impl DriveServer {
             if let Some(clock) = &self.clock {
                 self.counters.lateness.record(op, clock.late(end).as_nanos() as u64);
             }
-            self.clients.reply(command, result.err());
-        }
-    }
-
-    /// After a loss, the next flush of every connected client has to fail.
-    fn note_loss(&mut self) {
-        if self.drive.take_loss() {
-            self.clients.owed_errors.extend(self.clients.connections.keys());
-            if !matches!(self.clients.frontend, Frontend::Nbd(_)) {
-                self.clients.owed_errors.insert(KERNEL);
-            }
+            self.clients.reply(command, result);
         }
     }
 }
@@ -554,8 +538,6 @@ struct Clients {
     next: u64,
     /// Clients whose next flush fails, because unflushed data was lost while they were connected.
     owed_errors: BTreeSet<u64>,
-    /// Buffers for the bytes of commands.
-    pool: Vec<Vec<u8>>,
 }
 
 impl Clients {
@@ -564,12 +546,16 @@ impl Clients {
         self.connections.values().map(Connection::held_bytes).sum()
     }
 
-    /// When there is a place for a new client: now, or when a client has been silent in its handshake for too long.
-    fn place_free_at(&self) -> Option<Instant> {
-        match self.connections.len() < CLIENTS_MAX {
-            true => Some(Instant::now()),
-            false => longest_silent(&self.connections).map(|(_, since)| since + CROWDED_TIMEOUT),
+    /// When a new client can be accepted, and the client that is closed for it: none as long as there is a place, else the one that has been
+    /// silent in its handshake for longest.
+    fn next_place(&self) -> Option<(Instant, Option<u64>)> {
+        // Clients that have just hung up are removed later, and take no place.
+        if self.connections.values().filter(|client| !client.is_over()).count() < CLIENTS_MAX {
+            return Some((Instant::now(), None));
         }
+        let silent =
+            self.connections.iter().filter_map(|(number, client)| Some((client.handshake_idle_since()?, *number)));
+        silent.min().map(|(since, number)| (since + CROWDED_TIMEOUT, Some(number)))
     }
 
     /// Adds the descriptors to wait for to `files`: that of the frontend, then that of each client. While the server `is_busy`, clients are
@@ -578,7 +564,7 @@ impl Clients {
         match &self.frontend {
             Frontend::Nbd(listener) => {
                 // Without a place, clients wait in the socket's backlog.
-                let has_place = self.place_free_at().is_some_and(|from| from <= Instant::now());
+                let has_place = self.next_place().is_some_and(|(from, _)| from <= Instant::now());
                 files.push(PollFd::new(listener, if has_place { PollFlags::IN } else { PollFlags::empty() }));
             }
             Frontend::Ublk(device) => device.wait_for(files),
@@ -586,7 +572,7 @@ impl Clients {
         }
         for client in self.connections.values() {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, !is_busy && client.is_open() && client.has_room());
+            flags.set(PollFlags::IN, !is_busy && client.wants_to_receive());
             flags.set(PollFlags::OUT, client.wants_to_send());
             files.push(PollFd::from_borrowed_fd(client.stream.as_fd(), flags));
         }
@@ -594,18 +580,15 @@ impl Clients {
 
     /// Receives from clients and accepts new ones. `ready` has the results of waiting for `wait_for`'s descriptors.
     fn receive(&mut self, ready: &[PollFlags], is_busy: bool) {
-        let (listener, Some((accepts, ready))) = (match &mut self.frontend {
-            Frontend::Nbd(listener) => (listener, ready.split_first()),
+        match &mut self.frontend {
+            Frontend::Nbd(_) => {}
             Frontend::Ublk(device) => {
-                if let Err(error) = device.receive() {
-                    self.frontend_error = Some(error);
-                }
+                self.frontend_error = self.frontend_error.take().or(device.receive().err());
                 return;
             }
             Frontend::File(requests) => return requests.receive(),
-        }) else {
-            return;
-        };
+        }
+        let Some((accepts, ready)) = ready.split_first() else { return };
         for (client, flags) in self.connections.values_mut().zip(ready) {
             let has_come = flags.contains(PollFlags::IN) || client.has_unread();
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) || has_come && !is_busy {
@@ -614,59 +597,34 @@ impl Clients {
                 client.note_not_polled();
             }
         }
-        while !accepts.is_empty() {
-            // Clients that have just hung up are removed later, and take no place.
-            let is_full = self.connections.values().filter(|client| !client.is_over()).count() >= CLIENTS_MAX;
-            let silent = longest_silent(&self.connections).filter(|(_, since)| since.elapsed() >= CROWDED_TIMEOUT);
-            if is_full && silent.is_none() {
-                break;
-            }
-            let Ok(Some(stream)) = listener.accept() else { break };
-            if let Some(client) = silent.filter(|_| is_full).and_then(|(silent, _)| self.connections.get_mut(&silent)) {
-                client.end();
+        while !accepts.is_empty()
+            && let Some((_, silent)) = self.next_place().filter(|(from, _)| *from <= Instant::now())
+            && let Frontend::Nbd(listener) = &self.frontend
+            && let Ok(Some(stream)) = listener.accept()
+        {
+            if let Some(client) = silent.and_then(|silent| self.connections.get_mut(&silent)) {
+                client.is_ended = true;
             }
             self.connections.insert(self.next, Connection::new(stream));
             self.next += 1;
         }
     }
 
-    /// True if a client has sent something that could be handled now.
-    fn has_more(&self) -> bool {
-        self.connections.values().any(Connection::has_more)
-    }
-
-    /// The next command that a client has sent completely and for which there is `room`.
-    fn next_command(&mut self, client: u64, room: Option<usize>) -> Option<Command> {
-        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, room)
-    }
-
     /// Replies to a command if its client is still connected.
-    fn reply(&mut self, command: Command, mut error: Option<CommandError>) {
+    fn reply(&mut self, command: Command, mut result: Result<(), CommandError>) {
         // Not a write with FUA: it promises only its own data, while a flush promises everything before it.
         if command.kind == CommandKind::Flush && self.owed_errors.remove(&command.client) {
-            error = error.or(Some(CommandError::Io));
+            result = result.and(Err(CommandError::Io));
         }
         match &mut self.frontend {
-            Frontend::Nbd(_) => {}
-            Frontend::Ublk(device) => {
-                device.reply(&command, error);
-                return self.pool.push(command.data);
+            Frontend::Nbd(_) => {
+                if let Some(connection) = self.connections.get_mut(&command.client) {
+                    connection.reply(command, result);
+                }
             }
-            Frontend::File(requests) => return requests.reply(&command, error),
+            Frontend::Ublk(device) => device.reply(&command, result),
+            Frontend::File(requests) => requests.reply(&command, result),
         }
-        let Some(connection) = self.connections.get_mut(&command.client) else { return };
-        if command.kind == CommandKind::Read {
-            connection.reading_bytes -= command.bytes as usize;
-        }
-        match (command.kind, error) {
-            (_, Some(error)) => connection.failed(command.cookie, error),
-            (CommandKind::Read, None) => {
-                let bytes = command.bytes as usize;
-                return connection.data(command.cookie, command.offset, command.data, bytes, &mut self.pool);
-            }
-            (_, None) => connection.done(command.cookie),
-        }
-        self.pool.push(command.data);
     }
 
     /// Sends replies and removes closed clients. Returns the clients whose connections broke.
@@ -677,26 +635,18 @@ impl Clients {
         let now = Instant::now();
         for client in self.connections.values_mut() {
             if client.wants_to_send() {
-                client.send(&mut self.pool);
+                client.send();
             }
             if client.idle_deadline(memory_is_short).is_some_and(|until| until <= now) {
-                client.end();
+                client.is_ended = true;
             }
         }
         let broken =
             self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
         self.connections.retain(|_, client| !client.is_over());
         self.owed_errors.retain(|client| *client == KERNEL || self.connections.contains_key(client));
-        self.pool.retain(|buffer| (1..=POOLED_BYTES_MAX).contains(&buffer.capacity()));
-        self.pool.truncate(POOL_BUFFERS);
         broken
     }
-}
-
-/// The client that has been silent for longest in its handshake, and since when.
-fn longest_silent(connections: &BTreeMap<u64, Connection>) -> Option<(u64, Instant)> {
-    let silent = connections.iter().filter_map(|(number, client)| Some((*number, client.handshake_idle_since()?)));
-    silent.min_by_key(|(_, since)| *since)
 }
 
 #[cfg(test)]

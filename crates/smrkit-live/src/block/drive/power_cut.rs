@@ -10,7 +10,7 @@ use smrkit::ranges::RangeMap;
 use smrkit::request::Op;
 use smrkit::units::SECTOR_BYTES;
 
-use super::{CommandState, ServedDrive, Step, ZERO_SECTORS};
+use super::{ServedDrive, ZERO_SECTORS};
 use crate::block::image::DriveImage;
 use crate::block::log::LogEvent;
 use crate::block::model::CutLosses;
@@ -94,10 +94,10 @@ impl UndoLog {
     /// write that reached the platters hides earlier ones to the same sectors. No write to `destroyed` sectors did.
     pub fn undo(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> BTreeMap<u64, Vec<u8>> {
         // Newest first.
-        let (mut undone, mut kept) = (BTreeMap::new(), BTreeSet::new());
+        let (mut undone, mut reached) = (BTreeMap::new(), BTreeSet::new());
         for UndoneWrite { sectors, before } in std::mem::take(&mut self.writes).into_iter().rev() {
             let Some(before) = before else {
-                kept.extend(sectors);
+                reached.extend(sectors);
                 continue;
             };
             let n = sectors.end - sectors.start;
@@ -109,8 +109,8 @@ impl UndoLog {
             for ((at, lba), before) in (0..).zip(sectors).zip(before.chunks_exact(SECTOR)) {
                 if at < written && destroyed.within(lba..lba + 1).next().is_none() {
                     // If a later write was undone, its old data is what this one wrote.
-                    kept.insert(lba);
-                } else if !kept.contains(&lba) {
+                    reached.insert(lba);
+                } else if !reached.contains(&lba) {
                     undone.insert(lba, before.to_vec());
                 }
             }
@@ -124,13 +124,16 @@ impl ServedDrive {
     /// Handles a power cut during background work (`event`) or while commands were in flight. Writes in flight are torn. Acknowledged writes
     /// that were not flushed are undone in part, unless the layer keeps them.
     pub(super) fn lose_power(&mut self, event: Option<LogEvent>) {
-        let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
+        let mut random = Pcg64Mcg::seed_from_u64(self.faults.cut_seed);
+        // The cut sets the model's time forward to that of its latest drive.
         let failed_at = self.model.now;
+        // Before the model loses power: what its layers have committed by now stays.
         self.undo.note_commits(self.model.commits());
         let torn = match self.model.lose_power(&self.image.system, &mut random) {
             Ok(mut losses) => self.tear_image(&mut losses, &mut random),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
+        // After the image is torn, for which the writes in flight were needed.
         self.fail_in_flight(failed_at);
         event.into_iter().for_each(|event| self.events.add(event));
         self.has_lost |= self.may_lose;
@@ -143,7 +146,9 @@ impl ServedDrive {
     }
 
     fn tear_image(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
-        self.undo_unflushed(random, &losses.lost)?;
+        for (lba, sector) in self.undo.undo(random, &losses.lost) {
+            self.image.storage.write(lba * SECTOR_BYTES, &sector)?;
+        }
         self.tear_in_flight(losses, random)?;
         self.image.storage.sync()?;
         // Lost sectors that hold data become unreadable. Those of zeros stay readable, because the host never wrote them, or trimmed them.
@@ -166,8 +171,7 @@ impl ServedDrive {
     fn tear_in_flight(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         for command in self.queue.iter().take(self.in_flight) {
             // A write that was put into the image early was begun before the cut was planned, and has reached the platters.
-            let CommandState::InFlight { step: Some(Step { request, .. }), is_written: false, .. } = &command.state
-            else {
+            let Some((request, _)) = command.progress.request.filter(|_| !command.progress.is_written) else {
                 continue;
             };
             if request.op != Op::Write || command.data.is_empty() {
@@ -184,10 +188,5 @@ impl ServedDrive {
             }
         }
         Ok(())
-    }
-
-    fn undo_unflushed(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> io::Result<()> {
-        let undone = self.undo.undo(random, destroyed);
-        undone.iter().try_for_each(|(lba, sector)| self.image.storage.write(lba * SECTOR_BYTES, sector))
     }
 }

@@ -1,11 +1,11 @@
-//! The server's side of the NBD protocol: fixed newstyle handshake, structured replies, and commands.
+//! The server's side of the NBD protocol: fixed newstyle handshake, structured replies, and commands. From the protocol's specification,
+//! `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 //!
 //! A connection parses bytes into commands and formats replies. It knows nothing of the drive, and never blocks. An invalid command gets an
 //! error; a client that breaks the framing is disconnected.
 
 mod stream;
 mod tls;
-pub(super) mod wire;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,10 +16,84 @@ use std::time::{Duration, Instant};
 pub use stream::Listener;
 pub use tls::TlsCertificates;
 use tls::Transport;
-use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandError, CommandKind};
 use smrkit::units::SECTOR_BYTES;
+
+const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
+const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+
+/// Flags of the handshake, the server's and the client's.
+const FIXED_NEWSTYLE: u16 = 1;
+const NO_ZEROES: u16 = 2;
+
+/// Flags of an export: has flags, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
+const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+
+/// Flag of an export that can't be written.
+const READ_ONLY: u16 = 1 << 1;
+
+mod option {
+    pub const EXPORT_NAME: u32 = 1;
+    pub const ABORT: u32 = 2;
+    pub const LIST: u32 = 3;
+    pub const START_TLS: u32 = 5;
+    pub const INFO: u32 = 6;
+    pub const GO: u32 = 7;
+    pub const STRUCTURED_REPLY: u32 = 8;
+    pub const LIST_META_CONTEXT: u32 = 9;
+    pub const SET_META_CONTEXT: u32 = 10;
+}
+
+mod reply {
+    pub const ACK: u32 = 1;
+    pub const SERVER: u32 = 2;
+    pub const INFO: u32 = 3;
+    pub const META_CONTEXT: u32 = 4;
+    const ERROR: u32 = 1 << 31;
+    pub const UNSUPPORTED: u32 = ERROR + 1;
+    pub const POLICY: u32 = ERROR + 2;
+    pub const INVALID: u32 = ERROR + 3;
+    pub const TLS_REQUIRED: u32 = ERROR + 5;
+    pub const TOO_BIG: u32 = ERROR + 9;
+}
+
+mod info {
+    pub const EXPORT: u16 = 0;
+    pub const BLOCK_SIZE: u16 = 3;
+}
+
+mod command {
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const DISCONNECT: u16 = 2;
+    pub const FLUSH: u16 = 3;
+    pub const TRIM: u16 = 4;
+    pub const WRITE_ZEROES: u16 = 6;
+    pub const BLOCK_STATUS: u16 = 7;
+    /// Flags of commands.
+    pub const FUA: u16 = 1;
+    pub const NO_HOLE: u16 = 2;
+    pub const DONT_FRAGMENT: u16 = 4;
+    pub const ONE_EXTENT: u16 = 8;
+}
+
+/// The context of block status that tells holes from data: its name and its number.
+const ALLOCATION: &str = "base:allocation";
+const ALLOCATION_ID: u32 = 1;
+
+/// Status of sectors that the host has not written: a hole, and zeros.
+const HOLE_AND_ZEROS: u32 = 3;
+
+const DONE: u16 = 1;
+const TYPE_NONE: u16 = 0;
+const TYPE_DATA: u16 = 1;
+const TYPE_BLOCK_STATUS: u16 = 5;
+const TYPE_ERROR: u16 = 1 << 15 | 1;
 
 /// The longest read or write, as the protocol's specification has it.
 pub const LONGEST_BYTES: u32 = 32 << 20;
@@ -40,43 +114,21 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most buffers of one `writev`.
 const PARTS: usize = 16;
 
-/// The header of a request.
-#[derive(Clone, Copy, Debug)]
-struct RequestHead {
-    flags: u16,
-    kind: u16,
-    cookie: u64,
-    offset: u64,
-    bytes: u32,
-}
-
 enum Phase {
     Flags,
     Options,
-    /// Skips this many bytes of data of an option that is too long.
-    SkipOption(usize, u32),
     Requests,
+    /// Receives the payload of a write, of which `got` bytes have come.
     Payload {
-        head: RequestHead,
-        data: Vec<u8>,
+        command: Box<Command>,
         got: usize,
     },
-    /// Skips the payload of a refused command.
+    /// Skips this many bytes of an option or a payload that is refused, and then sends the reply.
     Skip {
-        head: RequestHead,
         left: usize,
-        error: CommandError,
+        reply: Vec<u8>,
     },
     Closing,
-}
-
-/// A buffer of the output queue, of which `from..to` is still to be sent.
-struct ReplyPiece {
-    bytes: Vec<u8>,
-    from: usize,
-    to: usize,
-    /// True if the buffer goes back to the pool.
-    is_pooled: bool,
 }
 
 /// A connected client.
@@ -89,17 +141,20 @@ pub struct Connection {
     start: usize,
     end: usize,
     /// Commands without a reply yet.
-    pub outstanding: usize,
+    outstanding: usize,
     /// Bytes of the reads that have no reply yet.
-    pub reading_bytes: usize,
-    /// Short replies at the end of the output queue are gathered here.
-    small: Vec<u8>,
-    pieces: VecDeque<ReplyPiece>,
-    /// Bytes in `pieces`.
+    reading_bytes: usize,
+    /// Short replies are gathered here. They come behind `output`.
+    short_replies: Vec<u8>,
+    /// Buffers to be sent, and how many bytes of the first one are sent already.
+    output: VecDeque<Vec<u8>>,
+    first_sent: usize,
+    /// Bytes in `output` that are not sent yet.
     unsent_bytes: usize,
     /// True if there may be commands in the input buffer for which there was no time or memory.
     has_unparsed: bool,
-    is_ended: bool,
+    /// True if the connection is closed, by the client or by the server.
+    pub is_ended: bool,
     /// When the client last sent or received anything.
     last_active: Instant,
 }
@@ -116,8 +171,9 @@ impl Connection {
             end: 0,
             outstanding: 0,
             reading_bytes: 0,
-            small: greeting(),
-            pieces: VecDeque::new(),
+            short_replies: greeting(),
+            output: VecDeque::new(),
+            first_sent: 0,
             unsent_bytes: 0,
             has_unparsed: false,
             is_ended: false,
@@ -137,8 +193,8 @@ impl Connection {
 
     /// Memory of replies that the client has not received yet, and of a write that is still arriving.
     pub fn held_bytes(&self) -> usize {
-        let payload = if let Phase::Payload { data, .. } = &self.phase { data.len() } else { 0 };
-        self.reading_bytes + self.unsent_bytes + self.small.len() + payload
+        let payload = if let Phase::Payload { command, .. } = &self.phase { command.data.len() } else { 0 };
+        self.reading_bytes + self.unsent_bytes + self.short_replies.len() + payload
     }
 
     /// When to close the connection if the client stays silent; `None` if it may be silent. It may not during the handshake, nor when
@@ -152,13 +208,13 @@ impl Connection {
 
     /// When the client was last active, if its handshake is not over.
     pub fn handshake_idle_since(&self) -> Option<Instant> {
-        let is_in_handshake = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        let is_in_handshake = !self.agreed.is_handshake_over && !matches!(self.phase, Phase::Closing);
         (!self.is_ended && is_in_handshake).then_some(self.last_active)
     }
 
-    /// True if there is room to read from the socket.
-    pub fn has_room(&self) -> bool {
-        matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len()
+    /// True if the client may send more, and there is room for it.
+    pub fn wants_to_receive(&self) -> bool {
+        self.is_open() && (matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len())
     }
 
     /// The server has not read from this client, so that its silence does not count.
@@ -166,11 +222,6 @@ impl Connection {
         if !self.wants_to_send() {
             self.last_active = Instant::now();
         }
-    }
-
-    /// Ends the connection.
-    pub fn end(&mut self) {
-        self.is_ended = true;
     }
 
     /// True if the connection ended without a disconnect request.
@@ -199,11 +250,11 @@ impl Connection {
     }
 
     fn try_receive(&mut self) -> io::Result<()> {
-        if let Phase::Payload { data, got, .. } = &mut self.phase
+        if let Phase::Payload { command, got } = &mut self.phase
             && self.start == self.end
         {
             // Not in a loop: a short read means that the socket is empty.
-            *got += nonzero(self.stream.read(&mut data[*got..])?)?;
+            *got += nonzero(self.stream.read(&mut command.data[*got..])?)?;
             return Ok(());
         }
         if self.start > 0 {
@@ -216,65 +267,53 @@ impl Connection {
         Ok(())
     }
 
-    /// Parses input up to the next command for the drive. Its payload is in a buffer of `pool`. Returns `None` if the input has no complete
+    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete
     /// command, the next one needs more memory than `room`, or the server is busy (`room` is `None`). Options and invalid commands get
     /// their replies here.
-    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
+    pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
         self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
-            if let ControlFlow::Break(command) = self.parse_step(export, pool, room) {
+            if let ControlFlow::Break(command) = self.parse_step(export, room) {
                 return command;
             }
         }
         None
     }
 
-    fn parse_step(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+    fn parse_step(&mut self, export: &Export, room: usize) -> Parsed {
+        let input = &self.input[self.start..self.end];
         match &mut self.phase {
             Phase::Flags => {
                 let Some(flags) = self.take::<4>() else { return ControlFlow::Break(None) };
                 let known = self.agreed.take_flags(u32::from_be_bytes(flags));
                 self.phase = if known { Phase::Options } else { Phase::Closing };
-                ControlFlow::Continue(())
             }
-            Phase::Options => self.option(export),
-            Phase::SkipOption(left, option) => {
-                let count = (*left).min(self.end - self.start);
-                (*left, self.start) = (*left - count, self.start + count);
-                if *left > 0 {
-                    return ControlFlow::Break(None);
-                }
-                wire::option_reply(&mut self.small, *option, wire::reply::TOO_BIG, &[]);
-                self.phase = Phase::Options;
-                ControlFlow::Continue(())
-            }
-            Phase::Requests => self.request(export, pool, room),
-            Phase::Payload { data, got, .. } => {
-                let room = &mut data[*got..];
-                let count = room.len().min(self.end - self.start);
-                room[..count].copy_from_slice(&self.input[self.start..self.start + count]);
+            Phase::Options => return self.parse_option(export),
+            Phase::Requests => return self.begin_request(export, room),
+            Phase::Payload { command, got } => {
+                let missing = &mut command.data[*got..];
+                let count = missing.len().min(input.len());
+                missing[..count].copy_from_slice(&input[..count]);
                 (*got, self.start) = (*got + count, self.start + count);
-                if *got < data.len() {
+                if *got < command.data.len() {
                     return ControlFlow::Break(None);
                 }
-                match std::mem::replace(&mut self.phase, Phase::Requests) {
-                    Phase::Payload { head, data, .. } => self.checked(&head, data, export),
-                    _ => ControlFlow::Continue(()),
-                }
+                let command = std::mem::take(&mut **command);
+                self.phase = Phase::Requests;
+                return self.accept(command);
             }
-            Phase::Skip { left, .. } => {
-                let count = (*left).min(self.end - self.start);
+            Phase::Skip { left, reply } => {
+                let count = (*left).min(input.len());
                 (*left, self.start) = (*left - count, self.start + count);
                 if *left > 0 {
                     return ControlFlow::Break(None);
                 }
-                if let Phase::Skip { head, error, .. } = std::mem::replace(&mut self.phase, Phase::Requests) {
-                    self.refuse(head.cookie, error);
-                }
-                ControlFlow::Continue(())
+                self.short_replies.append(reply);
+                self.phase = if self.agreed.is_handshake_over { Phase::Requests } else { Phase::Options };
             }
-            Phase::Closing => ControlFlow::Break(None),
+            Phase::Closing => return ControlFlow::Break(None),
         }
+        ControlFlow::Continue(())
     }
 
     /// Takes `N` bytes of the input, if there are so many.
@@ -284,27 +323,32 @@ impl Connection {
         Some(bytes)
     }
 
-    fn option(&mut self, export: &Export) -> Parsed {
+    fn parse_option(&mut self, export: &Export) -> Parsed {
         let input = &self.input[self.start..self.end];
         let Some(head) = input.first_chunk::<OPTION_BYTES>() else { return ControlFlow::Break(None) };
         let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
+        if head[..8] != OPTION_MAGIC.to_be_bytes() {
             self.phase = Phase::Closing;
             return ControlFlow::Continue(());
         }
         let (option, length) = (word(8), word(12) as usize);
         if length > OPTION_DATA_MAX {
             self.start += OPTION_BYTES;
-            self.phase = Phase::SkipOption(length, option);
+            let mut reply = Vec::new();
+            put_option_reply(&mut reply, option, reply::TOO_BIG, &[]);
+            self.phase = Phase::Skip { left: length, reply };
             return ControlFlow::Continue(());
         }
         let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return ControlFlow::Break(None) };
-        let next = self.agreed.answer(option, data, export, &mut self.small);
+        let next = self.agreed.answer(option, data, export, &mut self.short_replies);
         self.start += OPTION_BYTES + length;
         self.phase = match next {
             Next::Option => Phase::Options,
             Next::Tls if self.begin_tls(export) => Phase::Options,
-            Next::Commands => Phase::Requests,
+            Next::Commands => {
+                self.agreed.is_handshake_over = true;
+                Phase::Requests
+            }
             Next::Tls | Next::Close => Phase::Closing,
         };
         ControlFlow::Continue(())
@@ -313,20 +357,19 @@ impl Connection {
     /// Sends the reply to STARTTLS in the clear, and begins TLS. Returns false if the client has sent more in the clear without waiting for the
     /// reply: an attacker could have injected it.
     fn begin_tls(&mut self, export: &Export) -> bool {
-        // No buffer of the pool is in use before the first command.
-        self.send(&mut Vec::new());
+        self.send();
         let client_waits = self.start == self.end && !self.wants_to_send();
         client_waits && export.tls.as_ref().is_some_and(|tls| self.stream.begin_tls(tls).is_ok())
     }
 
-    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Parsed {
+    fn begin_request(&mut self, export: &Export, room: usize) -> Parsed {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return ControlFlow::Break(None) };
-        let Some(head) = RequestHead::parse(&bytes) else {
+        let Some((kind, mut command, checked)) = parse_request(&bytes, export, self.agreed.tells_allocation) else {
             self.phase = Phase::Closing;
             return ControlFlow::Continue(());
         };
-        let needed = match head.kind {
-            command::READ | command::WRITE if head.bytes <= LONGEST_BYTES => head.bytes as usize,
+        let needed = match kind {
+            command::READ | command::WRITE if command.bytes <= LONGEST_BYTES.into() => command.bytes as usize,
             // For its reply: any memory that is left will do.
             command::BLOCK_STATUS => 1,
             _ => 0,
@@ -336,140 +379,156 @@ impl Connection {
             self.has_unparsed = true;
             return ControlFlow::Break(None);
         }
-        match head.kind {
-            command::DISCONNECT => self.phase = Phase::Closing,
-            command::WRITE if head.bytes > LONGEST_BYTES => {
-                self.phase = Phase::Skip { head, left: head.bytes as usize, error: CommandError::Overflow };
+        match checked {
+            _ if kind == command::DISCONNECT => self.phase = Phase::Closing,
+            Err(error) => {
+                // The payload of a refused write comes all the same.
+                let left = if kind == command::WRITE { command.bytes as usize } else { 0 };
+                let mut reply = Vec::new();
+                put_error(&mut reply, self.agreed.structured, command.cookie, error);
+                self.phase = Phase::Skip { left, reply };
             }
-            command::WRITE => {
-                let mut data = pool.pop().unwrap_or_default();
-                data.resize(head.bytes as usize, 0);
-                self.phase = Phase::Payload { head, data, got: 0 };
+            Ok(()) if kind == command::WRITE => {
+                command.data = vec![0; needed];
+                self.phase = Phase::Payload { command: Box::new(command), got: 0 };
             }
-            _ => return self.checked(&head, Vec::new(), export),
+            Ok(()) => return self.accept(command),
         }
         ControlFlow::Continue(())
     }
 
-    /// Returns the command if it is valid, else queues an error reply.
-    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Parsed {
-        match head.kind(export, self.agreed.tells_allocation) {
-            Ok(kind) => {
-                self.outstanding += 1;
-                if kind == CommandKind::Read {
-                    self.reading_bytes += head.bytes as usize;
+    /// Counts a command that is complete, and returns it.
+    fn accept(&mut self, command: Command) -> Parsed {
+        self.outstanding += 1;
+        if command.kind == CommandKind::Read {
+            self.reading_bytes += command.bytes as usize;
+        }
+        ControlFlow::Break(Some(command))
+    }
+
+    /// Queues the reply to a command. Long data is sent from the command's own buffer.
+    pub fn reply(&mut self, command: Command, result: Result<(), CommandError>) {
+        let Command { kind, cookie, offset, bytes, data, .. } = command;
+        let (out, structured, is_read) = (&mut self.short_replies, self.agreed.structured, kind == CommandKind::Read);
+        self.outstanding -= 1;
+        self.reading_bytes -= if is_read { bytes as usize } else { 0 };
+        match result {
+            Err(error) => put_error(out, structured, cookie, error),
+            Ok(()) if !is_read => put_done(out, structured, cookie),
+            Ok(()) => {
+                put_data_head(out, structured, cookie, offset, data.len());
+                if data.len() >= LONG_BYTES {
+                    self.queue_short_replies();
+                    self.unsent_bytes += data.len();
+                    return self.output.push_back(data);
                 }
-                let has = |flag: u16| head.flags & flag != 0;
-                ControlFlow::Break(Some(Command {
-                    cookie: head.cookie,
-                    fua: has(command::FUA),
-                    no_hole: has(command::NO_HOLE),
-                    one_extent: has(command::ONE_EXTENT),
-                    ..Command::new(kind, head.offset, u64::from(head.bytes), data)
-                }))
-            }
-            Err(error) => {
-                self.refuse(head.cookie, error);
-                ControlFlow::Continue(())
+                out.extend_from_slice(&data);
             }
         }
     }
 
-    fn refuse(&mut self, cookie: u64, error: CommandError) {
-        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
-    }
-
-    /// Completes a command that returns no data.
-    pub fn done(&mut self, cookie: u64) {
+    /// Queues the reply to a block status: the lengths of extents in sectors, and whether they are holes.
+    pub fn reply_status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
         self.outstanding -= 1;
-        wire::done(&mut self.small, self.agreed.structured, cookie);
-    }
-
-    /// Completes a command with an error.
-    pub fn failed(&mut self, cookie: u64, error: CommandError) {
-        self.outstanding -= 1;
-        self.refuse(cookie, error);
-    }
-
-    /// Completes a read with the first `length` bytes of `data`. The buffer goes back to `pool`.
-    pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
-        self.outstanding -= 1;
-        wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
-        if length < LONG_BYTES {
-            self.small.extend_from_slice(&data[..length]);
-            pool.push(data);
-            return;
-        }
-        self.queue_small();
-        self.unsent_bytes += length;
-        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_pooled: true });
-    }
-
-    /// Completes a block status.
-    pub fn status(&mut self, cookie: u64, extents: &[Extent]) {
-        self.outstanding -= 1;
-        wire::block_status(&mut self.small, cookie, extents);
+        put_block_status(&mut self.short_replies, cookie, extents);
     }
 
     /// Moves the gathered short replies to the output queue.
-    fn queue_small(&mut self) {
-        if !self.small.is_empty() {
-            let bytes = std::mem::take(&mut self.small);
-            self.unsent_bytes += bytes.len();
-            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_pooled: false });
+    fn queue_short_replies(&mut self) {
+        if !self.short_replies.is_empty() {
+            self.unsent_bytes += self.short_replies.len();
+            self.output.push_back(std::mem::take(&mut self.short_replies));
         }
     }
 
     /// True if there is output to send.
     pub fn wants_to_send(&self) -> bool {
-        !self.small.is_empty() || !self.pieces.is_empty() || self.stream.wants_to_send()
+        !self.short_replies.is_empty() || !self.output.is_empty() || self.stream.wants_to_send()
     }
 
-    /// Sends as much as the socket takes. Buffers go back to `pool`.
-    pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
-        self.queue_small();
-        if let Err(error) = self.try_send(pool)
+    /// Sends as much as the socket takes.
+    pub fn send(&mut self) {
+        self.queue_short_replies();
+        if let Err(error) = self.try_send()
             && error.kind() != io::ErrorKind::WouldBlock
         {
             self.is_ended = true;
         }
     }
 
-    fn try_send(&mut self, pool: &mut Vec<Vec<u8>>) -> io::Result<()> {
-        while !self.pieces.is_empty() {
+    fn try_send(&mut self) -> io::Result<()> {
+        while !self.output.is_empty() {
             let mut parts = [IoSlice::new(&[]); PARTS];
-            let count = self.pieces.len().min(PARTS);
-            for (part, piece) in parts.iter_mut().zip(&self.pieces) {
-                *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
+            for (number, (part, bytes)) in parts.iter_mut().zip(&self.output).enumerate() {
+                *part = IoSlice::new(if number == 0 { &bytes[self.first_sent..] } else { bytes });
             }
-            let sent = nonzero(self.stream.write_vectored(&parts[..count])?)?;
+            let count = self.output.len().min(PARTS);
+            let written = nonzero(self.stream.write_vectored(&parts[..count])?)?;
             self.last_active = Instant::now();
-            self.note_sent(sent, pool);
+            self.unsent_bytes -= written;
+            self.first_sent += written;
+            while self.output.front().is_some_and(|first| first.len() <= self.first_sent)
+                && let Some(bytes) = self.output.pop_front()
+            {
+                self.first_sent -= bytes.len();
+            }
             // A short write means that the socket is full.
-            if self.pieces.front().is_some_and(|piece| piece.from > 0) {
+            if self.first_sent > 0 {
                 break;
             }
         }
         self.stream.flush()
     }
+}
 
-    /// Removes sent bytes from the output queue.
-    fn note_sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
-        self.unsent_bytes -= count;
-        while let Some(mut piece) = self.pieces.pop_front() {
-            let of_piece = count.min(piece.to - piece.from);
-            (piece.from, count) = (piece.from + of_piece, count - of_piece);
-            match piece {
-                ReplyPiece { from, to, .. } if from < to => return self.pieces.push_front(piece),
-                ReplyPiece { bytes, is_pooled: true, .. } => pool.push(bytes),
-                // Reused to gather the next replies.
-                ReplyPiece { mut bytes, .. } if self.small.capacity() == 0 => {
-                    bytes.clear();
-                    self.small = bytes;
-                }
-                _ => {}
-            }
-        }
+/// A reply to an option.
+fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
+    out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
+    [option, kind, data.len() as u32].iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+    out.extend_from_slice(data);
+}
+
+fn put_simple_reply(out: &mut Vec<u8>, error: u32, cookie: u64) {
+    out.extend([&SIMPLE_REPLY_MAGIC.to_be_bytes()[..], &error.to_be_bytes(), &cookie.to_be_bytes()].concat());
+}
+
+/// The head of a structured reply, which has one chunk.
+fn put_chunk_head(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
+    out.extend([CHUNK_MAGIC.to_be_bytes().as_slice(), &DONE.to_be_bytes(), &kind.to_be_bytes()].concat());
+    out.extend([&cookie.to_be_bytes()[..], &(length as u32).to_be_bytes()].concat());
+}
+
+/// The reply to a command that has nothing to tell.
+fn put_done(out: &mut Vec<u8>, structured: bool, cookie: u64) {
+    if structured { put_chunk_head(out, TYPE_NONE, cookie, 0) } else { put_simple_reply(out, 0, cookie) }
+}
+
+/// The reply to a command that failed.
+fn put_error(out: &mut Vec<u8>, structured: bool, cookie: u64, error: CommandError) {
+    if !structured {
+        return put_simple_reply(out, error as u32, cookie);
+    }
+    put_chunk_head(out, TYPE_ERROR, cookie, 6);
+    out.extend_from_slice(&(error as u32).to_be_bytes());
+    out.extend_from_slice(&0u16.to_be_bytes());
+}
+
+/// Header that goes before the data of a read.
+fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: usize) {
+    if !structured {
+        return put_simple_reply(out, 0, cookie);
+    }
+    put_chunk_head(out, TYPE_DATA, cookie, 8 + length);
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
+/// The reply to a block status: the lengths of extents in sectors, and whether they are holes.
+fn put_block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
+    put_chunk_head(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+    for &(sectors, is_hole) in extents {
+        out.extend_from_slice(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
+        out.extend_from_slice(&(if is_hole { HOLE_AND_ZEROS } else { 0 }).to_be_bytes());
     }
 }
 
@@ -481,37 +540,45 @@ fn nonzero(count: usize) -> io::Result<usize> {
 /// `Continue` if there is more to parse, `Break` with the next command, or with `None` if more input is needed.
 type Parsed = ControlFlow<Option<Command>>;
 
-impl RequestHead {
-    fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHead> {
-        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let head = RequestHead { flags: short(4), kind: short(6), cookie: long(8), offset: long(16), bytes: word(24) };
-        (word(0) == wire::REQUEST_MAGIC).then_some(head)
+/// Parses a request: its kind, the command, and whether it can be served. Returns `None` if it is no request of NBD.
+fn parse_request(
+    bytes: &[u8; REQUEST_BYTES],
+    export: &Export,
+    tells_allocation: bool,
+) -> Option<(u16, Command, Result<(), CommandError>)> {
+    let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
+    let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+    if word(0) != REQUEST_MAGIC {
+        return None;
     }
-
-    /// The command's kind, if the command is valid.
-    fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, CommandError> {
-        use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
-        let (kind, flags) = match self.kind {
-            command::READ => (CommandKind::Read, DONT_FRAGMENT),
-            command::WRITE => (CommandKind::Write, 0),
-            command::FLUSH => (CommandKind::Flush, 0),
-            command::TRIM => (CommandKind::Trim, 0),
-            command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if tells_allocation => (CommandKind::BlockStatus, ONE_EXTENT),
-            _ => return Err(CommandError::Invalid),
-        };
-        if self.flags & !(flags | FUA) != 0 {
-            return Err(CommandError::Invalid);
-        }
-        if kind == CommandKind::Flush && self.bytes > 0 {
-            return Err(CommandError::Invalid);
-        }
-        Command::new(kind, self.offset, self.bytes.into(), Vec::new()).check(export.bytes, export.is_read_only)?;
-        let is_too_long = kind == CommandKind::Read && self.bytes > LONGEST_BYTES;
-        if is_too_long { Err(CommandError::Overflow) } else { Ok(kind) }
-    }
+    let (flags, number, length) = (short(4), short(6), word(24));
+    let has = |flag: u16| flags & flag != 0;
+    let known = match number {
+        command::READ => Some((CommandKind::Read, command::DONT_FRAGMENT)),
+        command::WRITE => Some((CommandKind::Write, 0)),
+        command::FLUSH => Some((CommandKind::Flush, 0)),
+        command::TRIM => Some((CommandKind::Trim, 0)),
+        command::WRITE_ZEROES => Some((CommandKind::WriteZeroes, command::NO_HOLE)),
+        command::BLOCK_STATUS if tells_allocation => Some((CommandKind::BlockStatus, command::ONE_EXTENT)),
+        _ => None,
+    };
+    let (kind, own_flags) = known.unwrap_or_default();
+    let command = Command {
+        cookie: long(8),
+        fua: has(command::FUA),
+        no_hole: has(command::NO_HOLE),
+        one_extent: has(command::ONE_EXTENT),
+        ..Command::new(kind, long(16), length.into(), Vec::new())
+    };
+    let carries_data = matches!(kind, CommandKind::Read | CommandKind::Write);
+    let checked = match () {
+        () if known.is_none() || has(!(own_flags | command::FUA)) => Err(CommandError::Invalid),
+        () if kind == CommandKind::Flush && length > 0 => Err(CommandError::Invalid),
+        () if carries_data && length > LONGEST_BYTES => Err(CommandError::Overflow),
+        () => command.check(export.bytes, export.is_read_only),
+    };
+    Some((number, command, checked))
 }
 
 /// The export, as clients see it.
@@ -525,7 +592,7 @@ pub struct Export {
 
 impl Export {
     fn flags(&self) -> u16 {
-        EXPORT_FLAGS | if self.is_read_only { wire::READ_ONLY } else { 0 }
+        EXPORT_FLAGS | if self.is_read_only { READ_ONLY } else { 0 }
     }
 }
 
@@ -537,6 +604,8 @@ pub struct Agreed {
     pub tells_allocation: bool,
     no_zeroes: bool,
     has_tls: bool,
+    /// True once the client may send commands.
+    is_handshake_over: bool,
 }
 
 /// Step that follows an option.
@@ -550,22 +619,20 @@ pub enum Next {
 
 /// The server's first words.
 pub fn greeting() -> Vec<u8> {
-    let mut out = wire::INIT_MAGIC.to_be_bytes().to_vec();
-    out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
-    out.extend_from_slice(&(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
-    out
+    let flags = FIXED_NEWSTYLE | NO_ZEROES;
+    [&INIT_MAGIC.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &flags.to_be_bytes()].concat()
 }
 
 impl Agreed {
     /// Takes the client's flags. Returns false if one is unknown.
     pub fn take_flags(&mut self, flags: u32) -> bool {
-        self.no_zeroes = flags & u32::from(wire::NO_ZEROES) != 0;
-        flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) == 0
+        self.no_zeroes = flags & u32::from(NO_ZEROES) != 0;
+        flags & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) == 0
     }
 
     /// Answers an option.
     pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
-        let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
+        let mut say = |kind: u32, data: &[u8]| put_option_reply(out, option, kind, data);
         let needs_tls = export.tls.is_some() && !self.has_tls;
         match option {
             option::ABORT => {
@@ -590,22 +657,22 @@ impl Agreed {
                 self.structured = true;
                 say(reply::ACK, &[]);
             }
-            option::INFO | option::GO => match asked_name(data) {
-                None => say(reply::INVALID, &[]),
-                // Any name is accepted for the one export.
-                Some(_) => {
-                    say(reply::INFO, &export_info(export));
-                    say(reply::INFO, &block_sizes());
-                    say(reply::ACK, &[]);
-                    return if option == option::GO { Next::Commands } else { Next::Option };
-                }
-            },
+            option::INFO | option::GO if !is_info_request(data) => say(reply::INVALID, &[]),
+            option::INFO | option::GO => {
+                let shown =
+                    [&info::EXPORT.to_be_bytes()[..], &export.bytes.to_be_bytes(), &export.flags().to_be_bytes()];
+                let sizes = [SECTOR_BYTES as u32, PREFERRED_BYTES, LONGEST_BYTES].map(u32::to_be_bytes).concat();
+                say(reply::INFO, &shown.concat());
+                say(reply::INFO, &[&info::BLOCK_SIZE.to_be_bytes()[..], &sizes].concat());
+                say(reply::ACK, &[]);
+                return if option == option::GO { Next::Commands } else { Next::Option };
+            }
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => match asked_contexts(data) {
                 None => say(reply::INVALID, &[]),
                 Some(_) if option == option::SET_META_CONTEXT && !self.structured => {
                     say(reply::INVALID, b"ask for structured replies first");
                 }
-                Some((_, contexts)) => {
+                Some(contexts) => {
                     let lists = option == option::LIST_META_CONTEXT;
                     let is_asked = |asked: &&[u8]| *asked == ALLOCATION.as_bytes() || lists && *asked == b"base:";
                     let is_wanted = contexts.iter().any(is_asked) || lists && contexts.is_empty();
@@ -637,37 +704,22 @@ impl Agreed {
     }
 }
 
-fn export_info(export: &Export) -> Vec<u8> {
-    let mut data = info::EXPORT.to_be_bytes().to_vec();
-    data.extend_from_slice(&export.bytes.to_be_bytes());
-    data.extend_from_slice(&export.flags().to_be_bytes());
-    data
-}
-
-fn block_sizes() -> Vec<u8> {
-    let mut data = info::BLOCK_SIZE.to_be_bytes().to_vec();
-    for bytes in [SECTOR_BYTES as u32, PREFERRED_BYTES, LONGEST_BYTES] {
-        data.extend_from_slice(&bytes.to_be_bytes());
-    }
-    data
-}
-
 /// Splits off a field that is preceded by its length.
 fn length_prefixed(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Parses INFO or GO: the export's name. The list of wanted information is ignored, because all of it is sent.
-fn asked_name(data: &[u8]) -> Option<&[u8]> {
-    let (name, rest) = length_prefixed(data)?;
-    let (count, infos) = rest.split_first_chunk::<2>()?;
-    (infos.len() == 2 * usize::from(u16::from_be_bytes(*count))).then_some(name)
+/// True if the data of INFO or GO is well-formed: a name, of which any is accepted for the one export, and a list of wanted information,
+/// which is ignored, because all of it is sent.
+fn is_info_request(data: &[u8]) -> bool {
+    let list = length_prefixed(data).and_then(|(_, rest)| rest.split_first_chunk::<2>());
+    list.is_some_and(|(count, infos)| infos.len() == 2 * usize::from(u16::from_be_bytes(*count)))
 }
 
-/// Parses LIST_META_CONTEXT or SET_META_CONTEXT: the export's name and the queries.
-fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let (name, rest) = length_prefixed(data)?;
+/// Parses LIST_META_CONTEXT or SET_META_CONTEXT: the contexts that are asked for, after the export's name.
+fn asked_contexts(data: &[u8]) -> Option<Vec<&[u8]>> {
+    let (_, rest) = length_prefixed(data)?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
     let mut contexts = Vec::new();
     for _ in 0..u32::from_be_bytes(*count) {
@@ -675,7 +727,7 @@ fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
         contexts.push(context);
         rest = after;
     }
-    rest.is_empty().then_some((name, contexts))
+    rest.is_empty().then_some(contexts)
 }
 
 #[cfg(test)]

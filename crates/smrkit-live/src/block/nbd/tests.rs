@@ -12,18 +12,18 @@ fn connected() -> (UnixStream, Connection) {
     let (mut client, own) = UnixStream::pair().unwrap();
     own.set_nonblocking(true).unwrap();
     let mut connection = Connection::new(File::from(OwnedFd::from(own)));
-    client.write_all(&u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes()).unwrap();
-    client.write_all(&wire::OPTION_MAGIC.to_be_bytes()).unwrap();
+    client.write_all(&u32::from(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes()).unwrap();
+    client.write_all(&OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
-    connection.send(&mut Vec::new());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    connection.send();
     client.read_exact(&mut [0; 28]).unwrap();
     (client, connection)
 }
 
 fn ask(client: &mut UnixStream, kind: u16, bytes: u32) {
-    let mut request = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
     request.extend([0u16, kind].map(u16::to_be_bytes).concat());
     request.extend([0u64, 0].map(u64::to_be_bytes).concat());
     request.extend(bytes.to_be_bytes());
@@ -36,8 +36,8 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
     ask(&mut client, command::READ, 512);
     ask(&mut client, command::DISCONNECT, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some() && connection.is_open());
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none() && !connection.is_open());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some() && connection.is_open());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none() && !connection.is_open());
     assert!(!connection.is_over(), "a read is outstanding");
     let (mut client, mut connection) = connected();
     assert!(connection.is_open());
@@ -53,13 +53,13 @@ fn a_command_waits_for_room_and_a_payload_that_has_begun_does_not() {
     ask(&mut client, command::READ, 4096);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    let mut next = |room| connection.next(&EXPORT, &mut Vec::new(), room).map(|command| command.kind);
+    let mut next = |room| connection.next_command(&EXPORT, room).map(|command| command.kind);
     assert_eq!([next(None), next(Some(4095)), next(Some(4096))], [None, None, Some(CommandKind::Read)]);
     assert_eq!([next(Some(4096)), next(Some(0))], [None, None], "the payload has still to come");
     assert_eq!(connection.held_bytes(), 8192, "what is to be read, and what is to be written");
     client.write_all(&[7; 4096]).unwrap();
     connection.receive();
-    let written = connection.next(&EXPORT, &mut Vec::new(), Some(0)).unwrap();
+    let written = connection.next_command(&EXPORT, Some(0)).unwrap();
     assert_eq!((written.kind, written.data), (CommandKind::Write, vec![7; 4096]));
     assert_eq!(connection.held_bytes(), 4096);
 }
@@ -70,37 +70,47 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     ask(&mut client, command::WRITE, 1024);
     client.write_all(&[7; 300]).unwrap();
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none(), "most of it is missing");
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none(), "most of it is missing");
     client.write_all(&[8; 724]).unwrap();
     ask(&mut client, command::READ, 4096);
     connection.receive();
-    let written = connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).unwrap();
+    let written = connection.next_command(&EXPORT, Some(usize::MAX)).unwrap();
     assert_eq!(written.data, [vec![7; 300], vec![8; 724]].concat());
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some_and(|read| read.data.is_empty()));
 }
 
-fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> RequestHead {
-    RequestHead { flags, kind, cookie: 1, offset, bytes }
+fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> [u8; REQUEST_BYTES] {
+    let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
+    request.extend([flags, kind].map(u16::to_be_bytes).concat());
+    request.extend([1, offset].map(u64::to_be_bytes).concat());
+    request.extend(bytes.to_be_bytes());
+    request.try_into().unwrap()
 }
 
 #[test]
 fn a_request_is_parsed_word_for_word() {
     let mut bytes = [0; REQUEST_BYTES];
-    bytes[..4].copy_from_slice(&wire::REQUEST_MAGIC.to_be_bytes());
+    bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
     (4..REQUEST_BYTES).for_each(|at| bytes[at] = 0x10 + at as u8);
-    let head = RequestHead::parse(&bytes).unwrap();
-    assert_eq!((head.flags, head.kind, head.bytes), (0x1415, 0x1617, 0x2829_2a2b));
-    assert_eq!((head.cookie, head.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
+    let (kind, command, checked) = parse_request(&bytes, &EXPORT, true).unwrap();
+    assert_eq!((kind, command.bytes, checked), (0x1617, 0x2829_2a2b, Err(CommandError::Invalid)));
+    assert_eq!((command.cookie, command.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
+    // Flags 0x1415.
+    assert_eq!([command.fua, command.no_hole, command.one_extent], [true, false, false]);
     bytes[3] ^= 1;
-    assert!(RequestHead::parse(&bytes).is_none());
+    assert!(parse_request(&bytes, &EXPORT, true).is_none());
 }
 
 #[test]
 fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     use command::*;
     let end = EXPORT.bytes;
-    let kind = |head: RequestHead| head.kind(&EXPORT, true);
+    let parsed = |head: [u8; REQUEST_BYTES], tells_allocation: bool| {
+        let (_, command, checked) = parse_request(&head, &EXPORT, tells_allocation).unwrap();
+        checked.map(|()| command.kind)
+    };
+    let kind = |head: [u8; REQUEST_BYTES]| parsed(head, true);
     for (number, expected) in [
         (READ, CommandKind::Read),
         (WRITE, CommandKind::Write),
@@ -128,42 +138,43 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     for wrong in [head(0, FLUSH, 512, 0), head(0, FLUSH, 0, 512), head(0, DISCONNECT, 0, 0), head(0, 5, 0, 512)] {
         assert_eq!(kind(wrong), Err(CommandError::Invalid));
     }
-    assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(CommandError::Invalid), "no context was agreed");
+    let unagreed = parsed(head(0, BLOCK_STATUS, 0, 512), false);
+    assert_eq!(unagreed, Err(CommandError::Invalid), "no context was agreed");
     let longest = LONGEST_BYTES;
     assert_eq!(kind(head(0, READ, 0, longest)), Ok(CommandKind::Read));
     assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(CommandError::Overflow));
     assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(CommandKind::Trim));
 }
 
-/// Buffers of what was written and read go back to the pool; short replies gather in one that stays.
+/// The command for a read that was served.
+fn served(cookie: u64, data: Vec<u8>) -> Command {
+    Command { cookie, ..Command::new(CommandKind::Read, 0, data.len() as u64, data) }
+}
+
 #[test]
-fn replies_are_sent_in_order_and_their_buffers_used_again() {
+fn replies_are_sent_in_order() {
     let (mut client, mut connection) = connected();
-    let mut pool = vec![];
     for bytes in [512, LONG_BYTES as u32, 1024] {
         ask(&mut client, command::READ, bytes);
     }
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
     let mut outstanding = 0;
-    while connection.next(&EXPORT, &mut pool, Some(usize::MAX)).is_some() {
+    while connection.next_command(&EXPORT, Some(usize::MAX)).is_some() {
         outstanding += 1;
     }
     assert_eq!((outstanding, connection.outstanding), (4, 4));
     assert_eq!(connection.reading_bytes, 512 + LONG_BYTES + 1024);
     assert!(!connection.wants_to_send());
-    connection.data(7, 0, vec![1; 600], 512, &mut pool);
-    assert_eq!(pool, [vec![1; 600]], "a short reply is a copy");
-    connection.data(8, 0, vec![2; LONG_BYTES + 5], LONG_BYTES, &mut pool);
-    assert_eq!(pool.len(), 1, "a long one is lent");
-    connection.data(9, 0, vec![3; 1024], 1024, &mut pool);
-    connection.failed(10, CommandError::Io);
-    assert_eq!(connection.outstanding, 0);
+    connection.reply(served(7, vec![1; 512]), Ok(()));
+    connection.reply(served(8, vec![2; LONG_BYTES]), Ok(()));
+    connection.reply(served(9, vec![3; 1024]), Ok(()));
+    let flush = Command { cookie: 10, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
+    connection.reply(flush, Err(CommandError::Io));
+    assert_eq!((connection.outstanding, connection.reading_bytes), (0, 0));
     assert!(connection.wants_to_send());
-    connection.send(&mut pool);
+    connection.send();
     assert!(!connection.wants_to_send() && connection.unsent_bytes == 0);
-    assert_eq!(pool.iter().map(Vec::len).collect::<Vec<_>>(), [600, 1024, LONG_BYTES + 5]);
-    assert!(connection.small.is_empty() && connection.small.capacity() > 0);
     let mut reply = |error: u32, cookie: u64, length: usize, fill: u8| {
         let mut bytes = vec![0; 16 + length];
         client.read_exact(&mut bytes).unwrap();
@@ -181,17 +192,17 @@ fn replies_are_sent_in_order_and_their_buffers_used_again() {
 fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
     let (mut client, mut connection) = connected();
     let bytes: Vec<u8> = (0..3 << 20).map(|at: u32| (at / 1000 * 7) as u8).collect();
-    connection.outstanding = 3;
-    let mut pool = Vec::new();
+    (connection.outstanding, connection.reading_bytes) = (3, 2 * bytes.len());
     for cookie in [1, 2] {
-        connection.data(cookie, 0, bytes.clone(), bytes.len(), &mut pool);
+        connection.reply(served(cookie, bytes.clone()), Ok(()));
     }
-    connection.done(3);
+    let flush = Command { cookie: 3, ..Command::new(CommandKind::Flush, 0, 0, Vec::new()) };
+    connection.reply(flush, Ok(()));
     let all = 2 * (16 + bytes.len()) + 16;
     let (mut came, mut sends) = (Vec::new(), 0);
     client.set_nonblocking(true).unwrap();
     while came.len() < all {
-        connection.send(&mut pool);
+        connection.send();
         sends += 1;
         let mut some = vec![0; 1 << 20];
         while let Ok(count) = client.read(&mut some) {
@@ -199,7 +210,7 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
         }
         assert!(connection.unsent_bytes <= all - came.len() && sends < 10_000);
     }
-    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0 && pool.len() == 2);
+    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0);
     let part = 16 + bytes.len();
     assert!(came[16..part] == bytes && came[part + 16..2 * part] == bytes);
     assert_eq!([7, part + 15, all - 1].map(|at| came[at]), [0, 2, 3]);
@@ -211,35 +222,33 @@ fn what_is_too_long_is_skipped_and_refused() {
     let longest = LONGEST_BYTES;
     ask(&mut client, command::WRITE, longest + 1);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
-    assert!(
-        matches!(connection.phase, Phase::Skip { left, error: CommandError::Overflow, .. } if left == longest as usize + 1)
-    );
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(matches!(connection.phase, Phase::Skip { left, .. } if left == longest as usize + 1));
     if let Phase::Skip { left, .. } = &mut connection.phase {
         *left = 5;
     }
     client.write_all(&[1; 5]).unwrap();
     ask(&mut client, command::READ, 512);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_some());
-    connection.send(&mut Vec::new());
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_some());
+    connection.send();
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[7], CommandError::Overflow as u8);
     ask(&mut client, command::WRITE, longest);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
-    assert!(matches!(&connection.phase, Phase::Payload { data, got: 0, .. } if data.len() == longest as usize));
+    assert!(connection.next_command(&EXPORT, Some(usize::MAX)).is_none());
+    assert!(matches!(&connection.phase, Phase::Payload { command, got: 0 } if command.data.len() == longest as usize));
 }
 
 #[test]
 fn a_client_that_has_gone_while_it_was_answered_is_over() {
     let (client, mut connection) = connected();
     connection.outstanding = 1;
-    connection.done(1);
+    connection.reply(Command::new(CommandKind::Flush, 0, 0, Vec::new()), Ok(()));
     drop(client);
     assert!(connection.wants_to_send() && !connection.is_over());
-    connection.send(&mut Vec::new());
+    connection.send();
     assert!(connection.is_over() && !connection.is_open());
 }
 
@@ -248,8 +257,8 @@ fn block_status_replies_count_as_what_a_client_has_not_taken() {
     let (mut client, mut connection) = connected();
     ask(&mut client, command::FLUSH, 0);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(0)).is_some());
-    connection.status(1, &vec![(512, 0); 1 << 20]);
+    assert!(connection.next_command(&EXPORT, Some(0)).is_some());
+    connection.reply_status(1, &vec![(1, false); 1 << 20]);
     assert!((8 << 20..9 << 20).contains(&connection.held_bytes()));
 }
 
@@ -263,7 +272,7 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
     assert_eq!(connection.idle_deadline(true), None);
     ask(&mut client, command::WRITE, 4096);
     connection.receive();
-    assert!(connection.next(&EXPORT, &mut Vec::new(), Some(4096)).is_none());
+    assert!(connection.next_command(&EXPORT, Some(4096)).is_none());
     assert_eq!(connection.idle_deadline(false), None, "it may take its time");
     assert!(connection.idle_deadline(true).is_some(), "others want the memory");
 }
@@ -271,7 +280,7 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
 #[test]
 fn an_old_export_is_padded_unless_the_client_wants_no_zeroes() {
     let export = EXPORT;
-    let (fixed, no_zeroes) = (u32::from(wire::FIXED_NEWSTYLE), u32::from(wire::NO_ZEROES));
+    let (fixed, no_zeroes) = (u32::from(FIXED_NEWSTYLE), u32::from(NO_ZEROES));
     for (flags, bytes) in [(0, 134), (fixed, 134), (no_zeroes, 10), (fixed | no_zeroes, 10)] {
         let (mut agreed, mut out) = (Agreed::default(), Vec::new());
         assert!(agreed.take_flags(flags));
@@ -360,4 +369,31 @@ fn options_are_answered_word_for_word() {
     assert!(agreed.structured);
     assert!(agreed.tells_allocation);
     assert_eq!(greeting(), *b"NBDMAGICIHAVEOPT\0\x03");
+}
+
+#[test]
+fn replies_are_as_the_protocol_has_them() {
+    let written = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = vec![0xee];
+        write(&mut out);
+        out.split_off(1)
+    };
+    let words = |words: &[&[u8]]| words.concat();
+    let cookie = 0x0102_0304_0506_0708;
+    let own = [1, 2, 3, 4, 5, 6, 7, 8];
+    let (simple, chunk) = ([0x67, 0x44, 0x66, 0x98], [0x66, 0x8e, 0x33, 0xef]);
+    let ok = [0; 4];
+    assert_eq!(written(&|out| put_done(out, false, cookie)), words(&[&simple, &ok, &own]));
+    assert_eq!(written(&|out| put_done(out, true, cookie)), words(&[&chunk, &[0, 1, 0, 0], &own, &ok]));
+    let refused = written(&|out| put_error(out, false, cookie, CommandError::NoSpace));
+    assert_eq!(refused, words(&[&simple, &[0, 0, 0, 28], &own]));
+    let refused = written(&|out| put_error(out, true, cookie, CommandError::Overflow));
+    assert_eq!(refused, words(&[&chunk, &[0, 1, 0x80, 1], &own, &[0, 0, 0, 6], &[0, 0, 0, 75], &[0, 0]]));
+    let data = written(&|out| put_data_head(out, false, cookie, 9, 512));
+    assert_eq!(data, words(&[&simple, &ok, &own]));
+    let data = written(&|out| put_data_head(out, true, cookie, 9, 512));
+    assert_eq!(data, words(&[&chunk, &[0, 1, 0, 1], &own, &[0, 0, 2, 8], &[0, 0, 0, 0, 0, 0, 0, 9]]));
+    let status = written(&|out| put_block_status(out, cookie, &[(1, false), (8, true)]));
+    let told = [&[0, 0, 0, 1][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
+    assert_eq!(status, words(&[&chunk, &[0, 1, 0, 5], &own, &[0, 0, 0, 20], &told]));
 }

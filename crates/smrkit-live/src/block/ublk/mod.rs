@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use smrkit::device::NCQ_COMMANDS;
+use smrkit::device::{MemberDrive, NCQ_COMMANDS};
 use smrkit::layer::{HostZones, ZoneAction, ZoneCondition, ZoneLimits};
 use smrkit::quantity::Bytes;
 use smrkit::units::SECTOR_BYTES;
@@ -75,22 +75,9 @@ impl UblkDevice {
     pub fn new(drive: &ServedDrive, ready: impl FnOnce(&Path) + Send + 'static) -> Result<UblkDevice, LiveError> {
         let failed = |problem: String| LiveError::image(&drive.image.path, problem);
         let limits = checked_limits(drive).map_err(failed)?;
-        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
-        let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error, &release, &disabled)))?;
-        let mut features = [0; 8];
-        // A kernel without this command has none of the needed features.
-        let asked = control.execute(Control::Features, u32::MAX, &mut features);
-        let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
-        let needed = kernel::USER_COPY | kernel::ENCODED | limits.map_or(0, |_| kernel::ZONED);
-        if features & needed != needed {
-            let since = if limits.is_some() { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
-            return Err(failed(format!(
-                "the ublk of Linux {release} lacks what a device of smrkit needs: take Linux from {since}"
-            )));
-        }
+        let mut control = open_control(limits.is_some()).map_err(failed)?;
         remove_dead(&mut control);
-        let mut added = device_info(needed);
+        let mut added = device_info(needed_features(limits.is_some()));
         control
             .execute(Control::Add, u32::MAX, &mut added)
             .map_err(|error| failed(format!("no block device: {error}")))?;
@@ -191,7 +178,7 @@ impl UblkDevice {
     }
 
     /// The next request as a command. Reports of zones are answered here.
-    pub(super) fn next(&mut self, zones: Option<&dyn HostZones>, pool: &mut Vec<Vec<u8>>) -> Option<Command> {
+    pub(super) fn next(&mut self, zones: Option<&dyn HostZones>) -> Option<Command> {
         while let Some(tag) = self.pending_tags.pop_front() {
             let descriptor = self.queue.as_ref()?.descriptor(tag);
             self.appends[usize::from(tag)] = false;
@@ -200,7 +187,7 @@ impl UblkDevice {
                 self.commit(tag, result.map_err(|_| Errno::IO), 0);
                 continue;
             }
-            match self.command(tag, &descriptor, pool) {
+            match self.command(tag, &descriptor) {
                 Ok(command) => return Some(command),
                 Err(error) => self.commit(tag, Err(error), 0),
             }
@@ -208,7 +195,7 @@ impl UblkDevice {
         None
     }
 
-    fn command(&mut self, tag: u16, descriptor: &Descriptor, pool: &mut Vec<Vec<u8>>) -> Result<Command, Errno> {
+    fn command(&mut self, tag: u16, descriptor: &Descriptor) -> Result<Command, Errno> {
         let zone_bytes = self.limits.map_or(0, |limits| limits.zone_sectors * SECTOR_BYTES);
         // The sector of a flush is u64::MAX.
         let (offset, bytes) =
@@ -233,8 +220,7 @@ impl UblkDevice {
         let mut command = Command::new(kind, offset, bytes, Vec::new());
         command.check(self.bytes, false).map_err(errno)?;
         if matches!(kind, CommandKind::Write | CommandKind::ZoneAppend) {
-            command.data = pool.pop().unwrap_or_default();
-            command.data.resize(bytes as usize, 0);
+            command.data = vec![0; bytes as usize];
             let Some(queue) = &self.queue else { return Err(Errno::IO) };
             queue.read(tag, &mut command.data).map_err(|_| Errno::IO)?;
         }
@@ -246,19 +232,18 @@ impl UblkDevice {
     }
 
     /// Completes the request of a command.
-    pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
+    pub(super) fn reply(&mut self, command: &Command, result: Result<(), CommandError>) {
         let tag = command.cookie as u16;
-        let result = match (error, &self.queue) {
-            (Some(error), _) => Err(errno(error)),
-            (None, Some(queue)) if command.kind == CommandKind::Read => {
-                queue.write(tag, &command.data[..command.bytes as usize]).map_err(|_| Errno::IO)
+        let result = match (result, &self.queue) {
+            (Ok(()), Some(queue)) if command.kind == CommandKind::Read => {
+                queue.write(tag, &command.data).map_err(|_| Errno::IO)
             }
-            (None, _) => Ok(()),
+            (result, _) => result.map_err(errno),
         };
         let is_append = std::mem::take(&mut self.appends[usize::from(tag)]);
         let sector = if is_append && result.is_ok() { command.offset / SECTOR_BYTES } else { 0 };
-        let bytes =
-            if matches!(command.kind, CommandKind::Read | CommandKind::Write) { command.bytes as i32 } else { 0 };
+        let carries_data = matches!(command.kind, CommandKind::Read | CommandKind::Write);
+        let bytes = if carries_data { command.bytes as i32 } else { 0 };
         self.commit(tag, result.map(|()| bytes), sector);
     }
 
@@ -311,6 +296,33 @@ impl Drop for UblkDevice {
         self.queue = None;
         delete(&mut self.control, self.number);
     }
+}
+
+/// Why no block device can be made here, with zones or without, and what to do.
+pub fn lack_of_ublk(has_zones: bool) -> Option<String> {
+    open_control(has_zones).err()
+}
+
+fn needed_features(has_zones: bool) -> u64 {
+    kernel::USER_COPY | kernel::ENCODED | if has_zones { kernel::ZONED } else { 0 }
+}
+
+/// Opens the control device. Errors: what the kernel lacks for a block device, with zones or without.
+fn open_control(has_zones: bool) -> Result<ControlDevice, String> {
+    let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
+    let mut control = ControlDevice::open().map_err(|error| unavailable(&error, &release, &disabled))?;
+    let mut features = [0; 8];
+    // A kernel without this command has none of the needed features.
+    let asked = control.execute(Control::Features, u32::MAX, &mut features);
+    let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
+    let needed = needed_features(has_zones);
+    if features & needed != needed {
+        let since = if has_zones { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
+        let problem = format!("the ublk of Linux {release} lacks what a device of smrkit needs");
+        return Err(format!("{problem}: take Linux from {since}"));
+    }
+    Ok(control)
 }
 
 fn errno(error: CommandError) -> Errno {
@@ -387,7 +399,8 @@ fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
             let (zones, size) = (limits.zones, Bytes::of_sectors(limits.zone_sectors));
             Err(format!("the image does not hold the drive's {zones} zones of {size}: make it with smrkit create"))
         }
-        () if drive.has_write_cache() => {
+        // It may write to the platters in another order.
+        () if drive.model.device.drives().iter().any(MemberDrive::has_write_cache) => {
             Err("a host-managed drive that writes back its cache out of order would break its own rules: take one that keeps the order, as hc620".into())
         }
         () => Ok(Some(limits)),
