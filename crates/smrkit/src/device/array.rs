@@ -11,7 +11,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::address::ArrayLayout;
-use super::command::{Command, Completion, FirstStamps};
 use super::health::{Health, RebuiltUnits};
 use super::level::{SectorSpread, WritePolicy};
 use super::member_drive::MemberDrive;
@@ -20,6 +19,7 @@ use super::plan::Planner;
 use super::queue::Queueing;
 use super::redundancy::{self, WrittenSectors};
 use super::work::{DonePart, Locks, Owner, RangeLock, Slab};
+use super::{Command, Completion, FirstStamps};
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};
@@ -58,15 +58,15 @@ pub struct Array {
     ready: VecDeque<Completion>,
     /// Parts of the array's own work that are done and not collected.
     done: VecDeque<DonePart>,
-    /// Work that may begin.
-    free: VecDeque<u32>,
+    /// Work whose locks have become free, which may begin.
+    unlocked: VecDeque<u32>,
 }
 
 state! {
     Array {
         parts: members;
         sized: health, replaced;
-        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, free;
+        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, unlocked;
     }
 }
 
@@ -87,7 +87,7 @@ impl Array {
             passed: 0,
             ready: VecDeque::new(),
             done: VecDeque::new(),
-            free: VecDeque::new(),
+            unlocked: VecDeque::new(),
         }
     }
 
@@ -123,11 +123,6 @@ impl Array {
     /// Takes the next part of the array's own work that is done.
     pub fn take_done(&mut self) -> Option<DonePart> {
         self.done.pop_front()
-    }
-
-    /// True if it keeps copies or parity.
-    pub fn is_redundant(&self) -> bool {
-        self.layout.parities() > 0 || self.layout.copies() > 1
     }
 
     /// True if commands must lock their sectors: if members may reorder them, or others (such as a rebuild) hold locks. Earlier commands
@@ -197,7 +192,7 @@ impl Array {
         let lock = if locks { self.lock(&command.request) } else { None };
         let now = command.arrival;
         let id = self.works.add(Owner::Host, command);
-        self.start(id, lock, now)
+        self.lock_and_begin(id, lock, now)
     }
 
     /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
@@ -233,10 +228,10 @@ impl Array {
                     self.passed -= 1;
                     return Ok(Some(Completion { tag: completion.tag & !PASSED, ..completion }));
                 }
-                Some(completion) => self.completed(completion)?,
+                Some(completion) => self.receive(completion)?,
                 None => {}
             }
-            self.begin_free(now)?;
+            self.begin_unlocked(now)?;
         }
         let first = self.ready.pop_front();
         more.extend(self.ready.drain(..));
@@ -265,7 +260,7 @@ impl Array {
         self.passed = 0;
         self.ready.clear();
         self.done.clear();
-        self.free.clear();
+        self.unlocked.clear();
         self.members.power_cut();
     }
 
@@ -312,7 +307,7 @@ impl Array {
         let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
         let id = self.works.add(owner, command);
-        self.start(id, Some(lock), now)
+        self.lock_and_begin(id, Some(lock), now)
     }
 
     /// The lock for work on a member's sectors.
@@ -337,19 +332,15 @@ impl Array {
 
 /// The steps of work, the host's or the array's own.
 impl Array {
-    fn planner(&self) -> Planner<'_> {
-        Planner { layout: &self.layout, health: &self.health, write: self.write }
-    }
-
     /// Plans work and sends its first commands to the members, at `now`.
     #[inline]
-    fn begin(&mut self, id: u32, now: Nanos) -> DiskResult {
+    fn plan_and_send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, Request { op, lba, sectors, .. }) = (work.owner, work.command.request);
         let mut plan = std::mem::take(&mut work.plan);
         let members = self.members.as_slice();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
-        let planner = self.planner();
+        let planner = Planner { layout: &self.layout, health: &self.health, write: self.write };
         let sectors = u64::from(sectors);
         let planned = match owner {
             Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),
@@ -405,10 +396,11 @@ impl Array {
 
     /// Handles the completion of a member's command.
     #[inline]
-    fn completed(&mut self, completion: Completion) -> DiskResult {
+    fn receive(&mut self, completion: Completion) -> DiskResult {
         let id = (completion.tag >> 32) as u32;
         let work = self.works.get(id);
-        work.completed(&completion);
+        work.left -= 1;
+        work.start = work.start.min(completion.start);
         if let Buf::Stamps(stamps) = completion.data {
             let sub = work.subs()[completion.tag as u32 as usize];
             if sub.op == Op::Read {
@@ -463,26 +455,26 @@ impl Array {
         }
         self.works.remove(id);
         if let Some(lock) = lock {
-            self.locks.release(id, lock, &mut self.free);
+            self.locks.release(id, lock, &mut self.unlocked);
         }
         result
     }
 
     /// Begins work whose locks have become free.
     #[inline]
-    fn begin_free(&mut self, now: Nanos) -> DiskResult {
-        while let Some(id) = self.free.pop_front() {
-            self.begin(id, now)?;
+    fn begin_unlocked(&mut self, now: Nanos) -> DiskResult {
+        while let Some(id) = self.unlocked.pop_front() {
+            self.plan_and_send(id, now)?;
         }
         Ok(())
     }
 
     /// Begins work, at once or when what it locks is free.
-    fn start(&mut self, id: u32, lock: Option<RangeLock>, now: Nanos) -> DiskResult {
+    fn lock_and_begin(&mut self, id: u32, lock: Option<RangeLock>, now: Nanos) -> DiskResult {
         self.works.get(id).lock = lock;
         if lock.is_none_or(|lock| self.locks.take(id, lock)) {
-            self.begin(id, now)?;
-            self.begin_free(now)?;
+            self.plan_and_send(id, now)?;
+            self.begin_unlocked(now)?;
         }
         Ok(())
     }

@@ -5,9 +5,8 @@
 //! read it. An array serves several requests at a time; a read there must find what was written before it was sent, since
 //! requests for the same sectors keep their order.
 
-use super::LayeredDisk;
-use super::command::Command;
 use super::write_cache::WriteCache;
+use super::{Command, LayeredDisk};
 use crate::error::{DiskResult, Fault};
 use crate::medium::{Buf, Damage, Stamp};
 use crate::pages::{LbaSet, Pages};

@@ -76,11 +76,6 @@ impl LayeredDisk {
         self.layer.step(&mut self.disk, need)
     }
 
-    /// True if the layer cleans by itself while nothing waits.
-    pub fn uses_idle_time(&self) -> bool {
-        self.layer.idle_delay().is_some()
-    }
-
     /// Runs one step of due cleaning or, after the layer's idle delay, of useful cleaning, if it can begin before `time` (waiting for the
     /// end of the delay). Returns `false` if there was none.
     #[inline]

@@ -211,14 +211,6 @@ impl Level {
         }
     }
 
-    /// The level with this many copies, where the level lets the user choose them.
-    pub fn with_copies(self, copies: u32) -> Level {
-        match self {
-            Level::Raid10 { .. } => Level::Raid10 { copies },
-            other => other,
-        }
-    }
-
     /// Number of copies that an array of `disks` keeps of each sector, parity not counted.
     pub fn copies(&self, disks: usize) -> u32 {
         match self.spec().copies {
@@ -324,10 +316,10 @@ mod tests {
         assert!(mirrored(1, 4).unwrap_err().contains("mirrors nothing"));
         assert!(mirrored(0, 4).unwrap_err().contains("mirrors nothing"));
         assert!(mirrored(3, 2).unwrap_err().contains("of 2 disks can't keep 3 copies"));
-        let copies = |level: Level| (level.copies(5), level.chosen_copies(), level.with_copies(4));
-        assert_eq!(copies(Level::Raid1), (5, None, Level::Raid1));
-        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3), Level::Raid10 { copies: 4 }));
-        assert_eq!(copies(Level::Raid5), (1, None, Level::Raid5));
+        let copies = |level: Level| (level.copies(5), level.chosen_copies());
+        assert_eq!(copies(Level::Raid1), (5, None));
+        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3)));
+        assert_eq!(copies(Level::Raid5), (1, None));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Only members with commands under way are visited, so that an array of thousands costs no more than its commands.
 
-use super::command::{Command, Completion};
 use super::member_drive::MemberDrive;
+use super::{Command, Completion};
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::Request;

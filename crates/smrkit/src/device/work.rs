@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use super::command::{Command, Completion};
+use super::Command;
 use super::plan::{MemberPlan, Sub};
 use super::redundancy::KnownSectors;
 use crate::medium::Buf;
@@ -43,6 +43,7 @@ pub(super) struct ArrayCommand {
     pub left: u32,
     /// True if the second part of the plan is under way.
     pub second: bool,
+    /// When the first of its commands to members began; [`Nanos::MAX`] before that.
     pub start: Nanos,
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
@@ -72,12 +73,6 @@ impl ArrayCommand {
     /// The commands of members that are under way.
     pub fn subs(&self) -> &[Sub] {
         if self.second { &self.plan.second } else { &self.plan.first }
-    }
-
-    #[inline]
-    pub fn completed(&mut self, completion: &Completion) {
-        self.left -= 1;
-        self.start = self.start.min(completion.start);
     }
 }
 

@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use super::LayeredDisk;
 use crate::drive::Position;
-use crate::layer::QueuedWrite;
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::state;
@@ -56,10 +55,6 @@ pub(super) struct HeldRun {
 impl HeldRun {
     fn end(&self) -> Lba {
         self.lba + self.sectors
-    }
-
-    pub fn as_write(&self) -> QueuedWrite<'_> {
-        QueuedWrite { lba: self.lba, sectors: self.sectors, data: &self.data }
     }
 
     fn is_stream(&self) -> bool {

@@ -16,13 +16,13 @@ mod tests;
 mod verify;
 mod warm_up;
 
-use crate::device::{Command, Completion, Device, MemberDrive};
+use crate::device::{Command, Completion, Device};
 use crate::disk::Power;
 use crate::error::{DiskResult, Error};
 use crate::request::{Request, Source};
 use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, RequestRow, Times};
-use crate::stats::outcome::{PowerCut, Rebuild, Steady};
+use crate::stats::outcome::PowerCut;
 use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
 pub use observer::{NoObserver, Observer, RequestRows};
@@ -67,9 +67,8 @@ impl<'a> Engine<'a> {
         task: &'a mut dyn BackgroundTask,
         observer: &'a mut dyn Observer,
     ) -> Engine<'a> {
-        record(device.drives_mut(), 0, observer);
-        if let Some((first, new)) = task.successor() {
-            record(std::slice::from_mut(new), first, observer);
+        for (number, drive) in device.drives_mut().iter_mut().enumerate().chain(task.successor()) {
+            drive.record(observer.recorder(number));
         }
         let is_array = matches!(device, Device::Array(_));
         Engine {
@@ -90,16 +89,6 @@ impl<'a> Engine<'a> {
             prefilled: 0,
             now: Nanos::ZERO,
         }
-    }
-
-    /// Begins the run at `now`, the time of the device.
-    pub fn begin_at(&mut self, now: Nanos) {
-        self.now = now;
-    }
-
-    /// The time of the last event.
-    pub fn now(&self) -> Nanos {
-        self.now
     }
 
     /// Serves all requests of `source`. If the array has work of its own, does that too; then the run ends with this work, and any requests
@@ -285,7 +274,10 @@ impl<'a> Engine<'a> {
             self.receive(&completion)?;
         }
         if !self.completions.is_empty() {
-            self.receive_more()?;
+            // Taken out, because receiving them needs the engine, and put back to be filled again.
+            let mut completions = std::mem::take(&mut self.completions);
+            completions.drain(..).try_for_each(|completion| self.receive(&completion))?;
+            self.completions = completions;
         }
         while let Some(array) = self.device.array_mut()
             && let Some(done) = array.take_done()
@@ -293,13 +285,6 @@ impl<'a> Engine<'a> {
             self.task.done(&done, array)?;
         }
         Ok(())
-    }
-
-    fn receive_more(&mut self) -> Result<(), Error> {
-        let mut completions = std::mem::take(&mut self.completions);
-        let received = completions.drain(..).try_for_each(|completion| self.receive(&completion));
-        self.completions = completions;
-        received
     }
 
     /// Notes when a request first waited for cleaning.
@@ -328,21 +313,21 @@ impl<'a> Engine<'a> {
     fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
         self.completed += 1;
-        if self.warm_up.is_over {
-            let device = &self.device;
-            self.counts.count(request, times, || device.gauges());
-            if self.has_work {
-                self.task.completed(request, times);
-            }
-            if self.wants_requests {
-                self.show_request(request, row, times);
-            }
-            return Ok(());
+        if !self.warm_up.is_over {
+            return self.warm_up(request);
         }
-        self.warm_up(request)
+        let device = &self.device;
+        self.counts.count(request, times, || device.gauges());
+        if self.has_work {
+            self.task.completed(request, times);
+        }
+        if self.wants_requests {
+            self.show_request(request, row, times);
+        }
+        Ok(())
     }
 
-    /// Shows the observer a completed request.
+    /// Shows the observer a completed request. Out of line, for the speed of runs that show none.
     #[inline(never)]
     fn show_request(&mut self, request: &Request, row: u64, times: &Times) {
         // This request has been counted already; rows are numbered from 0.
@@ -353,10 +338,10 @@ impl<'a> Engine<'a> {
     /// Notes a completed request of the warm-up, after which counting may begin.
     #[cold]
     fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
-        match self.warm_up.completed(request, self.completed, &self.device, self.now) {
-            true => Ok(self.begin_counting()?),
-            false => Ok(()),
+        if self.warm_up.completed(request, self.completed, &self.device, self.now) {
+            self.begin_counting()?;
         }
+        Ok(())
     }
 
     /// Processes the next event; returns `false` if there was none.
@@ -391,28 +376,11 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// The result of the array's own work.
-    pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.device.array_mut().map_or(Ok(None), |array| self.task.report(array))
-    }
-
-    /// When cleaning had settled, if the warm-up waited for that.
-    pub fn steady(&self) -> Option<Steady> {
-        self.warm_up.steady
-    }
-
     /// The power cuts so far.
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
         let Device::Drive(drive) = &mut self.device else { return Vec::new() };
         let mut cuts = drive.take_power_cuts();
         cuts.iter_mut().for_each(|cut| cut.completed -= self.prefilled);
         cuts
-    }
-}
-
-/// Attaches the observer's recorders to drives, of which the first has the number `first`.
-fn record(drives: &mut [MemberDrive], first: usize, observer: &mut dyn Observer) {
-    for (number, drive) in (first..).zip(drives) {
-        drive.record(observer.recorder(number));
     }
 }

@@ -88,13 +88,16 @@ impl Engine<'_> {
 
     /// Compares copies and parity with data, where there are any.
     fn scrub_all(&mut self) -> DiskResult {
-        let Some(array) = self.device.array_mut() else { return Ok(()) };
-        while array.take_done().is_some() {}
-        if array.layout.copies() == 1 && array.layout.parities() == 0 {
-            return Ok(());
+        let mut parts = Vec::new();
+        if let Some(array) = self.device.array_mut() {
+            // Parts of a rebuild that were done and not collected must not be taken for those read here.
+            while array.take_done().is_some() {}
+            if array.layout.is_redundant() {
+                parts = array.written_parts();
+            }
         }
         let mut completions = Vec::new();
-        for (at, sectors) in array.written_parts() {
+        for (at, sectors) in parts {
             let now = self.now;
             self.device.array_mut().map_or(Ok(()), |array| array.scrub(at, sectors, now))?;
             while self.device.array_mut().and_then(Array::take_done).is_none() && self.step(&mut completions)? {}

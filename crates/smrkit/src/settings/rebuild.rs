@@ -205,7 +205,7 @@ fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Res
         None => key,
     };
     let mut values = Values::new(K::keys().into_iter().map(with_default).collect());
-    text.fill(&mut values).map_err(|error| *error)?;
+    text.fill(&mut values)?;
     K::read(&values)
 }
 
