@@ -7,7 +7,6 @@ pub mod health;
 mod layered;
 pub mod level;
 mod member_drive;
-mod members;
 mod plan;
 mod queue;
 mod redundancy;
@@ -250,7 +249,7 @@ impl Device {
     pub fn first_wait(&self) -> Nanos {
         match self {
             Device::Drive(drive) => drive.first_wait(),
-            Device::Array(array) => array.members.first_wait,
+            Device::Array(array) => array.first_wait,
         }
     }
 
@@ -280,10 +279,7 @@ impl Device {
 
     /// Starts counting anew at `now`, until when the drives idle.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        match self {
-            Device::Drive(drive) => drive.reset_counts(now),
-            Device::Array(array) => array.members.reset_counts(now),
-        }
+        either!(self, device => device.reset_counts(now))
     }
 
     /// Checks the internal state of every drive and, in check mode, reads back all that was written to each.
