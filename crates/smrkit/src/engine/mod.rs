@@ -5,7 +5,6 @@
 //! order, and on an idle array in a closed loop of one if the request goes to one drive.
 
 mod intake;
-mod observer;
 pub mod rebuild;
 pub(crate) mod run;
 pub mod saved;
@@ -17,18 +16,74 @@ mod verify;
 mod warm_up;
 
 use crate::device::{Command, Completion, Device};
-use crate::disk::Power;
+use crate::disk::{Power, Recorder};
 use crate::error::{DiskResult, Error};
-use crate::request::{Request, Source};
+use crate::request::{Progress, Request, Source};
 use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, RequestRow, Times};
 use crate::stats::outcome::PowerCut;
 use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
-pub use observer::{NoObserver, Observer, RequestRows};
+use saved::SavedState;
 use task::BackgroundTask;
 use verify::{ArrayCheck, Sent, SentRequests};
 use warm_up::WarmUp;
+
+/// Watches a run.
+pub trait Observer {
+    /// Called every few thousand requests; `false` ends the run with the counts so far.
+    fn go_on(&mut self, _progress: Progress, _requests: u64) -> bool {
+        true
+    }
+
+    /// The run begins anew.
+    fn restart(&mut self) {}
+
+    /// The commit that the program was built from, where it is known.
+    fn commit(&self) -> Option<&str> {
+        None
+    }
+
+    /// True if [`Observer::request`] is to be called.
+    fn wants_requests(&self) -> bool {
+        false
+    }
+
+    /// Receives the row of a completed request (after the warm-up).
+    fn request(&mut self, _row: &RequestRow) {}
+
+    /// True if [`Observer::state`] is to be called.
+    fn wants_state(&self) -> bool {
+        false
+    }
+
+    /// Receives the state at the end of a run that was not ended early.
+    fn state(&mut self, _state: SavedState) {}
+
+    /// The recorder for a drive's accesses, by the number of the drive. Asked again for a drive that replaces it.
+    fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
+        None
+    }
+}
+
+/// Watches nothing.
+pub struct NoObserver;
+
+impl Observer for NoObserver {}
+
+/// Keeps the row of every request, in the order of completion.
+#[derive(Clone, Debug, Default)]
+pub struct RequestRows(pub Vec<RequestRow>);
+
+impl Observer for RequestRows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
 
 /// Events between two calls of the observer while no requests arrive.
 const LOOK_EVERY: u64 = 1 << 16;
