@@ -197,6 +197,7 @@ impl Disk {
         }
         let start = self.now;
         if self.in_batch && cause == Cause::Host {
+            // Sent long ago, so that the overhead of a command is over.
             self.clock.sent_at(Nanos::ZERO);
         }
         self.now = match lasting {

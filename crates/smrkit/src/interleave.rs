@@ -173,8 +173,9 @@ pub struct Interleaved<S> {
     dice: Dice,
     /// Lanes that have more requests, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
-    /// Lane that the burst is from, and the operations left in it.
-    burst: (usize, u64),
+    /// Lane that the current burst is from, and the operations left in it.
+    burst_lane: usize,
+    burst_left: u64,
 }
 
 impl<S: Source> Interleaved<S> {
@@ -200,7 +201,7 @@ impl<S: Source> Interleaved<S> {
             read: 0,
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
-        Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, burst: (0, 0) })
+        Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, burst_lane: 0, burst_left: 0 })
     }
 
     /// The number of sources.
@@ -235,10 +236,11 @@ impl<S: Source> Interleaved<S> {
                 (live.iter().copied().min_by_key(next_time).unwrap_or(0), 1)
             }
             Interleave::Burst { operations } => {
-                if self.burst.1 == 0 {
-                    self.burst = (live[self.dice.below(live.len() as u64) as usize], operations);
+                if self.burst_left == 0 {
+                    self.burst_lane = live[self.dice.below(live.len() as u64) as usize];
+                    self.burst_left = operations;
                 }
-                self.burst
+                (self.burst_lane, self.burst_left)
             }
         }
     }
@@ -282,11 +284,11 @@ impl<S: Source> Source for Interleaved<S> {
             let given = room.min(usize::try_from(turn).unwrap_or(room));
             batch.extend_from_slice(&lane.batch[lane.at..lane.at + given]);
             lane.at += given;
-            self.burst.1 = self.burst.1.saturating_sub(given as u64);
+            self.burst_left = self.burst_left.saturating_sub(given as u64);
             if !lane.has_more()? {
                 live.retain(|&lane| lane != number);
                 // A burst ends with its source.
-                self.burst.1 = 0;
+                self.burst_left = 0;
             }
         }
         self.live = Some(live);

@@ -145,6 +145,7 @@ impl Array {
     /// The member that can serve a request alone, and the place there.
     #[inline]
     fn only_member(&self, request: &Request) -> Option<(u32, Lba)> {
+        // A write goes to every copy, and which one to read depends on the heads.
         if self.layout.copies() > 1 {
             return None;
         }
@@ -186,6 +187,7 @@ impl Array {
         }
         let (from, to) = (self.layout.unit(lba), self.layout.unit(Lba(last)));
         let chunk = self.layout.chunk_sectors();
+        // Within one unit a command changes parity in its own rows only; over several units it may in any row of their stripes.
         let (first, last) = match (from.stripe, from.index) == (to.stripe, to.index) {
             true => (from.stripe * chunk + from.offset, to.stripe * chunk + to.offset),
             false => (from.stripe * chunk, (to.stripe + 1) * chunk - 1),
@@ -311,6 +313,7 @@ impl Array {
 
     /// See [`super::Device::power_cut`].
     pub(super) fn power_cut(&mut self) {
+        // Commands under way are gone, and so are the pieces of a rebuild or scrub.
         self.works = Slab::default();
         self.locks = Locks::default();
         self.passed = 0;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 use super::check::DriveCheck;
-use super::queue::{Dispatch, NCQ_COMMANDS, Queueing, Waiting};
+use super::queue::{Dispatch, Dispatched, NCQ_COMMANDS, Queueing, Waiting};
 use super::write_cache::WriteCache;
 use super::{Command, Completion, FirstStamps, LayeredDisk};
 use crate::disk::Recorder;
@@ -57,8 +57,8 @@ pub struct MemberDrive {
     write_cache: Option<Box<WriteCache>>,
     /// Commands that the drive takes at once.
     depth: usize,
-    /// Writes that wait for room in the cache, with the moments of their dispatch.
-    blocked: VecDeque<(Command, Nanos)>,
+    /// Writes that wait for room in the cache.
+    blocked: VecDeque<Dispatched>,
     /// The moment up to which commands have come and events have been processed. The platters may be busy beyond it.
     processed_until: Nanos,
     /// The end of the flush under way: no command is dispatched before it.
@@ -82,6 +82,7 @@ impl State for MemberDrive {
         self.device.load(from)?;
         if let Some(cache) = &mut self.write_cache {
             cache.load(from)?;
+            // The indices of the runs are not saved.
             cache.order_runs();
         }
         let heading: Option<(u64, bool)>;
@@ -214,6 +215,7 @@ impl MemberDrive {
         self.destage_all(false)?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
+        // Only a layer with a delay cleans by itself while nothing waits.
         let idles = layer.idle_delay().is_some();
         while self.device.step(Need::Must)? || (idles && self.device.step(Need::Spare)?) {}
         self.device.disk.flush()?;
@@ -230,6 +232,7 @@ impl MemberDrive {
         }
         let due = cache.due(self.device.now()).filter(|&due| due < time);
         let Some(due) = due else { return self.device.step_before(time) };
+        // Cleaning that can begin before the batch is due goes first.
         if !self.device.step_before(due)? {
             self.destage(due, false)?;
         }
@@ -246,6 +249,7 @@ impl MemberDrive {
 
     /// Keeps the drive at work for `span` from `now` on, or longer if it is at work already.
     pub fn keep_busy(&mut self, now: Nanos, span: Nanos) -> DiskResult {
+        // An idle drive has first done the background work of the time until now.
         if self.outstanding() == 0 {
             self.idle_until(now)?;
         }
@@ -268,6 +272,7 @@ impl MemberDrive {
             runs.map(|run| QueuedWrite { lba: run.lba, sectors: run.sectors, data: &run.data }).collect();
         self.device.write_back(&writes, batch[0].source)?;
         if let Some(check) = &mut self.check {
+            // A batch may damage a neighbour as a command may, but it ends no request, after which the check would look.
             check.shadow.look_for_damage(&mut self.device)?;
         }
         cache.note_batch(start, self.device.now(), &batch);
@@ -297,6 +302,7 @@ impl MemberDrive {
     fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
         let Fault::PowerCut { write } = *fault else { return Err(fault) };
         self.device.power_cut();
+        // Without what it kept in memory the layer must still be consistent.
         self.device.check()?;
         if let Some(check) = &mut self.check {
             check.power_cut(&mut self.device, write)?;
@@ -429,6 +435,7 @@ impl MemberDrive {
         self.at = request.end();
         self.dispatch.completed(times.end);
         self.times.count(times.end - sent);
+        // Cleaning that ended after the command had arrived delayed it.
         if on_platters && self.device.cleaning_end() > times.arrival {
             self.note_waiting(turn, host);
         }
@@ -497,32 +504,32 @@ impl MemberDrive {
                     && let Some(command) = self.arrived.pop_front()
                 {
                     let sent = self.dispatch.send(command.arrival);
-                    waiting.push(command, sent, &self.device);
+                    waiting.push(Dispatched { command, sent }, &self.device);
                 }
                 waiting.pick(&self.device)
             }
         };
-        let Some((command, sent)) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
-        let together = if command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
+        let Some(next) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
+        let together = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
         if together > 1 {
             let more = self.waiting_writes(together - 1);
             if !more.is_empty() {
-                return self.begin_together((command, sent), more);
+                return self.begin_together(next, more);
             }
         }
-        self.begin(command, sent, None)
+        self.begin(next, None)
     }
 
     /// Takes out the command that arrived first, and dispatches it now.
     #[inline]
-    fn next_in_order(&mut self) -> Option<(Command, Nanos)> {
+    fn next_in_order(&mut self) -> Option<Dispatched> {
         let command = self.arrived.pop_front()?;
         let sent = self.dispatch.send(command.arrival);
-        Some((command, sent))
+        Some(Dispatched { command, sent })
     }
 
-    /// Takes out up to `limit` writes that have arrived and may be served next, each with the moment of its dispatch.
-    fn waiting_writes(&mut self, limit: usize) -> Vec<(Command, Nanos)> {
+    /// Takes out up to `limit` writes that have arrived and may be served next.
+    fn waiting_writes(&mut self, limit: usize) -> Vec<Dispatched> {
         let now = self.device.now();
         if let Some(waiting) = &mut self.waiting {
             return waiting.take_writes(limit, now);
@@ -536,39 +543,40 @@ impl MemberDrive {
     }
 
     /// Serves queued writes together; they complete together.
-    fn begin_together(&mut self, first: (Command, Nanos), mut writes: Vec<(Command, Nanos)>) -> DiskResult {
+    fn begin_together(&mut self, first: Dispatched, mut writes: Vec<Dispatched>) -> DiskResult {
         writes.insert(0, first);
-        let last_arrival = writes.iter().map(|(command, _)| command.arrival).max().unwrap_or_default();
-        let free = self.wait_for_turn(writes[0].0.arrival)?;
+        let last_arrival = writes.iter().map(|write| write.command.arrival).max().unwrap_or_default();
+        let free = self.wait_for_turn(writes[0].command.arrival)?;
         let start = self.through_outages(|drive| {
             let start = drive.device.begin_service(last_arrival)?;
             match &mut drive.check {
                 Some(check) => check.serve_together(&mut drive.device, &writes)?,
                 None => {
                     let requests: Vec<_> =
-                        writes.iter().map(|(command, _)| (&command.request, &command.data)).collect();
+                        writes.iter().map(|write| (&write.command.request, &write.command.data)).collect();
                     drive.device.serve_together(&requests)?;
                 }
             }
             Ok(start)
         })?;
         let end = self.device.now();
-        for (Command { tag, request, arrival, host, data }, sent) in writes {
+        for Dispatched { command: Command { tag, request, arrival, host, data }, sent } in writes {
             self.note_served(&request, (sent, arrival.max(free)), host, &Times { arrival, start, end }, true);
             self.completions.push_back(Completion { tag, start, end, data });
         }
         Ok(())
     }
 
-    /// Serves a command that was dispatched at `sent`, and queues its completion. The write cache serves it from `cached_from` on, if that
+    /// Serves a command, and queues its completion. The write cache serves it from `cached_from` on, if that
     /// is given; else the platters do.
     #[inline]
-    fn begin(&mut self, command: Command, sent: Nanos, cached_from: Option<Nanos>) -> DiskResult {
+    fn begin(&mut self, Dispatched { command, sent }: Dispatched, cached_from: Option<Nanos>) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
         let Times { start, end, .. } = match cached_from {
             None => self.serve_on_platters(&request, arrival, sent, host, &mut data)?,
             Some(from) => self.serve_from_cache(&request, (arrival, sent), from, host, &mut data)?,
         };
+        // A command that the cache serves may end before others that began earlier. At equal times those stay first.
         let before = self.completions.iter().rposition(|other| other.end <= end);
         self.completions.insert(before.map_or(0, |at| at + 1), Completion { tag, start, end, data });
         Ok(())
@@ -585,7 +593,7 @@ impl MemberDrive {
             self.processed_until = self.processed_until.max(command.arrival);
         } else if self.completions.is_empty() && self.waiting.is_none() && self.arrived.is_empty() {
             let sent = self.dispatch.send(command.arrival);
-            return self.begin(command, sent, None);
+            return self.begin(Dispatched { command, sent }, None);
         }
         self.arrived.push_back(command);
         Ok(())
@@ -654,7 +662,7 @@ impl MemberDrive {
             if self.may_dispatch()
                 && let Some(command) = self.arrived.pop_front()
             {
-                self.receive(command, now)?;
+                self.receive(Dispatched { command, sent: now })?;
             } else if self.device.now() <= now && self.needs_platters() {
                 self.begin_on_platters(now)?;
             } else {
@@ -663,22 +671,23 @@ impl MemberDrive {
         }
     }
 
-    /// Dispatches a command to a drive with a write cache.
-    fn receive(&mut self, command: Command, now: Nanos) -> DiskResult {
+    /// Takes a command that is dispatched now to a drive with a write cache.
+    fn receive(&mut self, dispatched: Dispatched) -> DiskResult {
+        let (request, now) = (dispatched.command.request, dispatched.sent);
         // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
         // read changes nothing and may pass.
-        let in_turn = command.request.op == Op::Read || self.blocked.is_empty();
-        if in_turn && let Some(from) = self.buffered_from(&command.request, now) {
-            return self.begin(command, now, Some(from));
+        let in_turn = request.op == Op::Read || self.blocked.is_empty();
+        if in_turn && let Some(from) = self.buffered_from(&request, now) {
+            return self.begin(dispatched, Some(from));
         }
-        if self.is_cached_write(&command.request) {
-            self.blocked.push_back((command, now));
-        } else if command.request.op == Op::Flush {
-            self.begin(command, now, None)?;
+        if self.is_cached_write(&request) {
+            self.blocked.push_back(dispatched);
+        } else if request.op == Op::Flush {
+            self.begin(dispatched, None)?;
             // Nothing else was in flight, so the last completion is that of the flush.
             self.flush_end = self.completions.back().map_or(now, |completion| completion.end);
         } else if let Some(waiting) = &mut self.waiting {
-            waiting.push(command, now, &self.device);
+            waiting.push(dispatched, &self.device);
         }
         Ok(())
     }
@@ -687,20 +696,21 @@ impl MemberDrive {
     /// a write has waited too long for room.
     fn begin_on_platters(&mut self, now: Nanos) -> DiskResult {
         let (Some(cache), Some(waiting)) = (&self.write_cache, &mut self.waiting) else { return Ok(()) };
-        let is_overdue = cache.is_overdue(now) || self.blocked.front().is_some_and(|(_, sent)| *sent + WAIT_MAX <= now);
+        let is_overdue =
+            cache.is_overdue(now) || self.blocked.front().is_some_and(|write| write.sent + WAIT_MAX <= now);
         // If each batch makes the layer clean, everything in the cache stays overdue. Commands then take turns with batches, or none would
         // ever be served.
         self.owes_turn = is_overdue && !self.owes_turn && waiting.len() > 0;
         let batch_is_first = is_overdue && (self.owes_turn || waiting.len() == 0);
-        if !batch_is_first && let Some((command, sent)) = waiting.pick(&self.device) {
-            return self.begin(command, sent, None);
+        if !batch_is_first && let Some(next) = waiting.pick(&self.device) {
+            return self.begin(next, None);
         }
         self.through_outages(|drive| drive.destage(now, false))?;
-        while let Some((command, _)) = self.blocked.front()
-            && let Some(from) = self.buffered_from(&command.request, now)
-            && let Some((command, sent)) = self.blocked.pop_front()
+        while let Some(write) = self.blocked.front()
+            && let Some(from) = self.buffered_from(&write.command.request, now)
+            && let Some(write) = self.blocked.pop_front()
         {
-            self.begin(command, sent, Some(from))?;
+            self.begin(write, Some(from))?;
         }
         Ok(())
     }

@@ -239,6 +239,7 @@ impl Planner<'_> {
         }
         let changed = units.clone().chain(parities.clone());
         let others = (0..data).filter(|unit| !units.contains(unit));
+        // The parity of a whole row follows from the new data alone.
         if parities.clone().next().is_some() && units.len() < data as usize {
             let modifies = match self.write {
                 WritePolicy::Auto => changed.clone().count() < others.clone().count(),
@@ -269,6 +270,7 @@ impl Planner<'_> {
         plan: &mut MemberPlan,
     ) -> DiskResult {
         plan.clear();
+        // Without chunks the sectors are one piece.
         let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
         for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {

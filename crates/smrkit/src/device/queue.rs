@@ -64,6 +64,12 @@ impl Queueing {
     }
 }
 
+/// A command that the host has dispatched to the drive, and when.
+pub(super) struct Dispatched {
+    pub command: Command,
+    pub sent: Nanos,
+}
+
 struct QueueEntry {
     command: Command,
     sent: Nanos,
@@ -95,25 +101,27 @@ impl Waiting {
         self.heading = (0, false);
     }
 
-    pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
+    pub fn push(&mut self, Dispatched { command, sent }: Dispatched, device: &LayeredDisk) {
         let pba = device.layer.locate(command.request.lba);
         self.commands.push(QueueEntry { command, sent, pba, position: device.position(pba) });
     }
 
-    /// Takes out the next command, with the time of its dispatch: the best of those that have arrived, or the first to arrive.
-    pub fn pick(&mut self, device: &LayeredDisk) -> Option<(Command, Nanos)> {
+    /// Takes out the next command: the best of those that have arrived, or the first to arrive.
+    pub fn pick(&mut self, device: &LayeredDisk) -> Option<Dispatched> {
         let now = device.now();
         let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
         let best = match self.order {
+            // Nothing has arrived: the drive idles until the first command comes.
             _ if !self.commands.iter().any(arrived) => self.best(|_| true, |entry| entry.command.arrival.0),
             QueueOrder::Arrival => self.best(arrived, |entry| entry.command.arrival.0),
             QueueOrder::Positioning => self.best(arrived, |entry| device.positioning(&entry.position).0),
             QueueOrder::Own { age } => self.pick_as_drive(device, age),
             QueueOrder::Elevator => self.nearest_ahead(arrived),
         }?;
+        // The order of the list does not matter, because ties go to the earlier arrival.
         let entry = self.commands.swap_remove(best);
         self.heading.0 = u64::from(entry.position.cylinder);
-        Some((entry.command, entry.sent))
+        Some(Dispatched { command: entry.command, sent: entry.sent })
     }
 
     /// The command that a drive takes of those that have arrived: the one dispatched first, if it is `age` old; else the one that waits
@@ -137,14 +145,14 @@ impl Waiting {
     }
 
     /// Takes out up to `limit` writes that have arrived by `now`, in the order of arrival.
-    pub fn take_writes(&mut self, limit: usize, now: Nanos) -> Vec<(Command, Nanos)> {
+    pub fn take_writes(&mut self, limit: usize, now: Nanos) -> Vec<Dispatched> {
         let is_due = |entry: &QueueEntry| entry.command.request.op == Op::Write && entry.command.arrival <= now;
         let mut writes = Vec::new();
         while writes.len() < limit
             && let Some(first) = self.best(is_due, |entry| entry.command.arrival.0)
         {
             let QueueEntry { command, sent, .. } = self.commands.swap_remove(first);
-            writes.push((command, sent));
+            writes.push(Dispatched { command, sent });
         }
         writes
     }

@@ -140,6 +140,14 @@ struct HeldLock {
     blockers: u32,
 }
 
+/// A flush that waits for earlier writes.
+struct WaitingFlush {
+    order: u64,
+    id: u32,
+    /// How many of the writes have not been completed.
+    writes: usize,
+}
+
 /// The locks of all work under way or waiting.
 #[derive(Default)]
 pub(super) struct Locks {
@@ -147,8 +155,7 @@ pub(super) struct Locks {
     ranges: BTreeMap<(u64, u32), HeldLock>,
     /// The lock, while there is only one: it is found without a lookup.
     only: Option<(u32, RangeLock)>,
-    /// Flushes that wait: order, number, and how many locks they wait for.
-    flushes: Vec<(u64, u32, usize)>,
+    flushes: Vec<WaitingFlush>,
     /// Length of the longest lock so far.
     longest: u64,
     next_order: u64,
@@ -181,7 +188,7 @@ impl Locks {
             // A flush waits for the writes under way, and blocks nothing.
             let writes = self.ranges.values().filter(|held| held.exclusive).count();
             if writes > 0 {
-                self.flushes.push((order, id, writes));
+                self.flushes.push(WaitingFlush { order, id, writes });
             }
             return writes == 0;
         };
@@ -217,8 +224,8 @@ impl Locks {
             }
         }
         if exclusive {
-            self.flushes.iter_mut().filter(|flush| flush.0 > done.order).for_each(|flush| flush.2 -= 1);
-            begin.extend(self.flushes.extract_if(.., |flush| flush.2 == 0).map(|(order, id, _)| (order, id)));
+            self.flushes.iter_mut().filter(|flush| flush.order > done.order).for_each(|flush| flush.writes -= 1);
+            begin.extend(self.flushes.extract_if(.., |flush| flush.writes == 0).map(|flush| (flush.order, flush.id)));
         }
         begin.sort_unstable();
         free.extend(begin.into_iter().map(|(_, id)| id));

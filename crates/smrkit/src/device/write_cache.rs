@@ -216,6 +216,7 @@ impl WriteCache {
     /// The first time from `now` on at which there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
     #[inline]
     pub fn room_at(&self, now: Nanos, lba: Lba, n: u64) -> Option<Nanos> {
+        // Sectors that are held already take no more room, and a run that is touched grows instead of a new one.
         let (mut held, mut touches) = (0, false);
         for run in self.touched(lba, n).map(|at| &self.runs[at]) {
             held += run.end().min(lba + n).0.saturating_sub(run.lba.max(lba).0);
@@ -260,6 +261,7 @@ impl WriteCache {
     #[inline]
     pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let was_half_full = self.is_half_full();
+        // The first two, because the common case, a write that touches a single run, extends that run in place.
         let touched = {
             let mut places = self.touched(request.lba, request.sectors.into());
             (places.next(), places.next())
@@ -330,6 +332,7 @@ impl WriteCache {
                 at += 1;
                 continue;
             }
+            // The index stays, since another run has moved there.
             let run = self.take_out(at);
             for (first, last) in [(run.lba, lba), (end, run.end())] {
                 if first < last {

@@ -153,6 +153,7 @@ impl<'a> Engine<'a> {
         if self.warm_up.begin(&self.device, self.now) {
             self.begin_counting()?;
         }
+        // Anew, because a prefill has taken time.
         self.arrivals = Arrivals::new(&self.settings, self.now);
         self.has_work = !self.task.is_over() && matches!(self.device, Device::Array(_));
         // If nothing can happen between a request and its completion, it needs no events.
@@ -160,6 +161,7 @@ impl<'a> Engine<'a> {
         let (mut input, mut events) = (Input::default(), 0u64);
         while is_wanted {
             if input.wants_more() {
+                // Between batches of a few thousand requests; before the first there is nothing to show.
                 if !input.is_new() && !self.show_progress(source) {
                     is_wanted = false;
                     break;
@@ -180,6 +182,7 @@ impl<'a> Engine<'a> {
                 is_wanted = self.show_progress(source);
             }
         }
+        // A run that ends within its warm-up has counted nothing, from now on.
         if !self.warm_up.is_over {
             self.begin_counting()?;
         }
@@ -198,6 +201,7 @@ impl<'a> Engine<'a> {
         self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
         self.task.counting(self.now);
+        // Here, because the number of the write to be cut counts from the beginning of counting.
         if let (Some(write), Device::Drive(drive)) = (self.settings.power_cut, &mut self.device) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
@@ -220,6 +224,7 @@ impl<'a> Engine<'a> {
                     self.note_waiting();
                     self.complete(&request, self.intake.row, &times)?;
                 }
+                // It completes by an event, which the loop has to process before the next request.
                 None => return self.send(request, arrival),
             }
         }

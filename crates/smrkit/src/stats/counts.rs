@@ -121,6 +121,7 @@ impl HostCounts {
             totals.stalls_over_30s += u64::from(latency_ns > STALL_30S.0);
         }
         self.end = times.end;
+        // Requests may complete in another order than they arrived in.
         self.last_arrival = self.last_arrival.max(times.arrival);
         self.latency.record(request.op, latency_ns);
         if let Some((counts, latency)) = self.by_source.get_mut(usize::from(request.source)) {
@@ -141,13 +142,8 @@ impl HostCounts {
     #[inline]
     pub fn waits_for_cleaning(&mut self, moment: Nanos) {
         if self.cache_full.is_none() {
-            self.cache_full = Some((moment.max(self.begin), self.host_bytes()));
+            self.cache_full = Some((moment.max(self.begin), self.totals.host_bytes()));
         }
-    }
-
-    /// Host bytes read and written.
-    pub fn host_bytes(&self) -> u64 {
-        self.totals.host_bytes()
     }
 
     /// The time from the beginning of counting to the last completion.
@@ -171,7 +167,7 @@ impl HostCounts {
 
     /// The columns of a verdict that come from the host's side.
     pub(super) fn verdict(&self) -> Verdict {
-        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
+        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.totals.host_bytes()));
         let before = full.since(self.begin);
         Verdict {
             cache_full_at_s: self.cache_full.map(|_| before.as_secs()),

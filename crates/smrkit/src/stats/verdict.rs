@@ -236,16 +236,15 @@ impl Told {
 /// A sentence on the drive's size, if it has more platters than its own.
 pub fn scaling(outcome: &Outcome) -> Option<String> {
     let scaled = outcome.scaled?;
-    let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
     let whose = match is_array(outcome) {
         true => format!("each drive ({}) has {} × its platters, in all", outcome.drive, scaled.platters),
         false => format!("this is {} with {} × its platters,", outcome.drive, scaled.platters),
     };
     let cache = match outcome.capacity.cache_sectors {
         0 => String::new(),
-        sectors => format!(", cache {}", bytes(sectors)),
+        sectors => format!(", cache {}", Bytes::of_sectors(sectors)),
     };
-    let size = bytes(outcome.capacity.raw_sectors);
+    let size = Bytes::of_sectors(outcome.capacity.raw_sectors);
     let (needed, own) = (Bytes(scaled.needed_bytes), Bytes(scaled.own_bytes));
     Some(format!("The trace needs {needed}: {whose} {size} in place of {own}{cache}."))
 }
