@@ -18,8 +18,8 @@ use super::level::{SectorSpread, WritePolicy};
 use super::member_drive::MemberDrive;
 use super::plan::Planner;
 use super::queue::Queueing;
-use super::redundancy::{self, WrittenSectors};
-use super::work::{DonePart, Locks, Owner, RangeLock, Slab};
+use super::redundancy::{self, KnownSectors, WrittenSectors};
+use super::work::{ArrayCommand, DonePart, Locks, Owner, RangeLock, Slab};
 use super::{Command, Completion, FirstStamps};
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -57,7 +57,7 @@ pub struct Array {
     /// True if commands for the same sectors keep their order without locks, because each becomes one command of a member, or the same
     /// command of several, and members serve theirs in order.
     orderly: bool,
-    works: Slab,
+    works: Slab<ArrayCommand>,
     locks: Locks,
     /// Commands that were passed on and not completed.
     passed: usize,
@@ -206,7 +206,7 @@ impl Array {
         }
         let lock = if locks { self.lock(&command.request) } else { None };
         let now = command.arrival;
-        let id = self.works.add(Owner::Host, command);
+        let id = self.works.add(|old| ArrayCommand::new(Owner::Host, command, old));
         self.lock_and_begin(id, lock, now)
     }
 
@@ -376,7 +376,7 @@ impl Array {
         // Only the sectors matter: what is done with them is planned by `owner`.
         let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
-        let id = self.works.add(owner, command);
+        let id = self.works.add(|old| ArrayCommand::new(owner, command, old));
         self.lock_and_begin(id, Some(lock), now)
     }
 
@@ -523,6 +523,9 @@ impl Array {
                 self.done.push_back(part);
             }
         }
+        // Contents are let go now; the memory of the plan is for the next work with this number.
+        work.known = KnownSectors::default();
+        work.command.data = Buf::NoData;
         self.works.remove(id);
         if let Some(lock) = lock {
             self.locks.release(id, lock, &mut self.unlocked);

@@ -20,6 +20,7 @@ pub use layered::LayeredDisk;
 pub use member_drive::MemberDrive;
 pub use queue::{NCQ_COMMANDS, Queueing};
 pub use work::DonePart;
+pub(crate) use work::Slab;
 
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use super::Command;
 use super::plan::{MemberPlan, Sub};
 use super::redundancy::KnownSectors;
-use crate::medium::Buf;
 use crate::units::{Lba, Nanos};
 
 /// Owner of the work.
@@ -53,9 +52,10 @@ pub(super) struct ArrayCommand {
 }
 
 impl ArrayCommand {
-    /// A command whose plan takes the memory of another.
+    /// A command, whose plan takes the memory of an `old` one.
     #[inline]
-    fn new(owner: Owner, command: Command, mut plan: MemberPlan) -> ArrayCommand {
+    pub fn new(owner: Owner, command: Command, old: Option<&mut ArrayCommand>) -> ArrayCommand {
+        let mut plan = old.map_or_else(MemberPlan::default, |old| std::mem::take(&mut old.plan));
         plan.clear();
         ArrayCommand {
             owner,
@@ -76,45 +76,44 @@ impl ArrayCommand {
     }
 }
 
-/// All work, by number. Numbers are reused. Written by hand, so that a freed entry keeps the memory of its plan for the next.
-#[derive(Default)]
-pub(super) struct Slab {
-    works: Vec<ArrayCommand>,
+/// Entries by number. Numbers are reused. Written by hand, so that a removed entry can be read until its number is used again, and hands on
+/// its memory.
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
     free: Vec<u32>,
 }
 
-impl Slab {
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Adds the entry that `make` makes; returns its number. `make` gets the removed entry that had this number before, if there is one.
     #[inline]
-    pub fn add(&mut self, owner: Owner, command: Command) -> u32 {
-        match self.free.pop() {
-            Some(id) => {
-                let work = &mut self.works[id as usize];
-                *work = ArrayCommand::new(owner, command, std::mem::take(&mut work.plan));
-                id
-            }
-            None => {
-                self.works.push(ArrayCommand::new(owner, command, MemberPlan::default()));
-                (self.works.len() - 1) as u32
-            }
-        }
+    pub fn add(&mut self, make: impl FnOnce(Option<&mut T>) -> T) -> u32 {
+        let Some(id) = self.free.pop() else {
+            self.entries.push(make(None));
+            return (self.entries.len() - 1) as u32;
+        };
+        let entry = &mut self.entries[id as usize];
+        *entry = make(Some(entry));
+        id
     }
 
     #[inline]
-    pub fn get(&mut self, id: u32) -> &mut ArrayCommand {
-        &mut self.works[id as usize]
+    pub fn get(&mut self, id: u32) -> &mut T {
+        &mut self.entries[id as usize]
     }
 
     #[inline]
     pub fn remove(&mut self, id: u32) {
-        let work = &mut self.works[id as usize];
-        // The plan keeps its memory for the next piece of work with this id.
-        work.known = KnownSectors::default();
-        work.command.data = Buf::NoData;
         self.free.push(id);
     }
 
     pub fn len(&self) -> usize {
-        self.works.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 }
 

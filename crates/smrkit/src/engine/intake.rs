@@ -87,15 +87,15 @@ impl Arrivals {
     #[inline]
     pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         let arrival = self.peek(time, outstanding);
-        debug_assert!(arrival < Nanos::MAX, "no more outstanding than the depth");
         match self {
             Arrivals::Closed { free, .. } => {
-                free.pop_front();
+                free.pop_front().expect("no more outstanding than the depth");
             }
             Arrivals::Thinking { free, last, sent } => {
                 *last = time;
+                // A recorded number of outstanding requests takes no place: completions since tell when it may be sent.
                 if outstanding.is_none() {
-                    free.pop_front();
+                    free.pop_front().expect("no more outstanding than the depth");
                 }
                 sent.send(arrival);
             }

@@ -15,7 +15,7 @@ mod tests;
 mod verify;
 mod warm_up;
 
-use crate::device::{Command, Completion, Device};
+use crate::device::{Command, Completion, Device, Slab};
 use crate::disk::{Power, Recorder};
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request, Source};
@@ -26,7 +26,7 @@ use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
 use saved::SavedState;
 use task::BackgroundTask;
-use verify::{ArrayCheck, Sent, SentRequests};
+use verify::{ArrayCheck, Sent};
 use warm_up::WarmUp;
 
 /// Watches a run.
@@ -105,7 +105,8 @@ pub struct Engine<'a> {
     /// [`Observer::wants_requests`], asked once because it is needed for every request.
     wants_requests: bool,
     warm_up: WarmUp,
-    sent: SentRequests,
+    /// Requests that have not been completed, by tag.
+    sent: Slab<Sent>,
     completions: Vec<Completion>,
     completed: u64,
     /// Requests that were served before the source's first.
@@ -138,7 +139,7 @@ impl<'a> Engine<'a> {
             observer,
             warm_up: WarmUp::new(settings.warmup),
             device,
-            sent: SentRequests::default(),
+            sent: Slab::default(),
             completions: Vec::new(),
             completed: 0,
             prefilled: 0,
@@ -319,7 +320,8 @@ impl<'a> Engine<'a> {
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let (expected, data) = self.check.take();
-        let tag = self.sent.add(Sent { request, row: self.intake.row, arrival, expected });
+        let row = self.intake.row;
+        let tag = self.sent.add(|_| Sent { request, row, arrival, expected }).into();
         self.device.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())
@@ -363,7 +365,10 @@ impl<'a> Engine<'a> {
 
     /// Takes the completed request with its row and its arrival. In check mode it is verified.
     fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
-        let Sent { request, row, arrival, expected } = self.sent.take(completion.tag);
+        let id = completion.tag as u32;
+        self.sent.remove(id);
+        // Its number is not used again before the next request is sent.
+        let Sent { request, row, arrival, expected } = self.sent.get(id);
         self.check.verify(request, expected, &completion.data)?;
         Ok((*request, *row, *arrival))
     }

@@ -115,36 +115,3 @@ pub(super) struct Sent {
     /// Stamps that a read must find, in check mode.
     pub expected: Vec<u64>,
 }
-
-/// Requests by tag, and tags to reuse. Written by hand, so that a completion reads its entry in place.
-#[derive(Default)]
-pub(super) struct SentRequests {
-    by_tag: Vec<Sent>,
-    unused: Vec<u32>,
-}
-
-impl SentRequests {
-    /// Adds a request; returns its tag.
-    #[inline]
-    pub fn add(&mut self, sent: Sent) -> u64 {
-        let tag = match self.unused.pop() {
-            Some(tag) => {
-                self.by_tag[tag as usize] = sent;
-                tag
-            }
-            None => {
-                self.by_tag.push(sent);
-                (self.by_tag.len() - 1) as u32
-            }
-        };
-        u64::from(tag)
-    }
-
-    /// Takes the completed request with a tag, which may be reused.
-    #[inline]
-    pub fn take(&mut self, tag: u64) -> &Sent {
-        // The entry can be read until the next `add`, which may reuse it.
-        self.unused.push(tag as u32);
-        &self.by_tag[tag as usize]
-    }
-}
