@@ -105,19 +105,13 @@ impl Disk {
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
     #[inline]
     pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
-        if self.power.is_some() {
-            return self.write_until_cut(None, pba, n, cause, buf, at);
-        }
-        self.write_whole(None, pba, n, cause, buf, at)
+        self.write_in(None, pba, n, cause, buf, at)
     }
 
     /// Writes `n` sectors at `pba` from the beginning of `buf` in a time known from measurement, without the clock.
     #[inline]
     pub fn write_lasting(&mut self, duration: Nanos, pba: Pba, n: u64, cause: Cause, buf: &Buf) -> DiskResult {
-        if self.power.is_some() {
-            return self.write_until_cut(Some(duration), pba, n, cause, buf, 0);
-        }
-        self.write_whole(Some(duration), pba, n, cause, buf, 0)
+        self.write_in(Some(duration), pba, n, cause, buf, 0)
     }
 
     /// Writes `n` sectors of a layer's metadata at `pba`.
@@ -127,7 +121,15 @@ impl Disk {
         self.write(pba, n, Cause::Map, &buf, 0)
     }
 
-    /// Writes `n` sectors, in the time `lasting` if it is known, else in the clock's.
+    /// Writes `n` sectors in the time `lasting`, if that is known; else the clock times it.
+    #[inline(always)]
+    fn write_in(&mut self, lasting: Option<Nanos>, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
+        match self.power {
+            None => self.write_whole(lasting, pba, n, cause, buf, at),
+            Some(_) => self.write_until_cut(lasting, pba, n, cause, buf, at),
+        }
+    }
+
     #[inline(always)]
     fn write_whole(
         &mut self,
@@ -154,16 +156,23 @@ impl Disk {
         buf: &Buf,
         at: u64,
     ) -> DiskResult {
-        let (is_whole, done) = match &mut self.power {
-            Some(power) => power.sectors_written(n)?,
-            None => (true, n),
-        };
-        // The sectors before the cut reach the platters, and destroy their neighbours as any write does.
+        let Some(power) = &mut self.power else { return self.write_whole(lasting, pba, n, cause, buf, at) };
+        if power.off {
+            return Err(power.fault());
+        }
+        power.writes += 1;
+        let is_cut = power.cuts.pop_if(|cut| *cut == power.writes).is_some();
+        // How many sectors are written before the cut follows from the seed and the number of the write alone.
+        let done = if is_cut { mix(power.seed ^ power.writes.rotate_left(32)) % (n + 1) } else { n };
+        // They destroy their neighbours as any write does.
         if done > 0 {
             self.write_whole(lasting, pba, done, cause, buf, at)?;
         }
         match &mut self.power {
-            Some(power) if !is_whole => Err(power.power_off()),
+            Some(power) if is_cut => {
+                power.off = true;
+                Err(power.fault())
+            }
             _ => Ok(()),
         }
     }
@@ -182,12 +191,13 @@ impl Disk {
             return Err(Box::new(Fault::OutOfRange { pba, sectors, capacity }));
         }
         if let Some(power) = &self.power
-            && power.is_off()
+            && power.off
         {
             return Err(power.fault());
         }
         let start = self.now;
         if self.in_batch && cause == Cause::Host {
+            // Sent long ago, so that the overhead of a command is over.
             self.clock.sent_at(Nanos::ZERO);
         }
         self.now = match lasting {
@@ -364,31 +374,9 @@ impl Power {
         Power { cuts, seed, writes: 0, off: false }
     }
 
-    /// Counts a write of `n` sectors; returns whether all of it reaches the platters, and how many sectors do.
-    pub(crate) fn sectors_written(&mut self, n: u64) -> DiskResult<(bool, u64)> {
-        if self.off {
-            return Err(self.fault());
-        }
-        self.writes += 1;
-        if self.cuts.last() != Some(&self.writes) {
-            return Ok((true, n));
-        }
-        self.cuts.pop();
-        Ok((false, mix(self.seed ^ self.writes.rotate_left(32)) % (n + 1)))
-    }
-
     /// Fault of every access from the cut on.
-    pub(crate) fn fault(&self) -> Box<Fault> {
+    fn fault(&self) -> Box<Fault> {
         Box::new(Fault::PowerCut { write: self.writes })
-    }
-
-    pub(crate) fn is_off(&self) -> bool {
-        self.off
-    }
-
-    pub(crate) fn power_off(&mut self) -> Box<Fault> {
-        self.off = true;
-        self.fault()
     }
 }
 

@@ -46,7 +46,7 @@ impl FromStr for Edit {
 
     fn from_str(text: &str) -> Result<Edit, Error> {
         let mut values = Values::new(EditKeys::keys());
-        TextPiece::whole("edit", text).fill(&mut values).map_err(|error| *error)?;
+        TextPiece::whole("edit", text).fill(&mut values)?;
         let keys = EditKeys::read(&values)?;
         match keys.until {
             Some(until) if until <= keys.from => {

@@ -49,6 +49,13 @@ pub enum Error {
     },
 }
 
+/// Parsers box their errors, to keep the good path narrow.
+impl From<Box<Error>> for Error {
+    fn from(error: Box<Error>) -> Error {
+        *error
+    }
+}
+
 /// The message: a program whose `main` returns the error prints this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

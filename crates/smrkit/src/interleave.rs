@@ -15,7 +15,7 @@ use crate::names::known;
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::schema::kept_as_text;
-use crate::units::{Lba, Nanos};
+use crate::units::Lba;
 
 /// Sources that can be told apart by `Request::source`.
 pub const SOURCES_MAX: usize = 256;
@@ -150,20 +150,7 @@ impl<S: Source> Lane<S> {
         Ok(!self.batch.is_empty())
     }
 
-    /// Moves up to `most` of the requests read into `batch`.
-    #[inline]
-    fn give(&mut self, most: usize, batch: &mut Vec<Request>) -> usize {
-        let count = most.min(self.batch.len() - self.at);
-        batch.extend_from_slice(&self.batch[self.at..self.at + count]);
-        self.at += count;
-        count
-    }
-
-    /// Time of the next request, and the source's number. There must be a next request.
-    fn head(&self) -> (Nanos, usize) {
-        (self.batch[self.at].time, usize::from(self.number))
-    }
-
+    /// Requests taken from the source so far.
     fn given(&self) -> u64 {
         self.read - (self.batch.len() - self.at) as u64
     }
@@ -186,10 +173,9 @@ pub struct Interleaved<S> {
     dice: Dice,
     /// Lanes that have more requests, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
-    /// For merging by time: the next request of each of those lanes, the earliest last.
-    heads: Vec<(Nanos, usize)>,
-    /// Lane that the burst is from, and the operations left in it.
-    burst: (usize, u64),
+    /// Lane that the current burst is from, and the operations left in it.
+    burst_lane: usize,
+    burst_left: u64,
 }
 
 impl<S: Source> Interleaved<S> {
@@ -215,7 +201,7 @@ impl<S: Source> Interleaved<S> {
             read: 0,
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
-        Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, heads: Vec::new(), burst: (0, 0) })
+        Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, burst_lane: 0, burst_left: 0 })
     }
 
     /// The number of sources.
@@ -239,80 +225,24 @@ impl<S: Source> Interleaved<S> {
         self.lanes[number].given()
     }
 
-    fn start(&mut self) -> Result<Vec<usize>, Error> {
-        let mut live = Vec::new();
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.has_more()? {
-                live.push(number);
-                self.heads.push(lane.head());
-            }
-        }
-        self.heads.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(live)
-    }
-
-    /// The lane whose turn it is, and how many operations are left in its turn.
+    /// The lane whose turn it is, of those that have more requests, and how many operations are left in its turn.
     #[inline]
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {
             Interleave::None => (live[0], u64::MAX),
-            Interleave::Time => self.earliest(),
+            Interleave::Time => {
+                let next_time = |lane: &usize| self.lanes[*lane].batch[self.lanes[*lane].at].time;
+                // At equal times the first of them, because `live` ascends.
+                (live.iter().copied().min_by_key(next_time).unwrap_or(0), 1)
+            }
             Interleave::Burst { operations } => {
-                if self.burst.1 == 0 {
-                    self.burst = (live[self.dice.below(live.len() as u64) as usize], operations);
+                if self.burst_left == 0 {
+                    self.burst_lane = live[self.dice.below(live.len() as u64) as usize];
+                    self.burst_left = operations;
                 }
-                self.burst
+                (self.burst_lane, self.burst_left)
             }
         }
-    }
-
-    /// The source with the earliest request, and how many of those read come before any of the others.
-    #[inline]
-    fn earliest(&self) -> (usize, u64) {
-        let (first, second) = match self.heads[..] {
-            [.., second, (_, first)] => (first, Some(second)),
-            [(_, first)] => (first, None),
-            [] => return (0, 0),
-        };
-        let lane = &self.lanes[first];
-        let ahead = &lane.batch[lane.at + 1..];
-        let before = |request: &&Request| second.is_none_or(|second| (request.time, first) < second);
-        (first, 1 + ahead.iter().take_while(before).count() as u64)
-    }
-
-    /// Sorts the next request of a source, if it has `more`, into the heads, after earlier ones were given.
-    #[inline]
-    fn line_up(&mut self, number: usize, more: bool) {
-        self.heads.pop();
-        if more {
-            let mut at = self.heads.len();
-            self.heads.push(self.lanes[number].head());
-            while at > 0 && self.heads[at - 1] < self.heads[at] {
-                self.heads.swap(at - 1, at);
-                at -= 1;
-            }
-        }
-    }
-
-    /// Fills the batch with requests of the sources in turn, until it is full or all have ended.
-    fn merge(&mut self, live: &mut Vec<usize>, batch: &mut Vec<Request>) -> Result<(), Error> {
-        while batch.len() < InMemory::BATCH && !live.is_empty() {
-            let (number, most) = self.turn(live);
-            let room = InMemory::BATCH - batch.len();
-            let lane = &mut self.lanes[number];
-            let given = lane.give(room.min(usize::try_from(most).unwrap_or(room)), batch) as u64;
-            self.burst.1 = self.burst.1.saturating_sub(given);
-            let more = lane.has_more()?;
-            if self.rule == Interleave::Time {
-                self.line_up(number, more);
-            }
-            if !more {
-                live.retain(|&lane| lane != number);
-                // A burst ends with its source.
-                self.burst.1 = 0;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -337,11 +267,32 @@ impl<S: Source> Source for Interleaved<S> {
         batch.clear();
         let mut live = match self.live.take() {
             Some(live) => live,
-            None => self.start()?,
+            None => {
+                let mut live = Vec::new();
+                for (number, lane) in self.lanes.iter_mut().enumerate() {
+                    if lane.has_more()? {
+                        live.push(number);
+                    }
+                }
+                live
+            }
         };
-        let merged = self.merge(&mut live, batch);
+        while batch.len() < InMemory::BATCH && !live.is_empty() {
+            let (number, turn) = self.turn(&live);
+            let lane = &mut self.lanes[number];
+            let room = (InMemory::BATCH - batch.len()).min(lane.batch.len() - lane.at);
+            let given = room.min(usize::try_from(turn).unwrap_or(room));
+            batch.extend_from_slice(&lane.batch[lane.at..lane.at + given]);
+            lane.at += given;
+            self.burst_left = self.burst_left.saturating_sub(given as u64);
+            if !lane.has_more()? {
+                live.retain(|&lane| lane != number);
+                // A burst ends with its source.
+                self.burst_left = 0;
+            }
+        }
         self.live = Some(live);
-        merged
+        Ok(())
     }
 
     fn name(&self) -> PathBuf {

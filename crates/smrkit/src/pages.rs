@@ -109,6 +109,7 @@ impl Pages {
     /// that began full these are all pages of the range.
     pub(crate) fn within(&mut self, range: Range<u64>) -> impl Iterator<Item = (u64, &mut [u64])> {
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
+        // Sectors of a disk that began full have words although their pages do not exist yet.
         if self.first.is_some() {
             for number in numbers.clone() {
                 self.page(number);

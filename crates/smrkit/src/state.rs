@@ -119,14 +119,15 @@ pub(crate) fn read_sized<T: DeserializeOwned>(list: &mut Vec<T>, from: &mut &[u8
     Ok(())
 }
 
-/// Takes the capacity of a list from the front of `from`, and makes an empty list with it. Capacities are part of the state, because the
-/// memory that a layer reports counts them.
-fn read_room<T>(from: &mut &[u8]) -> DiskResult<Vec<T>> {
+/// Takes a list with its capacity from the front of `from`. Capacities are part of the state, because the memory that a layer reports
+/// counts them.
+fn read_with_room<T: DeserializeOwned, L: From<Vec<T>>>(from: &mut &[u8]) -> DiskResult<L> {
     let (room, mut list): (usize, Vec<T>) = (read(from)?, Vec::new());
-    match list.try_reserve_exact(room) {
-        Ok(()) => Ok(list),
-        Err(_) => refused("asks for more memory than there is"),
+    if list.try_reserve_exact(room).is_err() {
+        return refused("asks for more memory than there is");
     }
+    list.append(&mut read(from)?);
+    Ok(list.into())
 }
 
 impl<T: State> State for Vec<T> {
@@ -157,9 +158,7 @@ impl<T: Serialize + DeserializeOwned> State for VecDeque<T> {
     }
 
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let mut list = read_room(from)?;
-        list.append(&mut read(from)?);
-        *self = list.into();
+        *self = read_with_room(from)?;
         Ok(())
     }
 }
@@ -171,9 +170,7 @@ impl<T: Serialize + DeserializeOwned + Ord> State for BinaryHeap<T> {
     }
 
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        let mut list = read_room(from)?;
-        list.append(&mut read(from)?);
-        *self = list.into();
+        *self = read_with_room(from)?;
         Ok(())
     }
 }

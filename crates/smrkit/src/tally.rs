@@ -87,28 +87,12 @@ const SURFACE_PARTS: u64 = 512;
 /// access don't count, nor does the way to the first access.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HeadMovement {
-    distance: [u64; 4],
-    count: [u64; 4],
+    /// By cause: the sum of |first track of an access − last track of the one before|.
+    pub distance: [u64; 4],
+    /// By cause: accesses that began on another track than the one before had ended on.
+    pub count: [u64; 4],
     /// The last track of the access before.
     last: Option<Track>,
-}
-
-impl HeadMovement {
-    /// Sum of |first track of an access − last track of the one before| over the accesses of a cause.
-    pub fn distance(&self, cause: Cause) -> u64 {
-        self.distance[cause as usize]
-    }
-
-    /// Accesses of a cause that began on another track than the one before had ended on.
-    pub fn count(&self, cause: Cause) -> u64 {
-        self.count[cause as usize]
-    }
-
-    fn note(&mut self, cause: Cause, first: Track, last: Track) {
-        let from = self.last.replace(last).unwrap_or(first);
-        self.distance[cause as usize] += from.0.abs_diff(first.0);
-        self.count[cause as usize] += u64::from(from != first);
-    }
 }
 
 /// Everything counted about a disk's accesses.
@@ -175,7 +159,9 @@ impl Tally {
     /// Counts the movement to an access that began on track `first` and ended on track `last`.
     pub fn moved(&mut self, cause: Cause, first: Track, last: Track) {
         if let Some(movement) = &mut self.movement {
-            movement.note(cause, first, last);
+            let from = movement.last.replace(last).unwrap_or(first);
+            movement.distance[cause as usize] += from.0.abs_diff(first.0);
+            movement.count[cause as usize] += u64::from(from != first);
         }
     }
 
@@ -329,8 +315,9 @@ mod tests {
         {
             tally.moved(cause, Track(first), Track(last));
         }
-        let counted =
-            |tally: &Tally| Cause::ALL.map(|c| tally.movement().map(|m| (m.distance(c), m.count(c))).unwrap());
+        let counted = |tally: &Tally| {
+            Cause::ALL.map(|c| tally.movement().map(|m| (m.distance[c as usize], m.count[c as usize])).unwrap())
+        };
         assert_eq!(counted(&tally), [(6, 1), (0, 0), (7, 1), (0, 0)]);
         tally.reset();
         tally.moved(Cause::Map, Track(0), Track(0));

@@ -48,22 +48,6 @@ impl<'i> TomlKeys<'i> {
         TomlKeys::checked(file.into_inner(), place, known)
     }
 
-    /// The keys of a table.
-    ///
-    /// # Errors
-    ///
-    /// Another value than a table; a key that is not among `known`.
-    fn of(value: Spanned<DeValue<'i>>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
-        let place = value.span();
-        match value.into_inner() {
-            DeValue::Table(table) => TomlKeys::checked(table, place, known),
-            other => {
-                let message = format!("invalid type: {}, expected a table with {}", other.type_str(), known.join(", "));
-                Err(Mistake(message, place))
-            }
-        }
-    }
-
     fn checked(
         left: DeTable<'i>,
         place: Range<usize>,
@@ -109,18 +93,23 @@ impl<'i> TomlKeys<'i> {
         self.get(key)?.ok_or_else(|| self.lacks(key))
     }
 
-    /// The table of a key, if it is given.
+    /// The table of a key, if it is given. Errors: another value than a table; a key that is not among `known`.
     pub fn table(&mut self, key: &str, known: &'static [&'static str]) -> Result<Option<TomlKeys<'i>>, Mistake> {
-        self.left.remove(key).map(|value| TomlKeys::of(value, known)).transpose()
+        let table = self.take_table(key, || format!("a table with {}", known.join(", ")))?;
+        table.map(|TomlKeys { left, place }| TomlKeys::checked(left, place, known)).transpose()
     }
 
     /// The table of a key, if it is given, with any keys.
     pub fn open_table(&mut self, key: &str) -> Result<Option<TomlKeys<'i>>, Mistake> {
+        self.take_table(key, || "a table".into())
+    }
+
+    fn take_table(&mut self, key: &str, expected: impl Fn() -> String) -> Result<Option<TomlKeys<'i>>, Mistake> {
         let Some(value) = self.left.remove(key) else { return Ok(None) };
         let place = value.span();
         match value.into_inner() {
             DeValue::Table(left) => Ok(Some(TomlKeys { left, place })),
-            other => Err(Mistake(format!("invalid type: {}, expected a table", other.type_str()), place)),
+            other => Err(Mistake(format!("invalid type: {}, expected {}", other.type_str(), expected()), place)),
         }
     }
 

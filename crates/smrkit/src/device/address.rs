@@ -178,9 +178,9 @@ impl ArrayLayout {
         pieces_by_divisor(lba.0, sectors, self.stripe)
     }
 
-    /// Stripes of the array: chunks on its smallest member, from the first on.
-    pub fn stripes(&self) -> u64 {
-        self.used.iter().min().map_or(0, |&n| self.chunk.quotient(n))
+    /// True if it keeps copies or parity.
+    pub fn is_redundant(&self) -> bool {
+        self.parities() > 0 || self.copies() > 1
     }
 
     /// Sectors in use on a member, from its first on; 0 for a member that does not exist.
@@ -198,13 +198,6 @@ impl ArrayLayout {
         Lba(self.starts.get(disk as usize).copied().unwrap_or(self.host_sectors))
     }
 
-    /// The member and its sector that hold the first copy of `lba`, which is below `host_sectors`.
-    #[inline]
-    pub fn place(&self, lba: Lba) -> (u32, Lba) {
-        let piece = self.piece(lba, 1);
-        (piece.disk, piece.at)
-    }
-
     /// The member and its sector that hold a copy of `lba`, from 0.
     #[inline]
     pub fn copy(&self, lba: Lba, copy: u32) -> (u32, Lba) {
@@ -215,7 +208,10 @@ impl ArrayLayout {
                 let (row, disk) = self.disks.divide(chunk * self.copies.value + u64::from(copy));
                 (disk as u32, self.at(row, offset))
             }
-            SectorSpread::EndToEnd | SectorSpread::Stripes => self.place(lba),
+            SectorSpread::EndToEnd | SectorSpread::Stripes => {
+                let piece = self.piece(lba, 1);
+                (piece.disk, piece.at)
+            }
         }
     }
 
@@ -240,7 +236,14 @@ impl ArrayLayout {
     fn piece(&self, lba: Lba, left: u64) -> MemberPiece {
         let (chunk, offset) = self.chunk.divide(lba.0);
         let (row, disk) = match self.spread() {
-            SectorSpread::EndToEnd | SectorSpread::Whole => return self.plain_piece(lba, left),
+            SectorSpread::Whole => return MemberPiece { lba, sectors: left, disk: 0, at: lba },
+            SectorSpread::EndToEnd => {
+                let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
+                let at = lba - self.starts[disk];
+                // Never 0, or `pieces` would not end.
+                let sectors = left.min(self.used[disk].saturating_sub(at.0).max(1));
+                return MemberPiece { lba, sectors, disk: disk as u32, at };
+            }
             SectorSpread::Chunks => self.disks.divide(chunk * self.copies.value),
             SectorSpread::Stripes => {
                 let (stripe, index) = self.units.divide(chunk);
@@ -249,17 +252,6 @@ impl ArrayLayout {
         };
         let sectors = left.min(self.chunk.value - offset);
         MemberPiece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
-    }
-
-    /// The first piece on a level without chunks.
-    fn plain_piece(&self, lba: Lba, left: u64) -> MemberPiece {
-        if self.spread() == SectorSpread::Whole {
-            return MemberPiece { lba, sectors: left, disk: 0, at: lba };
-        }
-        let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
-        let at = lba - self.starts[disk];
-        // Never 0, or `pieces` would not end.
-        MemberPiece { lba, sectors: left.min(self.used[disk].saturating_sub(at.0).max(1)), disk: disk as u32, at }
     }
 
     /// The place of a sector in its stripe (levels with parity).

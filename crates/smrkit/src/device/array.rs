@@ -4,6 +4,8 @@
 //! them. The model was built to repeat Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays". Left out: the time of the bus
 //! and of the host's processor.
 //!
+//! Only members with commands under way are visited, so that an array of thousands costs no more than its commands.
+//!
 //! A command that goes to one member as it came is passed on. All others, and the array's own work, take steps: they are planned, sent
 //! to members in one part or two, and completed.
 
@@ -11,15 +13,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::address::ArrayLayout;
-use super::command::{Command, Completion, FirstStamps};
 use super::health::{Health, RebuiltUnits};
 use super::level::{SectorSpread, WritePolicy};
 use super::member_drive::MemberDrive;
-use super::members::Members;
 use super::plan::Planner;
 use super::queue::Queueing;
-use super::redundancy::{self, WrittenSectors};
-use super::work::{DonePart, Locks, Owner, RangeLock, Slab};
+use super::redundancy::{self, KnownSectors, WrittenSectors};
+use super::work::{ArrayCommand, DonePart, Locks, Owner, RangeLock, Slab};
+use super::{Command, Completion, FirstStamps};
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};
@@ -37,7 +38,13 @@ const PASSED: u64 = 1 << 63;
 pub struct Array {
     /// Layout of its sectors.
     pub layout: ArrayLayout,
-    pub(super) members: Members,
+    /// Members in order, then those that were replaced and still have commands to complete.
+    members: Vec<MemberDrive>,
+    events: EventQueue,
+    /// Members that have commands to begin once [`Array::resume`] is called.
+    pending: Vec<usize>,
+    /// [`MemberDrive::first_wait`] of all.
+    pub(super) first_wait: Nanos,
     /// The state of each member.
     pub health: Vec<Health>,
     /// Number of times that each member was replaced.
@@ -50,7 +57,7 @@ pub struct Array {
     /// True if commands for the same sectors keep their order without locks, because each becomes one command of a member, or the same
     /// command of several, and members serve theirs in order.
     orderly: bool,
-    works: Slab,
+    works: Slab<ArrayCommand>,
     locks: Locks,
     /// Commands that were passed on and not completed.
     passed: usize,
@@ -58,15 +65,15 @@ pub struct Array {
     ready: VecDeque<Completion>,
     /// Parts of the array's own work that are done and not collected.
     done: VecDeque<DonePart>,
-    /// Work that may begin.
-    free: VecDeque<u32>,
+    /// Work whose locks have become free, which may begin.
+    unlocked: VecDeque<u32>,
 }
 
 state! {
     Array {
         parts: members;
         sized: health, replaced;
-        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, free;
+        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, unlocked, events, pending, first_wait;
     }
 }
 
@@ -78,7 +85,10 @@ impl Array {
             replaced: vec![0; members.len()],
             orderly: is_orderly(&layout, &members),
             layout,
-            members: Members::new(members),
+            events: EventQueue::new(&members),
+            members,
+            pending: Vec::new(),
+            first_wait: Nanos::MAX,
             write,
             checks,
             written: BTreeSet::new(),
@@ -87,7 +97,7 @@ impl Array {
             passed: 0,
             ready: VecDeque::new(),
             done: VecDeque::new(),
-            free: VecDeque::new(),
+            unlocked: VecDeque::new(),
         }
     }
 
@@ -99,12 +109,12 @@ impl Array {
 
     /// Its drives, in order.
     pub fn drives(&self) -> &[MemberDrive] {
-        self.members.as_slice()
+        &self.members[..self.layout.disks()]
     }
 
-    /// Its drives, in order.
+    /// Its drives, in order, mutable.
     pub fn drives_mut(&mut self) -> &mut [MemberDrive] {
-        self.members.as_mut_slice()
+        &mut self.members[..self.layout.disks()]
     }
 
     /// The drives that have not failed.
@@ -125,11 +135,6 @@ impl Array {
         self.done.pop_front()
     }
 
-    /// True if it keeps copies or parity.
-    pub fn is_redundant(&self) -> bool {
-        self.layout.parities() > 0 || self.layout.copies() > 1
-    }
-
     /// True if commands must lock their sectors: if members may reorder them, or others (such as a rebuild) hold locks. Earlier commands
     /// without locks have been sent to the members already, which keep their order.
     #[inline]
@@ -140,6 +145,7 @@ impl Array {
     /// The member that can serve a request alone, and the place there.
     #[inline]
     fn only_member(&self, request: &Request) -> Option<(u32, Lba)> {
+        // A write goes to every copy, and which one to read depends on the heads.
         if self.layout.copies() > 1 {
             return None;
         }
@@ -159,7 +165,10 @@ impl Array {
     ) -> DiskResult<Option<Times>> {
         match self.only_member(request) {
             Some((disk, at)) if !self.locks_ranges() && self.outstanding() == 0 => {
-                self.members.serve(disk, &Request { lba: at, ..*request }, arrival, host, data).map(Some)
+                let member = &mut self.members[disk as usize];
+                let served = member.serve(&Request { lba: at, ..*request }, arrival, host, data);
+                self.first_wait = self.first_wait.min(member.first_wait());
+                served.map(Some)
             }
             _ => Ok(None),
         }
@@ -178,6 +187,7 @@ impl Array {
         }
         let (from, to) = (self.layout.unit(lba), self.layout.unit(Lba(last)));
         let chunk = self.layout.chunk_sectors();
+        // Within one unit a command changes parity in its own rows only; over several units it may in any row of their stripes.
         let (first, last) = match (from.stripe, from.index) == (to.stripe, to.index) {
             true => (from.stripe * chunk + from.offset, to.stripe * chunk + to.offset),
             false => (from.stripe * chunk, (to.stripe + 1) * chunk - 1),
@@ -192,12 +202,12 @@ impl Array {
         if !locks && let Some((disk, at)) = self.only_member(&command.request) {
             self.passed += 1;
             let (tag, request) = (command.tag | PASSED, Request { lba: at, ..command.request });
-            return self.members.submit(disk, Command { tag, request, ..command });
+            return self.send_to_member(disk, Command { tag, request, ..command });
         }
         let lock = if locks { self.lock(&command.request) } else { None };
         let now = command.arrival;
-        let id = self.works.add(Owner::Host, command);
-        self.start(id, lock, now)
+        let id = self.works.add(|old| ArrayCommand::new(Owner::Host, command, old));
+        self.lock_and_begin(id, lock, now)
     }
 
     /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
@@ -205,42 +215,85 @@ impl Array {
     pub fn next(&self) -> Nanos {
         match self.ready.front() {
             Some(completion) => completion.end,
-            None => self.members.next(),
+            None => self.events.next(),
         }
     }
 
     /// True if [`Array::resume`] has anything to begin.
     #[inline]
     pub fn has_pending(&self) -> bool {
-        self.members.has_pending()
+        !self.pending.is_empty()
     }
 
     /// Begins the next commands, once all that arrive at this moment have arrived.
     #[inline]
     pub fn resume(&mut self) -> DiskResult {
-        self.members.resume()
+        while let Some(number) = self.pending.pop() {
+            self.members[number].resume()?;
+            self.note_change(number);
+        }
+        Ok(())
     }
 
     /// Processes the next event; see [`super::Device::advance`].
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
         if self.ready.is_empty() {
-            // Read before `advance` takes the event out, because work that it frees begins at its time.
-            let now = self.members.next();
-            match self.members.advance() {
+            // Read before the event is taken out, because work that it frees begins at its time.
+            let now = self.events.next();
+            match self.advance_member() {
                 // A command passed on to one member as it was: it is complete, and no work depends on it.
                 Some(completion) if completion.tag & PASSED != 0 => {
                     self.passed -= 1;
                     return Ok(Some(Completion { tag: completion.tag & !PASSED, ..completion }));
                 }
-                Some(completion) => self.completed(completion)?,
+                Some(completion) => self.receive(completion)?,
                 None => {}
             }
-            self.begin_free(now)?;
+            self.begin_unlocked(now)?;
         }
         let first = self.ready.pop_front();
         more.extend(self.ready.drain(..));
         Ok(first)
+    }
+
+    /// Processes the next event of a member, if there is one, as [`MemberDrive::advance`] does.
+    #[inline]
+    fn advance_member(&mut self) -> Option<Completion> {
+        let number = self.events.take()?;
+        let completion = self.members[number].advance();
+        self.note_change(number);
+        // A replaced member that has completed its commands is forgotten. Those after it move down by one.
+        if number >= self.layout.disks() && self.members[number].outstanding() == 0 {
+            self.members.remove(number);
+            self.pending.iter_mut().filter(|pending| **pending > number).for_each(|pending| *pending -= 1);
+            self.events = EventQueue::new(&self.members);
+        }
+        completion
+    }
+
+    #[inline]
+    fn send_to_member(&mut self, disk: u32, command: Command) -> DiskResult {
+        self.members[disk as usize].submit(command)?;
+        self.note_change(disk as usize);
+        Ok(())
+    }
+
+    /// Updates the next event of a member that has changed.
+    #[inline]
+    fn note_change(&mut self, number: usize) {
+        let member = &self.members[number];
+        self.events.set(number, member.next());
+        self.first_wait = self.first_wait.min(member.first_wait());
+        if member.has_pending() && !self.pending.contains(&number) {
+            self.pending.push(number);
+        }
+    }
+
+    /// Starts counting anew at `now`.
+    pub(super) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.first_wait = Nanos::MAX;
+        self.drives_mut().iter_mut().try_for_each(|member| member.reset_counts(now))
     }
 
     /// Commands that have not been completed.
@@ -252,7 +305,7 @@ impl Array {
     /// Fills the members, also the parts that the array does not use.
     pub(super) fn fill(&mut self, stamps: FirstStamps) {
         let layout = Arc::new(self.layout.clone());
-        for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
+        for (disk, member) in (0..).zip(self.drives_mut()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
             member.fill(Arc::new(move |at| redundancy::first_stamp(&layout, disk, at, &*stamps)));
         }
@@ -260,17 +313,21 @@ impl Array {
 
     /// See [`super::Device::power_cut`].
     pub(super) fn power_cut(&mut self) {
+        // Commands under way are gone, and so are the pieces of a rebuild or scrub.
         self.works = Slab::default();
         self.locks = Locks::default();
         self.passed = 0;
         self.ready.clear();
         self.done.clear();
-        self.free.clear();
-        self.members.power_cut();
+        self.unlocked.clear();
+        self.members.truncate(self.layout.disks());
+        self.pending.clear();
+        self.members.iter_mut().for_each(MemberDrive::power_cut);
+        self.events = EventQueue::new(&self.members);
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {
-        let mut all = self.members.as_mut_slice().iter_mut().zip(&self.health);
+        let mut all = self.members[..self.layout.disks()].iter_mut().zip(&self.health);
         all.try_for_each(|(member, health)| if health.works() { member.finish() } else { Ok(()) })
     }
 }
@@ -289,7 +346,15 @@ impl Array {
         self.health[disk as usize] = Health::New(RebuiltUnits::nothing(sectors, unit_sectors));
         self.replaced[disk as usize] += 1;
         self.orderly &= member.keeps_order();
-        self.members.replace(disk, member);
+        let number = disk as usize;
+        let old = std::mem::replace(&mut self.members[number], member);
+        if old.outstanding() > 0 {
+            // The old member, pushed at this index below, keeps its turn.
+            let moved = self.members.len();
+            self.pending.iter_mut().filter(|pending| **pending == number).for_each(|pending| *pending = moved);
+            self.members.push(old);
+        }
+        self.events = EventQueue::new(&self.members);
     }
 
     /// Counts a new member as rebuilt completely, because nobody needs the sectors that were left out.
@@ -311,8 +376,8 @@ impl Array {
         // Only the sectors matter: what is done with them is planned by `owner`.
         let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
-        let id = self.works.add(owner, command);
-        self.start(id, Some(lock), now)
+        let id = self.works.add(|old| ArrayCommand::new(owner, command, old));
+        self.lock_and_begin(id, Some(lock), now)
     }
 
     /// The lock for work on a member's sectors.
@@ -337,19 +402,15 @@ impl Array {
 
 /// The steps of work, the host's or the array's own.
 impl Array {
-    fn planner(&self) -> Planner<'_> {
-        Planner { layout: &self.layout, health: &self.health, write: self.write }
-    }
-
     /// Plans work and sends its first commands to the members, at `now`.
     #[inline]
-    fn begin(&mut self, id: u32, now: Nanos) -> DiskResult {
+    fn plan_and_send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, Request { op, lba, sectors, .. }) = (work.owner, work.command.request);
         let mut plan = std::mem::take(&mut work.plan);
-        let members = self.members.as_slice();
+        let members = self.drives();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
-        let planner = self.planner();
+        let planner = Planner { layout: &self.layout, health: &self.health, write: self.write };
         let sectors = u64::from(sectors);
         let planned = match owner {
             Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),
@@ -398,17 +459,18 @@ impl Array {
             let tag = u64::from(id) << 32 | number as u64;
             let request = Request { source, ..Request::new(sub.op, sub.at, sub.sectors as u32) };
             let command = Command { tag, request, arrival: now, host, data };
-            self.members.submit(sub.disk, command)?;
+            self.send_to_member(sub.disk, command)?;
         }
         Ok(())
     }
 
     /// Handles the completion of a member's command.
     #[inline]
-    fn completed(&mut self, completion: Completion) -> DiskResult {
+    fn receive(&mut self, completion: Completion) -> DiskResult {
         let id = (completion.tag >> 32) as u32;
         let work = self.works.get(id);
-        work.completed(&completion);
+        work.left -= 1;
+        work.start = work.start.min(completion.start);
         if let Buf::Stamps(stamps) = completion.data {
             let sub = work.subs()[completion.tag as u32 as usize];
             if sub.op == Op::Read {
@@ -461,28 +523,31 @@ impl Array {
                 self.done.push_back(part);
             }
         }
+        // Contents are let go now; the memory of the plan is for the next work with this number.
+        work.known = KnownSectors::default();
+        work.command.data = Buf::NoData;
         self.works.remove(id);
         if let Some(lock) = lock {
-            self.locks.release(id, lock, &mut self.free);
+            self.locks.release(id, lock, &mut self.unlocked);
         }
         result
     }
 
     /// Begins work whose locks have become free.
     #[inline]
-    fn begin_free(&mut self, now: Nanos) -> DiskResult {
-        while let Some(id) = self.free.pop_front() {
-            self.begin(id, now)?;
+    fn begin_unlocked(&mut self, now: Nanos) -> DiskResult {
+        while let Some(id) = self.unlocked.pop_front() {
+            self.plan_and_send(id, now)?;
         }
         Ok(())
     }
 
     /// Begins work, at once or when what it locks is free.
-    fn start(&mut self, id: u32, lock: Option<RangeLock>, now: Nanos) -> DiskResult {
+    fn lock_and_begin(&mut self, id: u32, lock: Option<RangeLock>, now: Nanos) -> DiskResult {
         self.works.get(id).lock = lock;
         if lock.is_none_or(|lock| self.locks.take(id, lock)) {
-            self.begin(id, now)?;
-            self.begin_free(now)?;
+            self.plan_and_send(id, now)?;
+            self.begin_unlocked(now)?;
         }
         Ok(())
     }
@@ -500,4 +565,84 @@ fn nearest(members: &[MemberDrive], copies: &[(u32, Lba)]) -> usize {
 /// True if commands for the same sectors keep their order without locks.
 fn is_orderly(layout: &ArrayLayout, members: &[MemberDrive]) -> bool {
     layout.parities() == 0 && members.iter().all(MemberDrive::keeps_order)
+}
+
+/// The time of the next event of each member.
+struct EventQueue {
+    /// By member; [`Nanos::MAX`] where nothing is under way.
+    times: Vec<Nanos>,
+    /// Events with their members, the soonest last. At equal times the first member's event is the soonest.
+    coming: Vec<(Nanos, u32)>,
+}
+
+impl EventQueue {
+    fn new(members: &[MemberDrive]) -> EventQueue {
+        EventQueue::at(members.iter().map(MemberDrive::next).collect())
+    }
+
+    fn at(times: Vec<Nanos>) -> EventQueue {
+        let all = times.iter().zip(0..).map(|(&time, member)| (time, member));
+        let mut coming: Vec<(Nanos, u32)> = all.filter(|&(time, _)| time < Nanos::MAX).collect();
+        coming.sort_unstable_by(|a, b| b.cmp(a));
+        EventQueue { times, coming }
+    }
+
+    /// The time of the soonest event; [`Nanos::MAX`] if nothing is under way.
+    #[inline]
+    fn next(&self) -> Nanos {
+        self.coming.last().map_or(Nanos::MAX, |&(time, _)| time)
+    }
+
+    /// Takes out the soonest event; returns its member.
+    #[inline]
+    fn take(&mut self) -> Option<usize> {
+        let (_, member) = self.coming.pop()?;
+        self.times[member as usize] = Nanos::MAX;
+        Some(member as usize)
+    }
+
+    #[inline]
+    fn set(&mut self, member: usize, time: Nanos) {
+        let before = std::mem::replace(&mut self.times[member], time);
+        if time == before {
+            return;
+        }
+        let member = member as u32;
+        if before < Nanos::MAX {
+            self.coming.retain(|&(_, other)| other != member);
+        }
+        if time < Nanos::MAX {
+            let later = self.coming.iter().rposition(|&other| other > (time, member));
+            self.coming.insert(later.map_or(0, |at| at + 1), (time, member));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_soonest_is_taken_and_of_several_the_first(
+            start in prop::collection::vec(0u64..6, 1..8), changes in prop::collection::vec((0usize..8, 0u64..6), 0..60),
+        ) {
+            let moment = |n: u64| if n == 5 { Nanos::MAX } else { Nanos(n) };
+            let mut times: Vec<Nanos> = start.into_iter().map(moment).collect();
+            let mut events = EventQueue::at(times.clone());
+            for (member, n) in changes {
+                let soonest = times.iter().enumerate().map(|(member, &time)| (time, member)).min().unwrap();
+                prop_assert_eq!(events.next(), soonest.0);
+                if member < times.len() {
+                    times[member] = moment(n);
+                    events.set(member, times[member]);
+                } else {
+                    prop_assert_eq!(events.take(), (soonest.0 < Nanos::MAX).then_some(soonest.1));
+                    times[soonest.1] = Nanos::MAX;
+                }
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //! requests for the same sectors keep their order.
 
 use super::LayeredDisk;
-use super::command::Command;
+use super::queue::Dispatched;
 use super::write_cache::WriteCache;
 use crate::error::{DiskResult, Fault};
 use crate::medium::{Buf, Damage, Stamp};
@@ -90,6 +90,7 @@ impl Shadow {
             Op::Write => Buf::Stamps(self.next_stamps(request)),
             Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
         };
+        // Noted before it is served, because a power cut may interrupt it.
         if matches!(request.op, Op::Write | Op::Discard) {
             self.in_flight.push((*request, self.writes));
         }
@@ -167,6 +168,7 @@ impl Shadow {
     pub fn audit(&mut self, device: &mut LayeredDisk) -> (PowerCut, Option<Lba>) {
         let mut in_flight = None;
         for (request, number) in std::mem::take(&mut self.in_flight) {
+            // The layer may have discarded all of it, a part, or nothing: the host can rely on no content.
             if request.op == Op::Discard {
                 self.disown(request.lba, u64::from(request.sectors));
                 continue;
@@ -248,11 +250,11 @@ pub(super) struct DriveCheck {
 
 impl DriveCheck {
     /// Serves writes together, and verifies them.
-    pub fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
-        let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
-        self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
+    pub fn serve_together(&mut self, device: &mut LayeredDisk, writes: &[Dispatched]) -> DiskResult {
+        let requests: Vec<&Request> = writes.iter().map(|write| &write.command.request).collect();
+        self.shadow.serve_together(&requests, |stamped| device.serve_together(stamped))?;
         self.shadow.after(device)?;
-        commands.iter().for_each(|(command, _)| self.put(&command.request, &command.data));
+        writes.iter().for_each(|write| self.put(&write.command.request, &write.command.data));
         Ok(())
     }
 

@@ -76,11 +76,6 @@ impl LayeredDisk {
         self.layer.step(&mut self.disk, need)
     }
 
-    /// True if the layer cleans by itself while nothing waits.
-    pub fn uses_idle_time(&self) -> bool {
-        self.layer.idle_delay().is_some()
-    }
-
     /// Runs one step of due cleaning or, after the layer's idle delay, of useful cleaning, if it can begin before `time` (waiting for the
     /// end of the delay). Returns `false` if there was none.
     #[inline]
@@ -91,6 +86,7 @@ impl LayeredDisk {
         if self.step(Need::Must)? {
             return Ok(true);
         }
+        // Cleaning that merely helps begins once the drive has been idle for the delay.
         let helps_from = self.layer.idle_delay().map_or(Nanos::MAX, |delay| self.idle_since + delay);
         if helps_from <= self.now() {
             return self.step(Need::Spare);
@@ -98,6 +94,7 @@ impl LayeredDisk {
         if helps_from <= time {
             self.disk.wait_until(helps_from);
         }
+        // True although nothing has been cleaned yet: the next call begins it.
         Ok(helps_from <= time)
     }
 
@@ -128,6 +125,7 @@ impl LayeredDisk {
             Op::Flush => self.layer.flush(&mut self.disk),
             Op::Discard => self.layer.discard(&mut self.disk, lba, n),
         };
+        // A request that a power cut has interrupted is served again, and is counted then.
         self.end_requests(u64::from(result.is_ok()));
         result
     }
@@ -214,6 +212,7 @@ impl LayeredDisk {
     pub fn take_damages(&mut self) -> Vec<Damage> {
         let Some(stamps) = self.disk.stamps().filter(|stamps| stamps.has_damages()) else { return Vec::new() };
         let mut damages = stamps.take_damages();
+        // Damage matters only where the layer would still read the LBA.
         damages.retain(|damage| self.layer.locate(damage.was.lba()) == damage.pba);
         damages
     }

@@ -129,6 +129,11 @@ pub const LEVELS: [LevelSpec; 9] = [
 /// ZFS's names of levels that have an older one.
 const OF_ZFS: [(&str, &str); 4] = [("mirror", "raid1"), ("raidz", "raid5"), ("raidz1", "raid5"), ("raidz2", "raid6")];
 
+/// The names of all levels, and those of ZFS.
+fn all_names() -> impl Iterator<Item = &'static str> + Clone {
+    LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias))
+}
+
 /// The kind of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
@@ -160,8 +165,7 @@ impl Level {
     pub fn named(name: &str) -> Result<Level, Error> {
         let name = Level::name_as_written(name)?;
         let own = OF_ZFS.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
-        let spec = LEVELS.iter().find(|spec| spec.name == own);
-        Ok(spec.map_or(Level::Span, |spec| spec.level))
+        Ok(LEVELS.iter().find(|spec| spec.name == own).expect("a level of each name").level)
     }
 
     /// A level's name or ZFS's name for it, if it is one.
@@ -169,16 +173,15 @@ impl Level {
         if name.starts_with("draid") {
             return Err(Error::Usage("ZFS's dRAID is not simulated".into()));
         }
-        let names = LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias));
-        names.clone().find(|known| *known == name).ok_or_else(|| {
+        all_names().find(|known| *known == name).ok_or_else(|| {
             let shown: String = name.chars().take(40).collect();
-            Error::Usage(format!("no array is called `{shown}`; {}", known(name, names)))
+            Error::Usage(format!("no array is called `{shown}`; {}", known(name, all_names())))
         })
     }
 
     /// The names of all levels, ZFS's too, with commas between.
     pub fn names() -> String {
-        LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias)).collect::<Vec<_>>().join(", ")
+        all_names().collect::<Vec<_>>().join(", ")
     }
 
     /// The names of the levels that keep copies or parity, with commas between.
@@ -208,14 +211,6 @@ impl Level {
         match self {
             Level::Raid10 { copies } => Some(*copies),
             _ => None,
-        }
-    }
-
-    /// The level with this many copies, where the level lets the user choose them.
-    pub fn with_copies(self, copies: u32) -> Level {
-        match self {
-            Level::Raid10 { .. } => Level::Raid10 { copies },
-            other => other,
         }
     }
 
@@ -324,10 +319,10 @@ mod tests {
         assert!(mirrored(1, 4).unwrap_err().contains("mirrors nothing"));
         assert!(mirrored(0, 4).unwrap_err().contains("mirrors nothing"));
         assert!(mirrored(3, 2).unwrap_err().contains("of 2 disks can't keep 3 copies"));
-        let copies = |level: Level| (level.copies(5), level.chosen_copies(), level.with_copies(4));
-        assert_eq!(copies(Level::Raid1), (5, None, Level::Raid1));
-        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3), Level::Raid10 { copies: 4 }));
-        assert_eq!(copies(Level::Raid5), (1, None, Level::Raid5));
+        let copies = |level: Level| (level.copies(5), level.chosen_copies());
+        assert_eq!(copies(Level::Raid1), (5, None));
+        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3)));
+        assert_eq!(copies(Level::Raid5), (1, None));
     }
 
     #[test]

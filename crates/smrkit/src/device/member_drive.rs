@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::LayeredDisk;
 use super::check::DriveCheck;
-use super::command::{Command, Completion, FirstStamps};
-use super::queue::{Dispatch, NCQ_COMMANDS, Queueing, Waiting};
-use super::write_cache::{HeldRun, WriteCache};
+use super::queue::{Dispatch, Dispatched, NCQ_COMMANDS, Queueing, Waiting};
+use super::write_cache::WriteCache;
+use super::{Command, Completion, FirstStamps, LayeredDisk};
 use crate::disk::Recorder;
 use crate::error::{DiskResult, Fault};
 use crate::layer::{Gauge, Gauges, Need, QueuedWrite};
@@ -44,7 +43,6 @@ pub struct MemberDrive {
     /// Dispatched commands that need the platters, if the drive orders commands or has a write cache.
     waiting: Option<Waiting>,
     dispatch: Dispatch,
-    write_cache: Option<Box<CachedWrites>>,
     /// From dispatch to completion, since counting began.
     times: CommandTimes,
     /// Completions to come, in the order of their times.
@@ -55,44 +53,42 @@ pub struct MemberDrive {
     /// End of the last command.
     at: Lba,
     first_wait: Nanos,
-}
-
-/// A write that has waited for room this long goes before commands that need the platters (assumption).
-const WAIT_MAX: Nanos = Nanos(1_500_000_000);
-
-/// A write cache, and the commands of a drive that has one.
-struct CachedWrites {
-    cache: WriteCache,
+    /// Only a drive with a write cache uses the fields below it.
+    write_cache: Option<Box<WriteCache>>,
     /// Commands that the drive takes at once.
     depth: usize,
-    /// Writes that wait for room, with the moments of their dispatch.
-    blocked: VecDeque<(Command, Nanos)>,
-    /// The moment up to which commands have come and events have been processed.
-    time: Nanos,
+    /// Writes that wait for room in the cache.
+    blocked: VecDeque<Dispatched>,
+    /// The moment up to which commands have come and events have been processed. The platters may be busy beyond it.
+    processed_until: Nanos,
     /// The end of the flush under way: no command is dispatched before it.
     flush_end: Nanos,
     /// True if a batch went before commands that need the platters: the next turn is a command's.
     owes_turn: bool,
 }
 
+/// A write that has waited for room this long goes before commands that need the platters (assumption).
+const WAIT_MAX: Nanos = Nanos(1_500_000_000);
+
 /// Saved while nothing is in flight. Of the commands served, only the last address and the elevator's heading affect later ones.
 impl State for MemberDrive {
     fn save(&self, out: &mut Vec<u8>) {
         self.device.save(out);
-        self.write_cache.iter().for_each(|cached| cached.cache.save(out));
-        state::write(&(self.at, self.waiting.as_ref().map(Waiting::heading)), out);
+        self.write_cache.iter().for_each(|cache| cache.save(out));
+        state::write(&(self.at, self.waiting.as_ref().map(|waiting| waiting.heading)), out);
     }
 
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
         self.device.load(from)?;
-        if let Some(cached) = &mut self.write_cache {
-            cached.cache.load(from)?;
-            cached.cache.order_runs();
+        if let Some(cache) = &mut self.write_cache {
+            cache.load(from)?;
+            // The indices of the runs are not saved.
+            cache.order_runs();
         }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;
         if let (Some(waiting), Some(heading)) = (&mut self.waiting, heading) {
-            waiting.head(heading);
+            waiting.heading = heading;
         }
         Ok(())
     }
@@ -101,28 +97,26 @@ impl State for MemberDrive {
 impl MemberDrive {
     /// A single drive. It is verified if its platters hold stamps.
     pub fn new(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
-        let (room, together) = (device.disk.clock().write_cache_sectors(), device.layer.takes_together());
+        let room = device.disk.clock().write_cache_sectors();
+        let write_cache = (room > 0).then(|| Box::new(WriteCache::new(room, device.layer.takes_together())));
         let check = device.disk.holds_data().then(Box::default);
-        let cached = || CachedWrites {
-            cache: WriteCache::new(room, together),
-            depth: 0,
-            blocked: VecDeque::new(),
-            time: Nanos::ZERO,
-            flush_end: Nanos::ZERO,
-            owes_turn: false,
-        };
         let mut drive = MemberDrive {
             device,
             arrived: VecDeque::new(),
             waiting: None,
             dispatch: Dispatch::new(None),
-            write_cache: (room > 0).then(|| Box::new(cached())),
             times: CommandTimes::default(),
             completions: VecDeque::new(),
             check,
             counts: None,
             at: Lba(0),
             first_wait: Nanos::MAX,
+            write_cache,
+            depth: 0,
+            blocked: VecDeque::new(),
+            processed_until: Nanos::ZERO,
+            flush_end: Nanos::ZERO,
+            owes_turn: false,
         };
         drive.order_commands(queueing);
         drive
@@ -193,12 +187,11 @@ impl MemberDrive {
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
         self.dispatch = Dispatch::new(queueing.dispatched());
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
-        self.waiting = match &mut self.write_cache {
+        self.depth = depth as usize;
+        // With a write cache even a drive that keeps the order has a queue, because commands that need no platters pass those that do.
+        self.waiting = match self.write_cache {
             None => queueing.waiting(),
-            Some(cached) => {
-                cached.depth = depth as usize;
-                Some(queueing.waiting_of(depth))
-            }
+            Some(_) => Some(queueing.waiting_of(depth)),
         };
     }
 
@@ -222,7 +215,8 @@ impl MemberDrive {
         self.destage_all(false)?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
-        let idles = self.device.uses_idle_time();
+        // Only a layer with a delay cleans by itself while nothing waits.
+        let idles = layer.idle_delay().is_some();
         while self.device.step(Need::Must)? || (idles && self.device.step(Need::Spare)?) {}
         self.device.disk.flush()?;
         Ok(self.device.now())
@@ -232,12 +226,13 @@ impl MemberDrive {
     /// if there was none.
     #[inline]
     pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
-        let Some(cached) = &self.write_cache else { return self.device.step_before(time) };
+        let Some(cache) = &self.write_cache else { return self.device.step_before(time) };
         if self.device.now() >= time {
             return Ok(false);
         }
-        let due = cached.cache.due(self.device.now()).filter(|&due| due < time);
+        let due = cache.due(self.device.now()).filter(|&due| due < time);
         let Some(due) = due else { return self.device.step_before(time) };
+        // Cleaning that can begin before the batch is due goes first.
         if !self.device.step_before(due)? {
             self.destage(due, false)?;
         }
@@ -254,6 +249,7 @@ impl MemberDrive {
 
     /// Keeps the drive at work for `span` from `now` on, or longer if it is at work already.
     pub fn keep_busy(&mut self, now: Nanos, span: Nanos) -> DiskResult {
+        // An idle drive has first done the background work of the time until now.
         if self.outstanding() == 0 {
             self.idle_until(now)?;
         }
@@ -263,34 +259,29 @@ impl MemberDrive {
 
     /// Destages the next batch of the write cache, at `time` or once the platters are free.
     fn destage(&mut self, time: Nanos, is_flushing: bool) -> DiskResult {
-        let Some(cached) = &mut self.write_cache else { return Ok(()) };
+        let Some(cache) = &mut self.write_cache else { return Ok(()) };
         self.device.disk.wait_until(time);
         self.device.step(Need::Must)?;
         let start = self.device.now();
-        let batch = cached.cache.take_batch(&self.device, is_flushing);
+        let batch = cache.take_batch(&self.device, is_flushing);
         if batch.is_empty() {
             return Ok(());
         }
-        let writes: SmallVec<[QueuedWrite; 8]> = batch.iter().map(HeldRun::as_write).collect();
+        let runs = batch.iter();
+        let writes: SmallVec<[QueuedWrite; 8]> =
+            runs.map(|run| QueuedWrite { lba: run.lba, sectors: run.sectors, data: &run.data }).collect();
         self.device.write_back(&writes, batch[0].source)?;
         if let Some(check) = &mut self.check {
+            // A batch may damage a neighbour as a command may, but it ends no request, after which the check would look.
             check.shadow.look_for_damage(&mut self.device)?;
         }
-        cached.cache.note_batch(start, self.device.now(), &batch);
+        cache.note_batch(start, self.device.now(), &batch);
         Ok(())
-    }
-
-    /// Destages the whole write cache, because a flush waits for it.
-    fn flush_cache(&mut self) -> DiskResult {
-        self.device.layer.set_flushing(true);
-        let done = self.destage_all(true);
-        self.device.layer.set_flushing(false);
-        done
     }
 
     /// Destages the whole write cache.
     fn destage_all(&mut self, is_flushing: bool) -> DiskResult {
-        while self.write_cache.as_ref().is_some_and(|cached| !cached.cache.is_empty()) {
+        while self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
             self.destage(self.device.now(), is_flushing)?;
         }
         Ok(())
@@ -311,11 +302,12 @@ impl MemberDrive {
     fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
         let Fault::PowerCut { write } = *fault else { return Err(fault) };
         self.device.power_cut();
+        // Without what it kept in memory the layer must still be consistent.
         self.device.check()?;
         if let Some(check) = &mut self.check {
             check.power_cut(&mut self.device, write)?;
         }
-        self.write_cache.iter_mut().for_each(|cached| cached.cache.clear());
+        self.write_cache.iter_mut().for_each(|cache| cache.clear());
         Ok(())
     }
 
@@ -324,42 +316,48 @@ impl MemberDrive {
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
         if self.write_cache.is_some() {
-            return self.serve_cached(request, arrival, host, data);
+            return self.serve_behind_cache(request, arrival, host, data);
         }
         let sent = self.dispatch.send(arrival);
-        self.serve_sent(request, arrival, sent, host, data)
+        self.serve_on_platters(request, arrival, sent, host, data)
     }
 
-    /// [`MemberDrive::serve`] with a write cache.
-    fn serve_cached(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
+    /// [`MemberDrive::serve`] on a drive with a write cache.
+    fn serve_behind_cache(
+        &mut self,
+        request: &Request,
+        arrival: Nanos,
+        host: bool,
+        data: &mut Buf,
+    ) -> DiskResult<Times> {
         self.through_outages(|drive| drive.idle_until(arrival))?;
-        self.write_cache.iter_mut().for_each(|cached| cached.time = cached.time.max(arrival));
+        self.processed_until = self.processed_until.max(arrival);
         let mut from = arrival;
         loop {
             if let Some(from) = self.buffered_from(request, from) {
                 return self.serve_from_cache(request, (arrival, arrival), from, host, data);
             }
             if !self.is_cached_write(request) {
-                return self.serve_sent(request, arrival, arrival, host, data);
+                return self.serve_on_platters(request, arrival, arrival, host, data);
             }
             self.through_outages(|drive| drive.destage(arrival, false))?;
             // A batch makes room only while it is written, so the write can't begin before the batch does.
-            from = self.write_cache.as_ref().map_or(from, |cached| from.max(cached.cache.batch_start()));
+            from = self.write_cache.as_ref().map_or(from, |cache| from.max(cache.batch_start()));
         }
     }
 
     /// True if the write cache takes a request, once it has room.
     #[inline]
     fn is_cached_write(&self, request: &Request) -> bool {
-        let takes = |cached: &CachedWrites| cached.cache.takes(u64::from(request.sectors));
-        request.op == Op::Write && self.write_cache.as_ref().is_some_and(|cached| takes(cached))
+        let cache = self.write_cache.as_ref();
+        request.op == Op::Write && cache.is_some_and(|cache| cache.takes(u64::from(request.sectors)))
     }
 
     /// The first time from `now` on at which the write cache can begin to serve a request: it has room for a write, or holds all of a read.
     /// `None` if only the platters can serve it or make room.
     #[inline]
     fn buffered_from(&self, request: &Request, now: Nanos) -> Option<Nanos> {
-        let (cache, n) = (&self.write_cache.as_ref()?.cache, u64::from(request.sectors));
+        let (cache, n) = (self.write_cache.as_ref()?, u64::from(request.sectors));
         match request.op {
             Op::Write => cache.room_at(now, request.lba, n),
             Op::Read => cache.holds(request.lba, n).then_some(now),
@@ -377,17 +375,17 @@ impl MemberDrive {
         host: bool,
         data: &mut Buf,
     ) -> DiskResult<Times> {
-        let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
+        let Some(cache) = &mut self.write_cache else { unreachable!("there is one") };
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
-        let start = cached.cache.bus_from(from);
+        let start = cache.bus_from(from);
         let end = self.device.disk.transfer(start, sent, write, sectors);
         match &mut self.check {
-            Some(check) => check.serve_from_cache(&mut self.device, &mut cached.cache, request, data, end)?,
-            None if write => cached.cache.put(&self.device, request, &Buf::NoData, end),
+            Some(check) => check.serve_from_cache(&mut self.device, cache, request, data, end)?,
+            None if write => cache.put(&self.device, request, &Buf::NoData, end),
             None => {}
         }
         self.device.note_request(end);
-        cached.cache.note_command(end, true);
+        cache.note_command(end, true);
         let times = Times { arrival, start, end };
         self.note_served(request, (sent, sent), host, &times, from > arrival);
         Ok(times)
@@ -395,7 +393,7 @@ impl MemberDrive {
 
     /// Serves a request that was dispatched at `sent` on the platters.
     #[inline(always)]
-    fn serve_sent(
+    fn serve_on_platters(
         &mut self,
         request: &Request,
         arrival: Nanos,
@@ -403,11 +401,11 @@ impl MemberDrive {
         host: bool,
         data: &mut Buf,
     ) -> DiskResult<Times> {
-        let turn = self.turn(sent)?;
-        let start = self.through_outages(|drive| drive.serve_now(request, arrival, data))?;
+        let turn = self.wait_for_turn(sent)?;
+        let start = self.through_outages(|drive| drive.begin_and_serve(request, arrival, data))?;
         let times = Times { arrival, start, end: self.device.now() };
-        if let Some(cached) = &mut self.write_cache {
-            cached.cache.note_command(times.end, false);
+        if let Some(cache) = &mut self.write_cache {
+            cache.note_command(times.end, false);
         }
         self.note_served(request, (sent, turn), host, &times, true);
         Ok(times)
@@ -415,7 +413,7 @@ impl MemberDrive {
 
     /// Lets time pass until a command that is sent at `sent` has its turn; returns that time.
     #[inline(always)]
-    fn turn(&mut self, sent: Nanos) -> DiskResult<Nanos> {
+    fn wait_for_turn(&mut self, sent: Nanos) -> DiskResult<Nanos> {
         let turn = self.device.now().max(sent);
         if sent > self.device.now() {
             self.through_outages(|drive| drive.idle_until(sent))?;
@@ -437,14 +435,15 @@ impl MemberDrive {
         self.at = request.end();
         self.dispatch.completed(times.end);
         self.times.count(times.end - sent);
+        // Cleaning that ended after the command had arrived delayed it.
         if on_platters && self.device.cleaning_end() > times.arrival {
             self.note_waiting(turn, host);
         }
         if let Some(counts) = &mut self.counts {
-            let (device, cached) = (&self.device, &self.write_cache);
+            let (device, cache) = (&self.device, &self.write_cache);
             counts.commands += 1;
             counts.times.count(times.end - sent);
-            counts.all.count(request, times, || gauges(device, cached));
+            counts.all.count(request, times, || gauges(device, cache));
         }
     }
 
@@ -453,41 +452,43 @@ impl MemberDrive {
         if let Some(counts) = &mut self.counts {
             counts.all.waits_for_cleaning(turn);
         }
-        self.first_wait = self.first_wait.min(if host { turn } else { Nanos::MAX });
+        if host {
+            self.first_wait = self.first_wait.min(turn);
+        }
     }
 
     /// Runs due cleaning, then serves a request that was sent at `arrival`; returns when its service began.
     #[inline(always)]
-    fn serve_now(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
-        if self.write_cache.is_some() {
-            return self.serve_past_cache(request, arrival, data);
-        }
+    fn begin_and_serve(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
         let start = self.device.begin_service(arrival)?;
+        if self.write_cache.is_some() {
+            self.prepare_cache(request)?;
+        }
         match &mut self.check {
             None => self.device.serve(request, &mut Buf::NoData)?,
-            Some(check) => check.serve(&mut self.device, None, request, data)?,
+            Some(check) => check.serve(&mut self.device, self.write_cache.as_deref(), request, data)?,
         }
         Ok(start)
     }
 
-    /// Serves a request on the platters of a drive with a write cache.
-    fn serve_past_cache(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
-        let start = self.device.begin_service(arrival)?;
-        match (&mut self.write_cache, request.op) {
-            (_, Op::Flush) => self.flush_cache()?,
-            // A write or a discard replaces what the cache holds of the same sectors.
-            (Some(cached), Op::Write | Op::Discard) => {
-                cached.cache.remove(&self.device, request.lba, u64::from(request.sectors));
+    /// Prepares the write cache for a request that the platters serve. A read that the cache holds in part reads all of its sectors: that is
+    /// one access, while each gap would cost a rotation.
+    fn prepare_cache(&mut self, request: &Request) -> DiskResult {
+        match request.op {
+            Op::Read => Ok(()),
+            Op::Flush => {
+                self.device.layer.set_flushing(true);
+                let flushed = self.destage_all(true);
+                self.device.layer.set_flushing(false);
+                flushed
             }
-            // A read that the cache holds in part reads all of its sectors: that is one access, while each gap would cost a rotation.
-            (_, _) => {}
+            // It replaces what the cache holds of the same sectors.
+            Op::Write | Op::Discard => {
+                let sectors = u64::from(request.sectors);
+                self.write_cache.iter_mut().for_each(|cache| cache.remove(&self.device, request.lba, sectors));
+                Ok(())
+            }
         }
-        let cache = self.write_cache.as_ref().map(|cached| &cached.cache);
-        match &mut self.check {
-            None => self.device.serve(request, &mut Buf::NoData)?,
-            Some(check) => check.serve(&mut self.device, cache, request, data)?,
-        }
-        Ok(start)
     }
 
     /// Begins the command that the queue picks or, without a queue, the oldest one. A write takes along others that the layer can serve
@@ -503,108 +504,96 @@ impl MemberDrive {
                     && let Some(command) = self.arrived.pop_front()
                 {
                     let sent = self.dispatch.send(command.arrival);
-                    waiting.push(command, sent, &self.device);
+                    waiting.push(Dispatched { command, sent }, &self.device);
                 }
                 waiting.pick(&self.device)
             }
         };
-        let Some((command, sent)) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
-        let most = if command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
-        if most > 1 {
-            let more = self.waiting_writes(most - 1);
+        let Some(next) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
+        let together = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
+        if together > 1 {
+            let more = self.waiting_writes(together - 1);
             if !more.is_empty() {
-                return self.begin_together((command, sent), more);
+                return self.begin_together(next, more);
             }
         }
-        self.begin(command, sent)
+        self.begin(next, None)
     }
 
     /// Takes out the command that arrived first, and dispatches it now.
     #[inline]
-    fn next_in_order(&mut self) -> Option<(Command, Nanos)> {
+    fn next_in_order(&mut self) -> Option<Dispatched> {
         let command = self.arrived.pop_front()?;
         let sent = self.dispatch.send(command.arrival);
-        Some((command, sent))
+        Some(Dispatched { command, sent })
     }
 
-    /// Takes out up to `most` writes that have arrived and may be served next, each with the moment of its dispatch.
-    fn waiting_writes(&mut self, most: usize) -> Vec<(Command, Nanos)> {
+    /// Takes out up to `limit` writes that have arrived and may be served next.
+    fn waiting_writes(&mut self, limit: usize) -> Vec<Dispatched> {
         let now = self.device.now();
         if let Some(waiting) = &mut self.waiting {
-            return waiting.take_writes(most, now);
+            return waiting.take_writes(limit, now);
         }
         let mut writes = Vec::new();
         let is_next = |command: &Command| command.request.op == Op::Write && command.arrival <= now;
-        while writes.len() < most && self.arrived.front().is_some_and(is_next) {
+        while writes.len() < limit && self.arrived.front().is_some_and(is_next) {
             writes.extend(self.next_in_order());
         }
         writes
     }
 
     /// Serves queued writes together; they complete together.
-    fn begin_together(&mut self, first: (Command, Nanos), mut more: Vec<(Command, Nanos)>) -> DiskResult {
-        more.insert(0, first);
-        let last_arrival = more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default();
-        let free = self.turn(more[0].0.arrival)?;
-        let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last_arrival))?;
+    fn begin_together(&mut self, first: Dispatched, mut writes: Vec<Dispatched>) -> DiskResult {
+        writes.insert(0, first);
+        let last_arrival = writes.iter().map(|write| write.command.arrival).max().unwrap_or_default();
+        let free = self.wait_for_turn(writes[0].command.arrival)?;
+        let start = self.through_outages(|drive| {
+            let start = drive.device.begin_service(last_arrival)?;
+            match &mut drive.check {
+                Some(check) => check.serve_together(&mut drive.device, &writes)?,
+                None => {
+                    let requests: Vec<_> =
+                        writes.iter().map(|write| (&write.command.request, &write.command.data)).collect();
+                    drive.device.serve_together(&requests)?;
+                }
+            }
+            Ok(start)
+        })?;
         let end = self.device.now();
-        for (Command { tag, request, arrival, host, data }, sent) in more {
+        for Dispatched { command: Command { tag, request, arrival, host, data }, sent } in writes {
             self.note_served(&request, (sent, arrival.max(free)), host, &Times { arrival, start, end }, true);
             self.completions.push_back(Completion { tag, start, end, data });
         }
         Ok(())
     }
 
-    /// Runs due cleaning, then serves writes together; returns when their service began.
-    fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last_arrival: Nanos) -> DiskResult<Nanos> {
-        let start = self.device.begin_service(last_arrival)?;
-        match &mut self.check {
-            Some(check) => check.serve_together(&mut self.device, commands)?,
-            None => {
-                let requests: Vec<_> = commands.iter().map(|(command, _)| (&command.request, &command.data)).collect();
-                self.device.serve_together(&requests)?;
-            }
-        }
-        Ok(start)
-    }
-
-    /// Serves a command that was dispatched at `sent`, and queues its completion.
+    /// Serves a command, and queues its completion. The write cache serves it from `cached_from` on, if that
+    /// is given; else the platters do.
     #[inline]
-    fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
+    fn begin(&mut self, Dispatched { command, sent }: Dispatched, cached_from: Option<Nanos>) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
-        let Times { start, end, .. } = self.serve_sent(&request, arrival, sent, host, &mut data)?;
-        self.complete(Completion { tag, start, end, data });
+        let Times { start, end, .. } = match cached_from {
+            None => self.serve_on_platters(&request, arrival, sent, host, &mut data)?,
+            Some(from) => self.serve_from_cache(&request, (arrival, sent), from, host, &mut data)?,
+        };
+        // A command that the cache serves may end before others that began earlier. At equal times those stay first.
+        let before = self.completions.iter().rposition(|other| other.end <= end);
+        self.completions.insert(before.map_or(0, |at| at + 1), Completion { tag, start, end, data });
         Ok(())
-    }
-
-    #[inline]
-    fn complete(&mut self, completion: Completion) {
-        let before = self.completions.iter().rposition(|other| other.end <= completion.end);
-        self.completions.insert(before.map_or(0, |at| at + 1), completion);
     }
 
     /// Takes a command that arrives now or later, never before an event that has been processed.
     #[inline]
     pub(super) fn submit(&mut self, command: Command) -> DiskResult {
         if self.write_cache.is_some() {
-            return self.submit_cached(command);
-        }
-        if self.completions.is_empty() && self.waiting.is_none() && self.arrived.is_empty() {
+            // While no command needs the platters, the drive writes back until this one arrives.
+            if !self.needs_platters() {
+                self.through_outages(|drive| drive.idle_until(command.arrival))?;
+            }
+            self.processed_until = self.processed_until.max(command.arrival);
+        } else if self.completions.is_empty() && self.waiting.is_none() && self.arrived.is_empty() {
             let sent = self.dispatch.send(command.arrival);
-            return self.begin(command, sent);
-        }
-        self.arrived.push_back(command);
-        Ok(())
-    }
-
-    /// Queues a command of a drive with a write cache, which writes back in idle time until the command arrives.
-    fn submit_cached(&mut self, command: Command) -> DiskResult {
-        let arrival = command.arrival;
-        if !self.needs_platters() {
-            self.through_outages(|drive| drive.idle_until(arrival))?;
-        }
-        if let Some(cached) = &mut self.write_cache {
-            cached.time = cached.time.max(arrival);
+            return self.begin(Dispatched { command, sent }, None);
         }
         self.arrived.push_back(command);
         Ok(())
@@ -613,21 +602,19 @@ impl MemberDrive {
     /// True if a command waits until the platters are free.
     #[inline]
     fn needs_platters(&self) -> bool {
-        let waits = |cached: &CachedWrites| !cached.blocked.is_empty();
-        self.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0)
-            || self.write_cache.as_ref().is_some_and(|cached| waits(cached))
+        !self.blocked.is_empty() || self.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0)
     }
 
     /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub(super) fn next(&self) -> Nanos {
         let completion = self.completions.front().map_or(Nanos::MAX, |completion| completion.end);
-        match &self.write_cache {
-            // Which command is next is decided once the platters are free.
-            Some(cached) if self.device.now() > cached.time && self.needs_platters() => {
-                completion.min(self.device.now())
-            }
-            _ => completion,
+        let free_at = self.device.now();
+        // Which command goes to the platters next is decided once they are free.
+        if self.write_cache.is_some() && free_at > self.processed_until && self.needs_platters() {
+            completion.min(free_at)
+        } else {
+            completion
         }
     }
 
@@ -635,8 +622,8 @@ impl MemberDrive {
     #[inline]
     pub(super) fn advance(&mut self) -> Option<Completion> {
         let next = self.next();
-        if let Some(cached) = &mut self.write_cache {
-            cached.time = cached.time.max(next);
+        if self.write_cache.is_some() {
+            self.processed_until = self.processed_until.max(next);
         }
         if self.completions.front()?.end <= next { self.completions.pop_front() } else { None }
     }
@@ -644,100 +631,86 @@ impl MemberDrive {
     /// True if [`MemberDrive::resume`] has anything to begin.
     #[inline]
     pub(super) fn has_pending(&self) -> bool {
-        match &self.write_cache {
-            None => self.completions.is_empty() && self.outstanding() > 0,
-            Some(cached) => self.may_dispatch(cached) || (self.device.now() <= cached.time && self.needs_platters()),
+        if self.write_cache.is_none() {
+            return self.completions.is_empty() && self.outstanding() > 0;
         }
+        self.may_dispatch() || (self.device.now() <= self.processed_until && self.needs_platters())
     }
 
     #[inline]
     pub(super) fn resume(&mut self) -> DiskResult {
-        match &self.write_cache {
+        match self.write_cache {
             None if self.completions.is_empty() => self.begin_next(),
             None => Ok(()),
-            Some(_) => self.resume_cached(),
+            Some(_) => self.resume_behind_cache(),
         }
     }
 
-    /// True if the drive may take the next command that has arrived.
-    fn may_dispatch(&self, cached: &CachedWrites) -> bool {
+    /// True if a drive with a write cache may take the next command that has arrived.
+    fn may_dispatch(&self) -> bool {
         let under_way = self.outstanding() - self.arrived.len();
         let Some(next) = self.arrived.front() else { return false };
         // A flush keeps its place: it overtakes no command, and none overtakes it.
-        let most = if next.request.op == Op::Flush { 1 } else { cached.depth };
-        cached.time >= cached.flush_end && under_way < most
+        let depth = if next.request.op == Op::Flush { 1 } else { self.depth };
+        self.processed_until >= self.flush_end && under_way < depth
     }
 
     /// Dispatches commands to a drive with a write cache, and begins the next work on the platters if they are free.
-    fn resume_cached(&mut self) -> DiskResult {
-        while let Some(cached) = &self.write_cache {
-            let time = cached.time;
-            if self.may_dispatch(cached)
+    fn resume_behind_cache(&mut self) -> DiskResult {
+        let now = self.processed_until;
+        loop {
+            if self.may_dispatch()
                 && let Some(command) = self.arrived.pop_front()
             {
-                self.receive(command, time)?;
-            } else if self.device.now() <= time && self.needs_platters() {
-                self.begin_on_platters(time)?;
+                self.receive(Dispatched { command, sent: now })?;
+            } else if self.device.now() <= now && self.needs_platters() {
+                self.begin_on_platters(now)?;
             } else {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
-    /// Dispatches a command to the drive at `time`.
-    fn receive(&mut self, command: Command, time: Nanos) -> DiskResult {
+    /// Takes a command that is dispatched now to a drive with a write cache.
+    fn receive(&mut self, dispatched: Dispatched) -> DiskResult {
+        let (request, now) = (dispatched.command.request, dispatched.sent);
         // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
         // read changes nothing and may pass.
-        let in_turn =
-            command.request.op == Op::Read || self.write_cache.as_ref().is_some_and(|cached| cached.blocked.is_empty());
-        if in_turn && let Some(from) = self.buffered_from(&command.request, time) {
-            return self.complete_from_cache(command, time, from);
+        let in_turn = request.op == Op::Read || self.blocked.is_empty();
+        if in_turn && let Some(from) = self.buffered_from(&request, now) {
+            return self.begin(dispatched, Some(from));
         }
-        if self.is_cached_write(&command.request)
-            && let Some(cached) = &mut self.write_cache
-        {
-            cached.blocked.push_back((command, time));
-        } else if command.request.op == Op::Flush {
-            self.begin(command, time)?;
+        if self.is_cached_write(&request) {
+            self.blocked.push_back(dispatched);
+        } else if request.op == Op::Flush {
+            self.begin(dispatched, None)?;
             // Nothing else was in flight, so the last completion is that of the flush.
-            let end = self.completions.back().map_or(time, |completion| completion.end);
-            self.write_cache.iter_mut().for_each(|cached| cached.flush_end = end);
+            self.flush_end = self.completions.back().map_or(now, |completion| completion.end);
         } else if let Some(waiting) = &mut self.waiting {
-            waiting.push(command, time, &self.device);
+            waiting.push(dispatched, &self.device);
         }
         Ok(())
     }
 
-    /// Serves a command from the write cache, which can begin at `from`, and queues its completion.
-    fn complete_from_cache(&mut self, command: Command, sent: Nanos, from: Nanos) -> DiskResult {
-        let Command { tag, request, arrival, host, mut data } = command;
-        let Times { start, end, .. } = self.serve_from_cache(&request, (arrival, sent), from, host, &mut data)?;
-        self.complete(Completion { tag, start, end, data });
-        Ok(())
-    }
-
-    /// Begins the next work on the platters, which are free at `time`: commands go before the write cache, unless something in it is too
-    /// old, or a write has waited too long for room.
-    fn begin_on_platters(&mut self, time: Nanos) -> DiskResult {
-        let (Some(cached), Some(waiting)) = (&mut self.write_cache, &mut self.waiting) else { return Ok(()) };
+    /// Begins the next work on the platters, which are free now: commands go before the write cache, unless something in it is too old, or
+    /// a write has waited too long for room.
+    fn begin_on_platters(&mut self, now: Nanos) -> DiskResult {
+        let (Some(cache), Some(waiting)) = (&self.write_cache, &mut self.waiting) else { return Ok(()) };
         let is_overdue =
-            cached.cache.is_overdue(time) || cached.blocked.front().is_some_and(|(_, sent)| *sent + WAIT_MAX <= time);
+            cache.is_overdue(now) || self.blocked.front().is_some_and(|write| write.sent + WAIT_MAX <= now);
         // If each batch makes the layer clean, everything in the cache stays overdue. Commands then take turns with batches, or none would
         // ever be served.
-        cached.owes_turn = is_overdue && !cached.owes_turn && waiting.len() > 0;
-        let next =
-            if is_overdue && (cached.owes_turn || waiting.len() == 0) { None } else { waiting.pick(&self.device) };
-        if let Some((command, sent)) = next {
-            return self.begin(command, sent);
+        self.owes_turn = is_overdue && !self.owes_turn && waiting.len() > 0;
+        let batch_is_first = is_overdue && (self.owes_turn || waiting.len() == 0);
+        if !batch_is_first && let Some(next) = waiting.pick(&self.device) {
+            return self.begin(next, None);
         }
-        self.through_outages(|drive| drive.destage(time, false))?;
-        while let Some((command, _)) = self.write_cache.as_ref().and_then(|cached| cached.blocked.front())
-            && let Some(from) = self.buffered_from(&command.request, time)
-            && let Some(cached) = &mut self.write_cache
-            && let Some((command, sent)) = cached.blocked.pop_front()
+        self.through_outages(|drive| drive.destage(now, false))?;
+        while let Some(write) = self.blocked.front()
+            && let Some(from) = self.buffered_from(&write.command.request, now)
+            && let Some(write) = self.blocked.pop_front()
         {
-            self.complete_from_cache(command, sent, from)?;
+            self.begin(write, Some(from))?;
         }
         Ok(())
     }
@@ -750,10 +723,11 @@ impl MemberDrive {
     /// Commands that have not been completed.
     #[inline]
     pub fn outstanding(&self) -> usize {
-        let blocked = self.write_cache.as_ref().map_or(0, |cached| cached.blocked.len());
-        self.arrived.len() + self.completions.len() + self.waiting.as_ref().map_or(0, Waiting::len) + blocked
+        let waiting = self.waiting.as_ref().map_or(0, Waiting::len);
+        self.arrived.len() + self.completions.len() + waiting + self.blocked.len()
     }
 
+    /// How far its head is from a sector, as far as addresses tell.
     pub(super) fn distance(&self, lba: Lba) -> u64 {
         self.at.0.abs_diff(lba.0)
     }
@@ -796,11 +770,9 @@ impl MemberDrive {
         self.waiting.iter_mut().for_each(Waiting::clear);
         self.dispatch.forget();
         self.completions.clear();
-        if let Some(cached) = &mut self.write_cache {
-            cached.cache.clear();
-            cached.blocked.clear();
-            (cached.time, cached.flush_end, cached.owes_turn) = (Nanos::ZERO, Nanos::ZERO, false);
-        }
+        self.write_cache.iter_mut().for_each(|cache| cache.clear());
+        self.blocked.clear();
+        (self.processed_until, self.flush_end, self.owes_turn) = (Nanos::ZERO, Nanos::ZERO, false);
         self.device.power_cut();
     }
 
@@ -813,10 +785,10 @@ impl MemberDrive {
     }
 }
 
-fn gauges(device: &LayeredDisk, cached: &Option<Box<CachedWrites>>) -> Gauges {
+fn gauges(device: &LayeredDisk, cache: &Option<Box<WriteCache>>) -> Gauges {
     let mut gauges = device.layer.gauges();
-    if let Some(cached) = cached {
-        gauges.others.push(Gauge::count("write_cache_sectors", cached.cache.sectors as f64));
+    if let Some(cache) = cache {
+        gauges.others.push(Gauge::count("write_cache_sectors", cache.sectors as f64));
     }
     gauges
 }

@@ -3,12 +3,10 @@
 pub mod address;
 mod array;
 mod check;
-mod command;
 pub mod health;
 mod layered;
 pub mod level;
 mod member_drive;
-mod members;
 mod plan;
 mod queue;
 mod redundancy;
@@ -18,19 +16,52 @@ mod write_cache;
 
 pub use array::Array;
 pub use check::Shadow;
-pub use command::{Command, Completion, FirstStamps};
 pub use layered::LayeredDisk;
 pub use member_drive::MemberDrive;
 pub use queue::{NCQ_COMMANDS, Queueing};
 pub use work::DonePart;
+pub(crate) use work::Slab;
+
+use std::sync::Arc;
 
 use crate::error::DiskResult;
-use crate::layer::Gauges;
+use crate::layer::{Gauge, GaugeUnit, Gauges};
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::{self, State};
 use crate::stats::counts::Times;
 use crate::units::{Lba, Nanos};
+
+/// Stamps of the sectors of a member that began full, one each.
+pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
+
+/// A command on its way to a member.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Comes back with the completion.
+    pub tag: u64,
+    /// The request. Its `time` is unused: see `arrival`.
+    pub request: Request,
+    /// When it arrives.
+    pub arrival: Nanos,
+    /// True if a request of the host waits for it.
+    pub host: bool,
+    /// Stamps that are written, in check mode.
+    pub data: Buf,
+}
+
+/// The end of a command.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The tag of the command.
+    pub tag: u64,
+    /// When its own service began, without the wait.
+    pub start: Nanos,
+    /// Moment of completion.
+    pub end: Nanos,
+    /// Stamps that were read, in check mode, or those that the command came with.
+    pub data: Buf,
+}
 
 /// A drive with its queue, or an array: what the engine sends requests to. The caller keeps the time, and processes events in order.
 pub enum Device {
@@ -38,22 +69,6 @@ pub enum Device {
     Drive(Box<MemberDrive>),
     /// An array.
     Array(Box<Array>),
-}
-
-impl State for Device {
-    fn save(&self, out: &mut Vec<u8>) {
-        match self {
-            Device::Drive(drive) => drive.save(out),
-            Device::Array(array) => array.save(out),
-        }
-    }
-
-    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
-        match self {
-            Device::Drive(drive) => drive.load(from),
-            Device::Array(array) => array.load(from),
-        }
-    }
 }
 
 /// Calls a method that drives and arrays both have.
@@ -64,6 +79,16 @@ macro_rules! either {
             Device::Array($of) => $call,
         }
     };
+}
+
+impl State for Device {
+    fn save(&self, out: &mut Vec<u8>) {
+        either!(self, device => device.save(out))
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        either!(self, device => device.load(from))
+    }
 }
 
 impl Device {
@@ -82,10 +107,9 @@ impl Device {
 
     /// First sector of a source, and number of its sectors: all, unless each source has a member of its own.
     pub fn place_of_source(&self, source: u8) -> (Lba, u64) {
-        match self {
-            Device::Array(array) if array.layout.is_per_source() => {
-                let layout = &array.layout;
-                (layout.member_start(u32::from(source)), layout.member_sectors(u32::from(source)))
+        match self.array().map(|array| &array.layout) {
+            Some(layout) if layout.is_per_source() => {
+                (layout.member_start(source.into()), layout.member_sectors(source.into()))
             }
             _ => (Lba(0), self.host_sectors()),
         }
@@ -109,18 +133,12 @@ impl Device {
 
     /// The array, if it is one.
     pub fn array(&self) -> Option<&Array> {
-        match self {
-            Device::Drive(_) => None,
-            Device::Array(array) => Some(array),
-        }
+        if let Device::Array(array) = self { Some(array) } else { None }
     }
 
     /// The array, if it is one, mutable.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
-        match self {
-            Device::Drive(_) => None,
-            Device::Array(array) => Some(array),
-        }
+        if let Device::Array(array) = self { Some(array) } else { None }
     }
 
     /// Sets the order in which each drive, by its number, serves queued commands. Nothing is under way.
@@ -232,7 +250,7 @@ impl Device {
     pub fn first_wait(&self) -> Nanos {
         match self {
             Device::Drive(drive) => drive.first_wait(),
-            Device::Array(array) => array.members.first_wait,
+            Device::Array(array) => array.first_wait,
         }
     }
 
@@ -251,7 +269,7 @@ impl Device {
     pub fn gauges(&self) -> Gauges {
         match self {
             Device::Drive(drive) => drive.gauges(),
-            Device::Array(array) => command::joined(array.working().map(MemberDrive::gauges)),
+            Device::Array(array) => joined_gauges(array.working().map(MemberDrive::gauges)),
         }
     }
 
@@ -262,14 +280,50 @@ impl Device {
 
     /// Starts counting anew at `now`, until when the drives idle.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        match self {
-            Device::Drive(drive) => drive.reset_counts(now),
-            Device::Array(array) => array.members.reset_counts(now),
-        }
+        either!(self, device => device.reset_counts(now))
     }
 
     /// Checks the internal state of every drive and, in check mode, reads back all that was written to each.
     pub fn finish(&mut self) -> DiskResult {
         either!(self, device => device.finish())
+    }
+}
+
+/// Gauges of several drives together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of
+/// the rest.
+fn joined_gauges(all: impl Iterator<Item = Gauges>) -> Gauges {
+    let (mut fills, mut others): (Vec<f64>, Vec<(Gauge, u32)>) = (Vec::new(), Vec::new());
+    for gauges in all {
+        fills.extend(gauges.cache_fill);
+        for gauge in gauges.others {
+            match others.iter_mut().find(|(known, _)| known.name == gauge.name) {
+                Some((sum, count)) => (sum.value, *count) = (sum.value + gauge.value, *count + 1),
+                None => others.push((gauge, 1)),
+            }
+        }
+    }
+    let joined = |(sum, count): (Gauge, u32)| match sum.unit {
+        GaugeUnit::Share => Gauge { value: sum.value / f64::from(count), ..sum },
+        GaugeUnit::Count | GaugeUnit::Bytes => sum,
+    };
+    Gauges {
+        cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),
+        others: others.into_iter().map(joined).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_averaged_over_their_owners_and_the_rest_summed() {
+        let (invalid, bytes) = (|value| Gauge::share("invalid", value), |value| Gauge::count("map_bytes", value));
+        let of = |cache_fill, others: &[Gauge]| Gauges { cache_fill, others: others.to_vec() };
+        let all =
+            [of(Some(0.5), &[invalid(0.25), bytes(10.0)]), of(None, &[]), of(Some(1.0), &[bytes(5.0), invalid(0.75)])];
+        let joined = joined_gauges(all.into_iter());
+        assert_eq!(joined.cache_fill, Some(0.75));
+        assert_eq!(joined.others, [invalid(0.5), bytes(15.0)]);
     }
 }

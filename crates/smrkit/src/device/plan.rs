@@ -72,6 +72,11 @@ impl Planner<'_> {
         self.health[disk as usize].has(at, sectors)
     }
 
+    /// The members that take writes.
+    fn working(&self) -> impl Iterator<Item = u32> {
+        (0..self.layout.disks() as u32).filter(|&disk| self.works(disk))
+    }
+
     /// True if a member takes writes. A new member takes all of them, because the rebuild overwrites those to parts not yet rebuilt.
     fn works(&self, disk: u32) -> bool {
         self.health[disk as usize].works()
@@ -89,12 +94,18 @@ impl Planner<'_> {
         plan.clear();
         match op {
             Op::Flush => {
-                let working = (0..self.layout.disks() as u32).filter(|&disk| self.works(disk));
-                plan.second.extend(working.map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
+                plan.second.extend(self.working().map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
                 return Ok(());
             }
-            _ if self.layout.parities() > 0 => self.parity(op, lba, sectors, plan)?,
-            _ => self.copies(op, lba, sectors, choose, plan)?,
+            _ if self.layout.parities() == 0 => self.copies(op, lba, sectors, choose, plan)?,
+            Op::Discard => self.discard(lba, sectors, plan),
+            Op::Read | Op::Write => {
+                for (stripe, from, count) in self.layout.by_stripe(lba, sectors) {
+                    for piece in self.split(stripe, from, from + count) {
+                        if op == Op::Read { self.read(&piece, plan)? } else { self.write(&piece, plan)? }
+                    }
+                }
+            }
         }
         plan.join();
         Ok(())
@@ -132,23 +143,6 @@ impl Planner<'_> {
                 live = smallvec![live[choose(&live)]];
             }
             plan.second.extend(live.into_iter().map(|(disk, at)| Sub { disk, op, at, sectors: piece.sectors }));
-        }
-        Ok(())
-    }
-
-    /// Plans the accesses to an array with parity, stripe by stripe.
-    fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
-        if op == Op::Discard {
-            self.discard(lba, sectors, plan);
-            return Ok(());
-        }
-        for (stripe, from, count) in self.layout.by_stripe(lba, sectors) {
-            for piece in self.split(stripe, from, from + count) {
-                match op {
-                    Op::Read => self.read(&piece, plan)?,
-                    _ => self.write(&piece, plan)?,
-                }
-            }
         }
         Ok(())
     }
@@ -196,10 +190,6 @@ impl Planner<'_> {
         self.has(sub.disk, sub.at, sub.sectors)
     }
 
-    fn unit_works(&self, stripe: u64, unit: u32) -> bool {
-        self.works(self.layout.member_of(stripe, unit))
-    }
-
     /// Data units, then parities.
     fn units(&self) -> Range<u32> {
         0..(self.layout.data_disks() + self.layout.parities()) as u32
@@ -210,9 +200,8 @@ impl Planner<'_> {
         let (all, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
         let (first, end) = (lba.0.div_ceil(all), (lba.0 + sectors) / all);
         if first < end {
-            let working = (0..self.layout.disks() as u32).filter(|&disk| self.works(disk));
             let (at, sectors) = (Lba(first * chunk), (end - first) * chunk);
-            plan.second.extend(working.map(|disk| Sub { disk, op: Op::Discard, at, sectors }));
+            plan.second.extend(self.working().map(|disk| Sub { disk, op: Op::Discard, at, sectors }));
         }
     }
 
@@ -240,7 +229,7 @@ impl Planner<'_> {
         let StripePiece { stripe, units, offsets } = piece;
         let data = self.layout.data_disks() as u32;
         let has = |unit: u32| self.has_unit(*stripe, unit, offsets);
-        let works = |unit: &u32| self.unit_works(*stripe, *unit);
+        let works = |unit: &u32| self.works(self.layout.member_of(*stripe, *unit));
         let sub = |op, unit| self.sub(op, *stripe, unit, offsets);
         let parities = self.units().skip(data as usize).filter(works);
         let written = units.clone().filter(works);
@@ -250,6 +239,7 @@ impl Planner<'_> {
         }
         let changed = units.clone().chain(parities.clone());
         let others = (0..data).filter(|unit| !units.contains(unit));
+        // The parity of a whole row follows from the new data alone.
         if parities.clone().next().is_some() && units.len() < data as usize {
             let modifies = match self.write {
                 WritePolicy::Auto => changed.clone().count() < others.clone().count(),
@@ -280,6 +270,7 @@ impl Planner<'_> {
         plan: &mut MemberPlan,
     ) -> DiskResult {
         plan.clear();
+        // Without chunks the sectors are one piece.
         let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
         for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {

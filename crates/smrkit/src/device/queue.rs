@@ -4,8 +4,7 @@
 //! position of each is computed when it enters the queue. Shortest positioning time first may starve a command, as the literature warns; a
 //! drive's own order therefore has an age from which on a command goes first.
 
-use super::LayeredDisk;
-use super::command::Command;
+use super::{Command, LayeredDisk};
 use crate::drive::{CommandOrder, Position};
 use crate::request::Op;
 use crate::settings::Queue;
@@ -20,7 +19,7 @@ enum QueueOrder {
     Elevator,
     /// The shortest positioning time.
     Positioning,
-    /// As drives do ([`Waiting::own`]): the oldest once it has been at the drive for `age`, else the one that waits least.
+    /// As drives do ([`Waiting::pick_as_drive`]): the oldest once it has been at the drive for `age`, else the one that waits least.
     Own { age: Nanos },
 }
 
@@ -51,18 +50,24 @@ impl Queueing {
 
     /// The queue of a drive that orders its commands.
     pub(super) fn waiting(self) -> Option<Waiting> {
-        self.orders().then(|| Waiting::new(self))
+        self.orders().then(|| self.waiting_of(self.depth))
     }
 
     /// The queue of a drive that sees `depth` commands whatever their order.
     pub(super) fn waiting_of(self, depth: u32) -> Waiting {
-        Waiting::new(Queueing { depth, ..self })
+        Waiting { order: self.order, depth: depth as usize, commands: Vec::new(), heading: (0, false) }
     }
 
     /// The number of commands dispatched to a drive that orders them.
     pub(super) fn dispatched(self) -> Option<u32> {
         self.orders().then_some(self.depth)
     }
+}
+
+/// A command that the host has dispatched to the drive, and when.
+pub(super) struct Dispatched {
+    pub command: Command,
+    pub sent: Nanos,
 }
 
 struct QueueEntry {
@@ -77,16 +82,11 @@ pub(super) struct Waiting {
     order: QueueOrder,
     depth: usize,
     commands: Vec<QueueEntry>,
-    /// Elevator: the cylinder of the last command served, and whether the head moves outward.
-    cylinder: u64,
-    descending: bool,
+    /// Elevator: the cylinder of the last command served, and whether the head moves to lower ones. Saved with the drive's state.
+    pub heading: (u64, bool),
 }
 
 impl Waiting {
-    fn new(Queueing { order, depth }: Queueing) -> Waiting {
-        Waiting { order, depth: depth as usize, commands: Vec::new(), cylinder: 0, descending: false }
-    }
-
     /// True if the drive sees as many commands as it may.
     pub fn is_full(&self) -> bool {
         self.commands.len() == self.depth
@@ -98,43 +98,35 @@ impl Waiting {
 
     pub fn clear(&mut self) {
         self.commands.clear();
-        (self.cylinder, self.descending) = (0, false);
+        self.heading = (0, false);
     }
 
-    /// The elevator's cylinder, and whether it moves outward.
-    pub fn heading(&self) -> (u64, bool) {
-        (self.cylinder, self.descending)
-    }
-
-    /// Restores a [`Waiting::heading`].
-    pub fn head(&mut self, heading: (u64, bool)) {
-        (self.cylinder, self.descending) = heading;
-    }
-
-    pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
+    pub fn push(&mut self, Dispatched { command, sent }: Dispatched, device: &LayeredDisk) {
         let pba = device.layer.locate(command.request.lba);
         self.commands.push(QueueEntry { command, sent, pba, position: device.position(pba) });
     }
 
-    /// Takes out the next command, with the time of its dispatch: the best of those that have arrived, or the first to arrive.
-    pub fn pick(&mut self, device: &LayeredDisk) -> Option<(Command, Nanos)> {
+    /// Takes out the next command: the best of those that have arrived, or the first to arrive.
+    pub fn pick(&mut self, device: &LayeredDisk) -> Option<Dispatched> {
         let now = device.now();
         let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
         let best = match self.order {
+            // Nothing has arrived: the drive idles until the first command comes.
             _ if !self.commands.iter().any(arrived) => self.best(|_| true, |entry| entry.command.arrival.0),
             QueueOrder::Arrival => self.best(arrived, |entry| entry.command.arrival.0),
             QueueOrder::Positioning => self.best(arrived, |entry| device.positioning(&entry.position).0),
-            QueueOrder::Own { age } => self.own(device, age),
-            QueueOrder::Elevator => self.ahead(arrived),
+            QueueOrder::Own { age } => self.pick_as_drive(device, age),
+            QueueOrder::Elevator => self.nearest_ahead(arrived),
         }?;
+        // The order of the list does not matter, because ties go to the earlier arrival.
         let entry = self.commands.swap_remove(best);
-        self.cylinder = u64::from(entry.position.cylinder);
-        Some((entry.command, entry.sent))
+        self.heading.0 = u64::from(entry.position.cylinder);
+        Some(Dispatched { command: entry.command, sent: entry.sent })
     }
 
     /// The command that a drive takes of those that have arrived: the one dispatched first, if it is `age` old; else the one that waits
     /// least for the platters (not at all, if the buffer holds its data). Of commands that continue one another it is the first.
-    fn own(&self, device: &LayeredDisk, age: Nanos) -> Option<usize> {
+    fn pick_as_drive(&self, device: &LayeredDisk, age: Nanos) -> Option<usize> {
         let now = device.now();
         let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
         let aged = |entry: &QueueEntry| arrived(entry) && now.since(entry.sent) >= age;
@@ -152,15 +144,15 @@ impl Waiting {
         Some(chosen)
     }
 
-    /// Takes out up to `most` writes that have arrived by `now`, in the order of arrival.
-    pub fn take_writes(&mut self, most: usize, now: Nanos) -> Vec<(Command, Nanos)> {
+    /// Takes out up to `limit` writes that have arrived by `now`, in the order of arrival.
+    pub fn take_writes(&mut self, limit: usize, now: Nanos) -> Vec<Dispatched> {
         let is_due = |entry: &QueueEntry| entry.command.request.op == Op::Write && entry.command.arrival <= now;
         let mut writes = Vec::new();
-        while writes.len() < most
+        while writes.len() < limit
             && let Some(first) = self.best(is_due, |entry| entry.command.arrival.0)
         {
             let QueueEntry { command, sent, .. } = self.commands.swap_remove(first);
-            writes.push((command, sent));
+            writes.push(Dispatched { command, sent });
         }
         writes
     }
@@ -171,19 +163,21 @@ impl Waiting {
         candidates.min_by_key(|(_, entry)| (cost(entry), entry.command.arrival)).map(|(index, _)| index)
     }
 
-    /// The nearest command in the direction of movement; at the end of the way the direction turns.
-    fn ahead(&mut self, eligible: impl Fn(&QueueEntry) -> bool + Copy) -> Option<usize> {
+    /// The nearest command in the direction of movement; where there is none, the direction turns.
+    fn nearest_ahead(&mut self, eligible: impl Fn(&QueueEntry) -> bool + Copy) -> Option<usize> {
         for _ in 0..2 {
-            let (cylinder, descending) = (self.cylinder, self.descending);
-            let way = |entry: &QueueEntry| {
-                let at = u64::from(entry.position.cylinder);
-                if descending { cylinder.checked_sub(at) } else { at.checked_sub(cylinder) }
+            let (cylinder, descends) = self.heading;
+            // `None` if the head has passed it.
+            let distance = |entry: &QueueEntry| {
+                let own = u64::from(entry.position.cylinder);
+                if descends { cylinder.checked_sub(own) } else { own.checked_sub(cylinder) }
             };
-            let found = self.best(|c| eligible(c) && way(c).is_some(), |c| way(c).unwrap_or(u64::MAX));
+            let is_ahead = |entry: &QueueEntry| eligible(entry) && distance(entry).is_some();
+            let found = self.best(is_ahead, |entry| distance(entry).unwrap_or(u64::MAX));
             if found.is_some() {
                 return found;
             }
-            self.descending = !self.descending;
+            self.heading.1 = !descends;
         }
         None
     }

@@ -78,7 +78,46 @@ impl ArraySpec {
 
     /// Reads the text: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
     pub fn parse(text: &str) -> Result<ArraySpec, Error> {
-        resolved(&array_of_text(text).map_err(|error| *error)?)
+        let text = TextPiece::whole("array", text);
+        let end = text.text.find(':').unwrap_or(text.text.len());
+        let kind = text.slice(0, end).trimmed();
+        if kind.text.is_empty() {
+            let example =
+                "the kind of array is missing: write raid5:disks=4,chunk=512KiB,layer=drive-managed or the like";
+            return Err(kind.error(example).into());
+        }
+        let (mut values, mut shared, mut members) =
+            (Values::new(ArrayKeys::keys()), WrittenDrive::default(), Vec::new());
+        for item in text.slice((end + 1).min(text.text.len()), text.text.len()).items()? {
+            let (key, value) = item.key_and_value()?;
+            match key.text {
+                "member" => members.push(WrittenDrive::parse(value.inside()?)?),
+                name if values.keys.iter().any(|known| known.name == name) => set_value(&mut values, key, value)?,
+                _ => {
+                    let keys = values.keys.iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
+                    shared.set(key, value, &keys)?;
+                }
+            }
+        }
+        let keys = ArrayKeys::read(&values)?;
+        let name = Level::name_as_written(kind.text)?;
+        let level = match (Level::named(name)?, keys.copies) {
+            (level, None) => level,
+            (Level::Raid10 { .. }, Some(copies)) => Level::Raid10 { copies: u32::try_from(copies).unwrap_or(u32::MAX) },
+            (level, Some(_)) if level.spec().copies == Copies::Every => {
+                return usage(format!("{level} keeps a copy on every disk: leave out copies, or use raid10"));
+            }
+            (level, Some(_)) => return usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
+        };
+        if keys.write != WritePolicy::Auto && level.parities() == 0 {
+            let write = WritePolicy::WORDS.write(&keys.write).text;
+            return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
+        }
+        let shared = shared.inheriting(&DriveSpec::default())?;
+        let members = members.iter().map(|own| own.inheriting(&shared)).collect::<Result<Vec<_>, Error>>()?;
+        let members = with_count(members, keys.disks, name, shared)?;
+        level.check_disks(name, members.len())?;
+        Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, write: keys.write, members })
     }
 }
 
@@ -190,25 +229,40 @@ keys! {
     }
 }
 
-/// An array as it was written.
-struct RawArray {
-    level: String,
-    /// The values of [`ArrayKeys`].
-    values: Values,
-    drive: RawDrive,
-    members: Vec<RawDrive>,
+fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Usage(message.into()))
 }
 
-impl RawArray {
-    /// An array of which nothing but the level is given.
-    fn new(level: impl Into<String>) -> RawArray {
-        let values = Values::new(ArrayKeys::keys());
-        RawArray { level: level.into(), values, drive: RawDrive::default(), members: Vec::new() }
+/// As many members as there are `disks`; without that number, as many as are `given`. A single one, or else the `shared` drive, stands for
+/// all.
+fn with_count(
+    mut given: Vec<DriveSpec>,
+    disks: Option<u64>,
+    name: &str,
+    shared: DriveSpec,
+) -> Result<Vec<DriveSpec>, Error> {
+    let count = given.len();
+    let disks = match disks {
+        // Saturated: any such number is too large for an array.
+        Some(disks) => usize::try_from(disks).unwrap_or(usize::MAX),
+        None if count == 0 => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
+        None => count,
+    };
+    if count > 1 && count != disks {
+        return usage(format!("disks={disks}, but {count} members are given: leave out disks, or list {disks}"));
     }
+    if disks > DRIVES_MAX {
+        return Err(Error::Impossible(format!("{name} of more than {DRIVES_MAX} drives: lower disks")));
+    }
+    let like = given.first().cloned().unwrap_or(shared);
+    given.resize(disks, like);
+    Ok(given)
 }
+
+type Parsed<T> = Result<T, Box<Error>>;
 
 /// A drive, or an array's defaults for its drives, as it was written.
-struct RawDrive {
+struct WrittenDrive {
     layer: Option<String>,
     drive: Option<String>,
     /// The values of [`DriveKeys`].
@@ -216,84 +270,90 @@ struct RawDrive {
     set: Option<Vec<(String, String)>>,
 }
 
-impl Default for RawDrive {
-    fn default() -> RawDrive {
-        RawDrive { layer: None, drive: None, values: Values::new(DriveKeys::keys()), set: None }
+impl Default for WrittenDrive {
+    fn default() -> WrittenDrive {
+        WrittenDrive { layer: None, drive: None, values: Values::new(DriveKeys::keys()), set: None }
     }
 }
 
-fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
-    Err(Error::Usage(message.into()))
-}
-
-/// Resolves an array: fills in defaults and what members inherit. Errors: values that contradict each other.
-fn resolved(raw: &RawArray) -> Result<ArraySpec, Error> {
-    let keys = ArrayKeys::read(&raw.values)?;
-    let name = Level::name_as_written(raw.level.trim())?;
-    let level = level(raw, &keys)?;
-    if keys.write != WritePolicy::Auto && level.parities() == 0 {
-        let write = WritePolicy::WORDS.write(&keys.write).text;
-        return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
+impl WrittenDrive {
+    /// Reads a member's keys.
+    fn parse(text: TextPiece<'_>) -> Parsed<WrittenDrive> {
+        if let Some((level, _)) = text.text.split_once(':')
+            && Level::named(level.trim()).is_ok()
+        {
+            let remedy = "members of an array are drives: write raid10 for stripes of mirrors, or run this array alone";
+            return Err(text.error(remedy));
+        }
+        let mut drive = WrittenDrive::default();
+        for item in text.items()? {
+            let (key, value) = item.key_and_value()?;
+            drive.set(key, value, &[])?;
+        }
+        Ok(drive)
     }
-    let members = members(raw, keys.disks, name, &drive(&raw.drive, &DriveSpec::default())?)?;
-    level.check_disks(name, members.len())?;
-    Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, write: keys.write, members })
-}
 
-fn level(raw: &RawArray, keys: &ArrayKeys) -> Result<Level, Error> {
-    let level = Level::named(raw.level.trim())?;
-    let Some(copies) = keys.copies else { return Ok(level) };
-    match level.spec().copies {
-        Copies::Chosen => Ok(level.with_copies(u32::try_from(copies).unwrap_or(u32::MAX))),
-        Copies::Every => usage(format!("{level} keeps a copy on every disk: leave out copies, or use raid10")),
-        Copies::One => usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
+    /// Sets a key. `others` are the keys of the array around it, for the error message.
+    fn set(&mut self, key: TextPiece<'_>, value: TextPiece<'_>, others: &[&'static str]) -> Parsed<()> {
+        match key.text {
+            "layer" => set_name(&mut self.layer, key, value),
+            "drive" => set_name(&mut self.drive, key, value),
+            "set" if self.set.is_some() => Err(key.error("`set` is given twice: write set=(key=value,key=value)")),
+            "set" => {
+                let mut pairs = Vec::new();
+                for item in value.inside()?.items()? {
+                    let (key, value) = item.key_and_value()?;
+                    pairs.push((key.value()?, value.value()?));
+                }
+                self.set = Some(pairs);
+                Ok(())
+            }
+            name if self.values.keys.iter().any(|known| known.name == name) => set_value(&mut self.values, key, value),
+            name => {
+                let values = self.values.keys.iter().map(|key| key.name);
+                let all = others.iter().copied().chain(["layer", "drive", "set"]).chain(values);
+                Err(key.error(format!("no key of this name; {}", known(name, all))))
+            }
+        }
+    }
+
+    /// The drive, with the values of `inherited` where it has none. Parameters are not inherited if it names a layer of its own.
+    fn inheriting(&self, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
+        let capacity = DriveKeys::read(&self.values)?.capacity.map(|bytes| bytes / SECTOR_BYTES);
+        let set = match (&self.set, &self.layer) {
+            (Some(set), _) => set.clone(),
+            (None, Some(_)) => Vec::new(),
+            (None, None) => inherited.set.clone(),
+        };
+        Ok(DriveSpec {
+            layer: self.layer.clone().or_else(|| inherited.layer.clone()),
+            drive: self.drive.clone().or_else(|| inherited.drive.clone()),
+            capacity_sectors: capacity.or(inherited.capacity_sectors),
+            set,
+        })
     }
 }
 
-fn members(raw: &RawArray, disks: Option<u64>, name: &str, own: &DriveSpec) -> Result<Vec<DriveSpec>, Error> {
-    let mut members = raw.members.iter().map(|raw| drive(raw, own)).collect::<Result<Vec<_>, Error>>()?;
-    let given = members.len();
-    let disks = match (disks, given) {
-        (None, 0) => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
-        (None, _) => given,
-        // Saturated: any such number is too large for an array.
-        (Some(disks), _) => usize::try_from(disks).unwrap_or(usize::MAX),
-    };
-    if given > 1 && given != disks {
-        return usage(format!("disks={disks}, but {given} members are given: leave out disks, or list {disks}"));
-    }
-    if disks > DRIVES_MAX {
-        return Err(Error::Impossible(format!("{name} of more than {DRIVES_MAX} drives: lower disks")));
-    }
-    members.resize(disks, members.first().unwrap_or(own).clone());
-    Ok(members)
+/// Sets a key that takes a value.
+fn set_value(values: &mut Values, key: TextPiece<'_>, value: TextPiece<'_>) -> Parsed<()> {
+    values.set_once(key.text, &value.value()?).map_err(|refused| refused.at(key, value))
 }
 
-/// A drive that inherits the values it is not given. Parameters are not inherited if it names a layer of its own.
-fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
-    let capacity = DriveKeys::read(&raw.values)?.capacity.map(|bytes| bytes / SECTOR_BYTES);
-    let set = match (&raw.set, &raw.layer) {
-        (Some(set), _) => set.clone(),
-        (None, Some(_)) => Vec::new(),
-        (None, None) => inherited.set.clone(),
-    };
-    let or = |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
-    Ok(DriveSpec {
-        layer: or(&raw.layer, &inherited.layer),
-        drive: or(&raw.drive, &inherited.drive),
-        capacity_sectors: capacity.or(inherited.capacity_sectors),
-        set,
-    })
+/// Sets a key that takes a name.
+fn set_name(name: &mut Option<String>, key: TextPiece<'_>, value: TextPiece<'_>) -> Parsed<()> {
+    match name.replace(value.value()?) {
+        Some(_) => Err(key.error(format!("`{}` is given twice: keep one", key.text))),
+        None => Ok(()),
+    }
 }
-
-/// Keys of a drive that are no values.
-const DRIVE_NAMES: [&str; 3] = ["layer", "drive", "set"];
-
-type Result2<T> = Result<T, Box<Error>>;
 
 impl<'a> TextPiece<'a> {
+    fn slice_from(self, from: usize) -> TextPiece<'a> {
+        self.slice(from, self.text.len())
+    }
+
     /// Positions of `separator` outside of parentheses and quotes.
-    fn outside(self, separator: u8) -> Result2<Vec<usize>> {
+    fn outside(self, separator: u8) -> Parsed<Vec<usize>> {
         let (mut found, mut open, mut quoted) = (Vec::new(), Vec::new(), None);
         for (i, byte) in self.text.bytes().enumerate() {
             match byte {
@@ -302,23 +362,21 @@ impl<'a> TextPiece<'a> {
                 _ if quoted.is_some() => {}
                 b'(' => open.push(i),
                 b')' if open.pop().is_none() => {
-                    return Err(self
-                        .slice(i, self.text.len())
-                        .error("a `)` that nothing opened: remove it, or open it"));
+                    return Err(self.slice_from(i).error("a `)` that nothing opened: remove it, or open it"));
                 }
                 byte if byte == separator && open.is_empty() => found.push(i),
                 _ => {}
             }
         }
         match (quoted, open.last()) {
-            (Some(i), _) => Err(self.slice(i, self.text.len()).error("the quote is not closed: add a `\"`")),
-            (None, Some(&i)) => Err(self.slice(i, self.text.len()).error("the `(` is not closed: add a `)`")),
+            (Some(i), _) => Err(self.slice_from(i).error("the quote is not closed: add a `\"`")),
+            (None, Some(&i)) => Err(self.slice_from(i).error("the `(` is not closed: add a `)`")),
             (None, None) => Ok(found),
         }
     }
 
     /// The parts between commas; an empty text has none.
-    fn items(self) -> Result2<Vec<TextPiece<'a>>> {
+    fn items(self) -> Parsed<Vec<TextPiece<'a>>> {
         let mut from = 0;
         let mut items = Vec::new();
         for to in self.outside(b',')?.into_iter().chain([self.text.len()]) {
@@ -329,9 +387,9 @@ impl<'a> TextPiece<'a> {
     }
 
     /// `key=value`.
-    fn setting(self) -> Result2<(TextPiece<'a>, TextPiece<'a>)> {
+    fn key_and_value(self) -> Parsed<(TextPiece<'a>, TextPiece<'a>)> {
         match self.outside(b'=')?.first() {
-            Some(&i) => Ok((self.slice(0, i).trimmed(), self.slice(i + 1, self.text.len()).trimmed())),
+            Some(&i) => Ok((self.slice(0, i).trimmed(), self.slice_from(i + 1).trimmed())),
             None if self.text.parse::<u64>().is_ok() => {
                 Err(self.error(format!("expected key=value: for {0} disks write disks={0}", self.text)))
             }
@@ -340,7 +398,7 @@ impl<'a> TextPiece<'a> {
     }
 
     /// The text inside the parentheses around this part.
-    fn inside(self) -> Result2<TextPiece<'a>> {
+    fn inside(self) -> Parsed<TextPiece<'a>> {
         match self.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             Some(_) => Ok(self.slice(1, self.text.len() - 1).trimmed()),
             None => Err(self.error("expected it in parentheses: (…)")),
@@ -348,7 +406,7 @@ impl<'a> TextPiece<'a> {
     }
 
     /// The value, without its quotes.
-    fn value(self) -> Result2<String> {
+    fn value(self) -> Parsed<String> {
         let inner = self.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         match inner {
             Some(inner) if !inner.replace("\"\"", "").contains('"') => Ok(inner.replace("\"\"", "\"")),
@@ -365,83 +423,4 @@ impl<'a> TextPiece<'a> {
 fn quoted(value: &str) -> String {
     let odd = |c: char| c.is_whitespace() || "\"(),=:".contains(c);
     if value.is_empty() || value.contains(odd) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.into() }
-}
-
-fn array_of_text(text: &str) -> Result2<RawArray> {
-    let part = TextPiece::whole("array", text);
-    let end = part.text.find(':').unwrap_or(part.text.len());
-    let name = part.slice(0, end).trimmed();
-    if name.text.is_empty() {
-        return Err(name
-            .error("the kind of array is missing: write raid5:disks=4,chunk=512KiB,layer=drive-managed or the like"));
-    }
-    let mut array = RawArray::new(name.text);
-    for item in part.slice((end + 1).min(part.text.len()), part.text.len()).items()? {
-        let (key, value) = item.setting()?;
-        match key.text {
-            "member" => array.members.push(member(value.inside()?)?),
-            name if array.values.keys.iter().any(|known| known.name == name) => {
-                put(&mut array.values, key, value)?;
-            }
-            _ => {
-                let own = array.values.keys.iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
-                drive_key(&mut array.drive, key, value, &own)?;
-            }
-        }
-    }
-    Ok(array)
-}
-
-/// A member, as its keys say.
-fn member(part: TextPiece<'_>) -> Result2<RawDrive> {
-    if let Some((level, _)) = part.text.split_once(':')
-        && Level::named(level.trim()).is_ok()
-    {
-        return Err(
-            part.error("members of an array are drives: write raid10 for stripes of mirrors, or run this array alone")
-        );
-    }
-    let mut drive = RawDrive::default();
-    for item in part.items()? {
-        let (key, value) = item.setting()?;
-        drive_key(&mut drive, key, value, &[])?;
-    }
-    Ok(drive)
-}
-
-/// Sets a key of a drive. `others` are the keys of the array around it, for the error message.
-fn drive_key(drive: &mut RawDrive, key: TextPiece<'_>, value: TextPiece<'_>, others: &[&'static str]) -> Result2<()> {
-    match key.text {
-        "layer" => put_name(&mut drive.layer, key, value),
-        "drive" => put_name(&mut drive.drive, key, value),
-        "set" if drive.set.is_some() => Err(key.error("`set` is given twice: write set=(key=value,key=value)")),
-        "set" => {
-            let mut pairs = Vec::new();
-            for item in value.inside()?.items()? {
-                let (key, value) = item.setting()?;
-                pairs.push((key.value()?, value.value()?));
-            }
-            drive.set = Some(pairs);
-            Ok(())
-        }
-        name if drive.values.keys.iter().any(|known| known.name == name) => put(&mut drive.values, key, value),
-        name => {
-            let own = drive.values.keys.iter().map(|key| key.name);
-            let all = others.iter().copied().chain(DRIVE_NAMES).chain(own);
-            Err(key.error(format!("no key of this name; {}", known(name, all))))
-        }
-    }
-}
-
-/// Sets a key that takes a value.
-fn put(values: &mut Values, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
-    values.set_once(key.text, &value.value()?).map_err(|refused| refused.at(key, value))
-}
-
-/// Sets a key that takes a name.
-fn put_name(place: &mut Option<String>, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
-    match place.replace(value.value()?) {
-        Some(_) => Err(key.error(format!("`{}` is given twice: keep one", key.text))),
-        None => Ok(()),
-    }
 }

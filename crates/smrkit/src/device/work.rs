@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use super::command::{Command, Completion};
+use super::Command;
 use super::plan::{MemberPlan, Sub};
 use super::redundancy::KnownSectors;
-use crate::medium::Buf;
 use crate::units::{Lba, Nanos};
 
 /// Owner of the work.
@@ -43,6 +42,7 @@ pub(super) struct ArrayCommand {
     pub left: u32,
     /// True if the second part of the plan is under way.
     pub second: bool,
+    /// When the first of its commands to members began; [`Nanos::MAX`] before that.
     pub start: Nanos,
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
@@ -52,9 +52,10 @@ pub(super) struct ArrayCommand {
 }
 
 impl ArrayCommand {
-    /// A command whose plan takes the memory of another.
+    /// A command, whose plan takes the memory of an `old` one.
     #[inline]
-    fn new(owner: Owner, command: Command, mut plan: MemberPlan) -> ArrayCommand {
+    pub fn new(owner: Owner, command: Command, old: Option<&mut ArrayCommand>) -> ArrayCommand {
+        let mut plan = old.map_or_else(MemberPlan::default, |old| std::mem::take(&mut old.plan));
         plan.clear();
         ArrayCommand {
             owner,
@@ -73,53 +74,46 @@ impl ArrayCommand {
     pub fn subs(&self) -> &[Sub] {
         if self.second { &self.plan.second } else { &self.plan.first }
     }
-
-    #[inline]
-    pub fn completed(&mut self, completion: &Completion) {
-        self.left -= 1;
-        self.start = self.start.min(completion.start);
-    }
 }
 
-/// All work, by number. Numbers are reused. Written by hand, so that a freed entry keeps the memory of its plan for the next.
-#[derive(Default)]
-pub(super) struct Slab {
-    works: Vec<ArrayCommand>,
+/// Entries by number. Numbers are reused. Written by hand, so that a removed entry can be read until its number is used again, and hands on
+/// its memory.
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
     free: Vec<u32>,
 }
 
-impl Slab {
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Adds the entry that `make` makes; returns its number. `make` gets the removed entry that had this number before, if there is one.
     #[inline]
-    pub fn add(&mut self, owner: Owner, command: Command) -> u32 {
-        match self.free.pop() {
-            Some(id) => {
-                let work = &mut self.works[id as usize];
-                *work = ArrayCommand::new(owner, command, std::mem::take(&mut work.plan));
-                id
-            }
-            None => {
-                self.works.push(ArrayCommand::new(owner, command, MemberPlan::default()));
-                (self.works.len() - 1) as u32
-            }
-        }
+    pub fn add(&mut self, make: impl FnOnce(Option<&mut T>) -> T) -> u32 {
+        let Some(id) = self.free.pop() else {
+            self.entries.push(make(None));
+            return (self.entries.len() - 1) as u32;
+        };
+        let entry = &mut self.entries[id as usize];
+        *entry = make(Some(entry));
+        id
     }
 
     #[inline]
-    pub fn get(&mut self, id: u32) -> &mut ArrayCommand {
-        &mut self.works[id as usize]
+    pub fn get(&mut self, id: u32) -> &mut T {
+        &mut self.entries[id as usize]
     }
 
     #[inline]
     pub fn remove(&mut self, id: u32) {
-        let work = &mut self.works[id as usize];
-        // The plan keeps its memory for the next piece of work with this id.
-        work.known = KnownSectors::default();
-        work.command.data = Buf::NoData;
         self.free.push(id);
     }
 
     pub fn len(&self) -> usize {
-        self.works.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 }
 
@@ -145,6 +139,14 @@ struct HeldLock {
     blockers: u32,
 }
 
+/// A flush that waits for earlier writes.
+struct WaitingFlush {
+    order: u64,
+    id: u32,
+    /// How many of the writes have not been completed.
+    writes: usize,
+}
+
 /// The locks of all work under way or waiting.
 #[derive(Default)]
 pub(super) struct Locks {
@@ -152,8 +154,7 @@ pub(super) struct Locks {
     ranges: BTreeMap<(u64, u32), HeldLock>,
     /// The lock, while there is only one: it is found without a lookup.
     only: Option<(u32, RangeLock)>,
-    /// Flushes that wait: order, number, and how many locks they wait for.
-    flushes: Vec<(u64, u32, usize)>,
+    flushes: Vec<WaitingFlush>,
     /// Length of the longest lock so far.
     longest: u64,
     next_order: u64,
@@ -186,7 +187,7 @@ impl Locks {
             // A flush waits for the writes under way, and blocks nothing.
             let writes = self.ranges.values().filter(|held| held.exclusive).count();
             if writes > 0 {
-                self.flushes.push((order, id, writes));
+                self.flushes.push(WaitingFlush { order, id, writes });
             }
             return writes == 0;
         };
@@ -222,8 +223,8 @@ impl Locks {
             }
         }
         if exclusive {
-            self.flushes.iter_mut().filter(|flush| flush.0 > done.order).for_each(|flush| flush.2 -= 1);
-            begin.extend(self.flushes.extract_if(.., |flush| flush.2 == 0).map(|(order, id, _)| (order, id)));
+            self.flushes.iter_mut().filter(|flush| flush.order > done.order).for_each(|flush| flush.writes -= 1);
+            begin.extend(self.flushes.extract_if(.., |flush| flush.writes == 0).map(|flush| (flush.order, flush.id)));
         }
         begin.sort_unstable();
         free.extend(begin.into_iter().map(|(_, id)| id));

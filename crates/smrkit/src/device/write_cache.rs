@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use super::LayeredDisk;
 use crate::drive::Position;
-use crate::layer::QueuedWrite;
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::state::state;
@@ -30,7 +29,7 @@ const BATCH_SECTORS_MAX: u64 = 16_384;
 
 /// Contiguous sectors that wait to be destaged.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct HeldRun {
+pub(super) struct CachedRun {
     pub lba: Lba,
     pub sectors: u64,
     /// Stamps, in check mode.
@@ -44,7 +43,7 @@ pub(super) struct HeldRun {
     since: Nanos,
     last: Nanos,
     /// When its batch became complete, if it has: waiting longer would not make it longer.
-    whole_at: Option<Nanos>,
+    complete_at: Option<Nanos>,
     /// Where its first sector was on the platters when it arrived; `None` on a layer that appends, where it does not matter.
     position: Option<Position>,
     /// End of the band in which it begins.
@@ -53,13 +52,9 @@ pub(super) struct HeldRun {
     is_rest: bool,
 }
 
-impl HeldRun {
+impl CachedRun {
     fn end(&self) -> Lba {
         self.lba + self.sectors
-    }
-
-    pub fn as_write(&self) -> QueuedWrite<'_> {
-        QueuedWrite { lba: self.lba, sectors: self.sectors, data: &self.data }
     }
 
     fn is_stream(&self) -> bool {
@@ -73,8 +68,8 @@ impl HeldRun {
 
     /// Notes a change at `now`.
     fn note_change(&mut self, now: Nanos) {
-        let is_whole = self.is_stream() && self.sectors >= self.batch_sectors();
-        self.whole_at = self.whole_at.or(Some(now)).filter(|_| is_whole);
+        let is_complete = self.is_stream() && self.sectors >= self.batch_sectors();
+        self.complete_at = self.complete_at.or(Some(now)).filter(|_| is_complete);
     }
 
     /// When it may be destaged. A stream that still grows waits until it reaches the end of its band: if it ended earlier, the layer would
@@ -100,7 +95,7 @@ pub(super) struct WriteCache {
     /// Runs that it has room for.
     runs_max: usize,
     /// In no order; none overlaps or touches another.
-    runs: Vec<HeldRun>,
+    runs: Vec<CachedRun>,
     by_lba: RunIndex,
     /// Those of `runs` that have a position, by cylinder.
     by_cylinder: RunIndex,
@@ -167,7 +162,7 @@ impl WriteCache {
     pub fn order_runs(&mut self) {
         self.sectors = 0;
         (self.by_lba, self.by_cylinder) = Default::default();
-        std::mem::take(&mut self.runs).into_iter().for_each(|run| self.hold(run));
+        std::mem::take(&mut self.runs).into_iter().for_each(|run| self.insert_run(run));
     }
 
     /// True if it can take a write of `n` sectors at all.
@@ -187,7 +182,7 @@ impl WriteCache {
         (self.by_lba, self.by_cylinder) = Default::default();
     }
 
-    fn hold(&mut self, run: HeldRun) {
+    fn insert_run(&mut self, run: CachedRun) {
         self.by_lba.insert(run.lba.0, self.runs.len());
         if let Some(position) = run.position {
             self.by_cylinder.insert(position.cylinder.into(), self.runs.len());
@@ -197,7 +192,7 @@ impl WriteCache {
     }
 
     /// Takes a run out; the last one moves to its index.
-    fn take_out(&mut self, at: usize) -> HeldRun {
+    fn remove_run(&mut self, at: usize) -> CachedRun {
         let run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
         self.by_lba.remove(at, self.runs.len());
@@ -221,6 +216,7 @@ impl WriteCache {
     /// The first time from `now` on at which there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
     #[inline]
     pub fn room_at(&self, now: Nanos, lba: Lba, n: u64) -> Option<Nanos> {
+        // Sectors that are held already take no more room, and a run that is touched grows instead of a new one.
         let (mut held, mut touches) = (0, false);
         for run in self.touched(lba, n).map(|at| &self.runs[at]) {
             held += run.end().min(lba + n).0.saturating_sub(run.lba.max(lba).0);
@@ -265,6 +261,7 @@ impl WriteCache {
     #[inline]
     pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let was_half_full = self.is_half_full();
+        // The first two, because the common case, a write that touches a single run, extends that run in place.
         let touched = {
             let mut places = self.touched(request.lba, request.sectors.into());
             (places.next(), places.next())
@@ -299,10 +296,10 @@ impl WriteCache {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();
         while let Some(at) = self.touched(lba, end - lba).min() {
-            parts.push(self.take_out(at));
+            parts.push(self.remove_run(at));
         }
         let first = parts.iter().map(|run| run.lba).min().unwrap_or(lba).min(lba);
-        let last = parts.iter().map(HeldRun::end).max().unwrap_or(end).max(end);
+        let last = parts.iter().map(CachedRun::end).max().unwrap_or(end).max(end);
         let mut all = device.disk.buf(last - first);
         for part in &parts {
             all.put(part.lba - first, &part.data, 0, part.sectors);
@@ -310,7 +307,7 @@ impl WriteCache {
         all.put(lba - first, data, 0, u64::from(request.sectors));
         let (position, band_end) = place(device, first);
         let sectors = last - first;
-        let mut run = HeldRun {
+        let mut run = CachedRun {
             lba: first,
             sectors,
             data: all,
@@ -318,13 +315,13 @@ impl WriteCache {
             order: parts.iter().map(|run| run.order).min().unwrap_or(self.taken),
             since: parts.iter().map(|run| run.since).min().unwrap_or(now),
             last: now,
-            whole_at: None,
+            complete_at: None,
             position,
             band_end,
             is_rest: parts.iter().any(|run| run.is_rest && run.lba == first),
         };
         run.note_change(now);
-        self.hold(run);
+        self.insert_run(run);
     }
 
     /// Forgets `n` sectors from `lba` on, because they are discarded or overwritten on the platters.
@@ -335,7 +332,8 @@ impl WriteCache {
                 at += 1;
                 continue;
             }
-            let run = self.take_out(at);
+            // The index stays, since another run has moved there.
+            let run = self.remove_run(at);
             for (first, last) in [(run.lba, lba), (end, run.end())] {
                 if first < last {
                     self.keep_part(device, &run, first, last - first);
@@ -345,13 +343,13 @@ impl WriteCache {
     }
 
     /// Holds a part of a run that was taken out.
-    fn keep_part(&mut self, device: &LayeredDisk, run: &HeldRun, lba: Lba, sectors: u64) {
+    fn keep_part(&mut self, device: &LayeredDisk, run: &CachedRun, lba: Lba, sectors: u64) {
         let mut data = device.disk.buf(sectors);
         data.put(0, &run.data, lba - run.lba, sectors);
         let (position, band_end) = place(device, lba);
-        let mut part = HeldRun { lba, sectors, data, position, band_end, whole_at: None, ..*run };
+        let mut part = CachedRun { lba, sectors, data, position, band_end, complete_at: None, ..*run };
         part.note_change(run.last);
-        self.hold(part);
+        self.insert_run(part);
     }
 
     /// Overlays `out`, which was read from `n` sectors at `lba`, with the sectors that are held.
@@ -381,7 +379,7 @@ impl WriteCache {
         }
         let mut ready = Nanos::MAX;
         for run in &self.runs {
-            due = due.min(run.whole_at.unwrap_or(run.since + AGE_MAX));
+            due = due.min(run.complete_at.unwrap_or(run.since + AGE_MAX));
             ready = ready.min(run.ready_at());
         }
         Some(due.max(ready).max(now))
@@ -393,12 +391,12 @@ impl WriteCache {
     }
 
     /// Takes out the runs to be destaged next: as many as the layer takes together, or one. `is_flushing` if a flush waits for them.
-    pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[HeldRun; 8]> {
+    pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[CachedRun; 8]> {
         let now = device.now();
-        let is_ready = |run: &HeldRun| run.ready_at() <= now;
+        let is_ready = |run: &CachedRun| run.ready_at() <= now;
         // If nothing is ready and room is needed, a stream has to go before it reaches the end of its band.
         let takes_all = !self.runs.iter().any(is_ready);
-        let is_eligible = |run: &HeldRun| takes_all || is_ready(run);
+        let is_eligible = |run: &CachedRun| takes_all || is_ready(run);
         let shared = device.layer.takes_together();
         let mut batch = SmallVec::new();
         let Some(oldest) = self.oldest(is_eligible) else { return batch };
@@ -412,7 +410,7 @@ impl WriteCache {
         if is_stream || shared == 1 {
             return batch;
         }
-        let may_share = |run: &HeldRun| is_eligible(run) && !run.is_stream() && run.source == source;
+        let may_share = |run: &CachedRun| is_eligible(run) && !run.is_stream() && run.source == source;
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
         // The order of each run that may join the batch, by its index: both lists are changed alike.
         let mut orders: SmallVec<[u64; RUNS_MAX]> =
@@ -426,14 +424,14 @@ impl WriteCache {
                 continue;
             }
             orders.swap_remove(at);
-            batch.push(self.take_out(at));
+            batch.push(self.remove_run(at));
             sectors += batch[batch.len() - 1].sectors;
         }
         batch
     }
 
     /// Notes that the last batch is written from `start` to `end`.
-    pub fn note_batch(&mut self, start: Nanos, end: Nanos, batch: &[HeldRun]) {
+    pub fn note_batch(&mut self, start: Nanos, end: Nanos, batch: &[CachedRun]) {
         let sectors = batch.iter().map(|run| run.sectors).sum();
         self.batch = Batch { start, end, runs: batch.len(), sectors };
     }
@@ -442,14 +440,14 @@ impl WriteCache {
         self.batch.start
     }
 
-    fn oldest(&self, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
+    fn oldest(&self, is_eligible: impl Fn(&CachedRun) -> bool) -> Option<usize> {
         let eligible = self.runs.iter().enumerate().filter(|(_, run)| is_eligible(run));
         eligible.min_by_key(|(_, run)| run.order).map(|(at, _)| at)
     }
 
     /// The run that the head reaches first; at equal times the first in `runs`. Looks at near cylinders first, and stops where the seek
     /// alone takes longer than the best run so far: seeks only get longer with distance.
-    fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
+    fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&CachedRun) -> bool) -> Option<usize> {
         let (clock, now) = (device.disk.clock().mechanical()?, device.now());
         let (runs, head) = (&self.by_cylinder.0, u64::from(clock.cylinder()));
         let distance = |run: Option<&(u64, usize)>| run.map_or(u32::MAX, |run| run.0.abs_diff(head) as u32);
@@ -477,15 +475,15 @@ impl WriteCache {
     }
 
     /// Takes out a run or, of a long stream, the part in its band. The rest stays.
-    fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> HeldRun {
-        let mut run = self.take_out(at);
+    fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> CachedRun {
+        let mut run = self.remove_run(at);
         // A flush takes all of a run: it can't wait for the end of a band.
         let in_bands = run.band_end < Lba(u64::MAX);
         let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > most {
             // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);
-            let rest = HeldRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
+            let rest = CachedRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
             self.keep_part(device, &rest, run.lba + most, run.sectors - most);
             (run.data, run.sectors) = (rest.data, most);
         }

@@ -86,19 +86,22 @@ impl Arrivals {
     /// `outstanding` when it was sent.
     #[inline]
     pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
+        let arrival = self.peek(time, outstanding);
         match self {
-            Arrivals::Closed { free, .. } => free.pop_front().expect("no more outstanding than the depth"),
-            Arrivals::Thinking { free, last, sent } => {
-                let think = time.since(std::mem::replace(last, time));
-                let from = match outstanding {
-                    Some(outstanding) => sent.moment(outstanding),
-                    None => free.pop_front().expect("no more outstanding than the depth"),
-                };
-                sent.send(from + think);
-                from + think
+            Arrivals::Closed { free, .. } => {
+                free.pop_front().expect("no more outstanding than the depth");
             }
-            Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
+            Arrivals::Thinking { free, last, sent } => {
+                *last = time;
+                // A recorded number of outstanding requests takes no place: completions since tell when it may be sent.
+                if outstanding.is_none() {
+                    free.pop_front().expect("no more outstanding than the depth");
+                }
+                sent.send(arrival);
+            }
+            Arrivals::Open { .. } => {}
         }
+        arrival
     }
 
     /// The arrival of the next request, without taking it; [`Nanos::MAX`] if no further command may be outstanding.
@@ -108,12 +111,15 @@ impl Arrivals {
             Arrivals::Closed { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
             Arrivals::Thinking { free, last, sent } => {
                 let from = match outstanding {
-                    Some(outstanding) => Some(sent.moment(outstanding)).filter(|&from| from < Nanos::MAX),
-                    None => free.front().copied(),
+                    Some(outstanding) => sent.moment(outstanding),
+                    None => free.front().copied().unwrap_or(Nanos::MAX),
                 };
-                from.map_or(Nanos::MAX, |from| from + time.since(*last))
+                // A sum of times saturates, so it is `Nanos::MAX` if `from` is.
+                from + time.since(*last)
             }
-            Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
+            // Not scaled if the factor is 1, because long times would lose digits as floating-point numbers.
+            Arrivals::Open { origin, scale: 1.0 } => *origin + time,
+            Arrivals::Open { origin, scale } => *origin + Nanos((time.0 as f64 * scale).round() as u64),
         }
     }
 
@@ -142,20 +148,8 @@ impl Arrivals {
     }
 }
 
-#[inline]
-fn by_clock(origin: Nanos, scale: f64, time: Nanos) -> Nanos {
-    if scale == 1.0 { origin + time } else { origin + Nanos((time.0 as f64 * scale).round() as u64) }
-}
-
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.
 const LATEST: Nanos = Nanos(u64::MAX / 2);
-
-/// Remedy where a trace's addresses lie past the device; other replays have their own.
-const FOLD_A_TRACE: &str = "add {fold} to take addresses modulo the capacity, {capacity} auto for a drive as large as \
-                            the trace, or choose one {volume}";
-
-const TASK_TOO_LATE: &str =
-    "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
 
 /// The requests to come, a batch at a time.
 #[derive(Default)]
@@ -283,7 +277,11 @@ impl Intake {
     /// Refuses work of an array's own at the end of time.
     #[inline]
     pub fn check_task(&self, moment: Nanos) -> Result<(), Error> {
-        if moment > LATEST { Err(Error::Usage(TASK_TOO_LATE.into())) } else { Ok(()) }
+        if moment <= LATEST {
+            return Ok(());
+        }
+        let message = "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
+        Err(Error::Usage(message.into()))
     }
 
     /// Takes the address of a request that ends beyond `capacity` modulo the capacity. Errors: requests are not folded, or this one is too
@@ -304,9 +302,15 @@ impl Intake {
             );
             return Err(Error::input(path, message));
         }
-        let is_too_large = sectors > capacity;
-        let remedy =
-            if is_too_large { "take a larger drive, or give a larger {capacity}" } else { FOLD_A_TRACE }.to_string();
+        let remedy = match sectors > capacity {
+            true => "take a larger drive, or give a larger {capacity}",
+            // For a trace; other replays have their own remedy.
+            false => {
+                "add {fold} to take addresses modulo the capacity, {capacity} auto for a drive as large as the trace, or choose \
+                 one {volume}"
+            }
+        };
+        let remedy = remedy.to_string();
         Err(Error::NoRoom(Box::new(NoRoom { path, number, sectors, end: request.end(), capacity, remedy })))
     }
 

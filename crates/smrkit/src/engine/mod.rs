@@ -5,7 +5,6 @@
 //! order, and on an idle array in a closed loop of one if the request goes to one drive.
 
 mod intake;
-mod observer;
 pub mod rebuild;
 pub(crate) mod run;
 pub mod saved;
@@ -16,19 +15,75 @@ mod tests;
 mod verify;
 mod warm_up;
 
-use crate::device::{Command, Completion, Device, MemberDrive};
-use crate::disk::Power;
+use crate::device::{Command, Completion, Device, Slab};
+use crate::disk::{Power, Recorder};
 use crate::error::{DiskResult, Error};
-use crate::request::{Request, Source};
+use crate::request::{Progress, Request, Source};
 use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, RequestRow, Times};
-use crate::stats::outcome::{PowerCut, Rebuild, Steady};
+use crate::stats::outcome::PowerCut;
 use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
-pub use observer::{NoObserver, Observer, RequestRows};
+use saved::SavedState;
 use task::BackgroundTask;
-use verify::{ArrayCheck, Sent, SentRequests};
+use verify::{ArrayCheck, Sent};
 use warm_up::WarmUp;
+
+/// Watches a run.
+pub trait Observer {
+    /// Called every few thousand requests; `false` ends the run with the counts so far.
+    fn go_on(&mut self, _progress: Progress, _requests: u64) -> bool {
+        true
+    }
+
+    /// The run begins anew.
+    fn restart(&mut self) {}
+
+    /// The commit that the program was built from, where it is known.
+    fn commit(&self) -> Option<&str> {
+        None
+    }
+
+    /// True if [`Observer::request`] is to be called.
+    fn wants_requests(&self) -> bool {
+        false
+    }
+
+    /// Receives the row of a completed request (after the warm-up).
+    fn request(&mut self, _row: &RequestRow) {}
+
+    /// True if [`Observer::state`] is to be called.
+    fn wants_state(&self) -> bool {
+        false
+    }
+
+    /// Receives the state at the end of a run that was not ended early.
+    fn state(&mut self, _state: SavedState) {}
+
+    /// The recorder for a drive's accesses, by the number of the drive. Asked again for a drive that replaces it.
+    fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
+        None
+    }
+}
+
+/// Watches nothing.
+pub struct NoObserver;
+
+impl Observer for NoObserver {}
+
+/// Keeps the row of every request, in the order of completion.
+#[derive(Clone, Debug, Default)]
+pub struct RequestRows(pub Vec<RequestRow>);
+
+impl Observer for RequestRows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
 
 /// Events between two calls of the observer while no requests arrive.
 const LOOK_EVERY: u64 = 1 << 16;
@@ -50,7 +105,8 @@ pub struct Engine<'a> {
     /// [`Observer::wants_requests`], asked once because it is needed for every request.
     wants_requests: bool,
     warm_up: WarmUp,
-    sent: SentRequests,
+    /// Requests that have not been completed, by tag.
+    sent: Slab<Sent>,
     completions: Vec<Completion>,
     completed: u64,
     /// Requests that were served before the source's first.
@@ -67,9 +123,8 @@ impl<'a> Engine<'a> {
         task: &'a mut dyn BackgroundTask,
         observer: &'a mut dyn Observer,
     ) -> Engine<'a> {
-        record(device.drives_mut(), 0, observer);
-        if let Some((first, new)) = task.successor() {
-            record(std::slice::from_mut(new), first, observer);
+        for (number, drive) in device.drives_mut().iter_mut().enumerate().chain(task.successor()) {
+            drive.record(observer.recorder(number));
         }
         let is_array = matches!(device, Device::Array(_));
         Engine {
@@ -84,22 +139,12 @@ impl<'a> Engine<'a> {
             observer,
             warm_up: WarmUp::new(settings.warmup),
             device,
-            sent: SentRequests::default(),
+            sent: Slab::default(),
             completions: Vec::new(),
             completed: 0,
             prefilled: 0,
             now: Nanos::ZERO,
         }
-    }
-
-    /// Begins the run at `now`, the time of the device.
-    pub fn begin_at(&mut self, now: Nanos) {
-        self.now = now;
-    }
-
-    /// The time of the last event.
-    pub fn now(&self) -> Nanos {
-        self.now
     }
 
     /// Serves all requests of `source`. If the array has work of its own, does that too; then the run ends with this work, and any requests
@@ -109,6 +154,7 @@ impl<'a> Engine<'a> {
         if self.warm_up.begin(&self.device, self.now) {
             self.begin_counting()?;
         }
+        // Anew, because a prefill has taken time.
         self.arrivals = Arrivals::new(&self.settings, self.now);
         self.has_work = !self.task.is_over() && matches!(self.device, Device::Array(_));
         // If nothing can happen between a request and its completion, it needs no events.
@@ -116,6 +162,7 @@ impl<'a> Engine<'a> {
         let (mut input, mut events) = (Input::default(), 0u64);
         while is_wanted {
             if input.wants_more() {
+                // Between batches of a few thousand requests; before the first there is nothing to show.
                 if !input.is_new() && !self.show_progress(source) {
                     is_wanted = false;
                     break;
@@ -136,6 +183,7 @@ impl<'a> Engine<'a> {
                 is_wanted = self.show_progress(source);
             }
         }
+        // A run that ends within its warm-up has counted nothing, from now on.
         if !self.warm_up.is_over {
             self.begin_counting()?;
         }
@@ -154,6 +202,7 @@ impl<'a> Engine<'a> {
         self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
         self.task.counting(self.now);
+        // Here, because the number of the write to be cut counts from the beginning of counting.
         if let (Some(write), Device::Drive(drive)) = (self.settings.power_cut, &mut self.device) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
@@ -176,6 +225,7 @@ impl<'a> Engine<'a> {
                     self.note_waiting();
                     self.complete(&request, self.intake.row, &times)?;
                 }
+                // It completes by an event, which the loop has to process before the next request.
                 None => return self.send(request, arrival),
             }
         }
@@ -270,7 +320,8 @@ impl<'a> Engine<'a> {
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let (expected, data) = self.check.take();
-        let tag = self.sent.add(Sent { request, row: self.intake.row, arrival, expected });
+        let row = self.intake.row;
+        let tag = self.sent.add(|_| Sent { request, row, arrival, expected }).into();
         self.device.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())
@@ -285,7 +336,10 @@ impl<'a> Engine<'a> {
             self.receive(&completion)?;
         }
         if !self.completions.is_empty() {
-            self.receive_more()?;
+            // Taken out, because receiving them needs the engine, and put back to be filled again.
+            let mut completions = std::mem::take(&mut self.completions);
+            completions.drain(..).try_for_each(|completion| self.receive(&completion))?;
+            self.completions = completions;
         }
         while let Some(array) = self.device.array_mut()
             && let Some(done) = array.take_done()
@@ -293,13 +347,6 @@ impl<'a> Engine<'a> {
             self.task.done(&done, array)?;
         }
         Ok(())
-    }
-
-    fn receive_more(&mut self) -> Result<(), Error> {
-        let mut completions = std::mem::take(&mut self.completions);
-        let received = completions.drain(..).try_for_each(|completion| self.receive(&completion));
-        self.completions = completions;
-        received
     }
 
     /// Notes when a request first waited for cleaning.
@@ -318,7 +365,10 @@ impl<'a> Engine<'a> {
 
     /// Takes the completed request with its row and its arrival. In check mode it is verified.
     fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
-        let Sent { request, row, arrival, expected } = self.sent.take(completion.tag);
+        let id = completion.tag as u32;
+        self.sent.remove(id);
+        // Its number is not used again before the next request is sent.
+        let Sent { request, row, arrival, expected } = self.sent.get(id);
         self.check.verify(request, expected, &completion.data)?;
         Ok((*request, *row, *arrival))
     }
@@ -328,21 +378,21 @@ impl<'a> Engine<'a> {
     fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
         self.completed += 1;
-        if self.warm_up.is_over {
-            let device = &self.device;
-            self.counts.count(request, times, || device.gauges());
-            if self.has_work {
-                self.task.completed(request, times);
-            }
-            if self.wants_requests {
-                self.show_request(request, row, times);
-            }
-            return Ok(());
+        if !self.warm_up.is_over {
+            return self.warm_up(request);
         }
-        self.warm_up(request)
+        let device = &self.device;
+        self.counts.count(request, times, || device.gauges());
+        if self.has_work {
+            self.task.completed(request, times);
+        }
+        if self.wants_requests {
+            self.show_request(request, row, times);
+        }
+        Ok(())
     }
 
-    /// Shows the observer a completed request.
+    /// Shows the observer a completed request. Out of line, for the speed of runs that show none.
     #[inline(never)]
     fn show_request(&mut self, request: &Request, row: u64, times: &Times) {
         // This request has been counted already; rows are numbered from 0.
@@ -353,10 +403,10 @@ impl<'a> Engine<'a> {
     /// Notes a completed request of the warm-up, after which counting may begin.
     #[cold]
     fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
-        match self.warm_up.completed(request, self.completed, &self.device, self.now) {
-            true => Ok(self.begin_counting()?),
-            false => Ok(()),
+        if self.warm_up.completed(request, self.completed, &self.device, self.now) {
+            self.begin_counting()?;
         }
+        Ok(())
     }
 
     /// Processes the next event; returns `false` if there was none.
@@ -391,28 +441,11 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// The result of the array's own work.
-    pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.device.array_mut().map_or(Ok(None), |array| self.task.report(array))
-    }
-
-    /// When cleaning had settled, if the warm-up waited for that.
-    pub fn steady(&self) -> Option<Steady> {
-        self.warm_up.steady
-    }
-
     /// The power cuts so far.
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
         let Device::Drive(drive) = &mut self.device else { return Vec::new() };
         let mut cuts = drive.take_power_cuts();
         cuts.iter_mut().for_each(|cut| cut.completed -= self.prefilled);
         cuts
-    }
-}
-
-/// Attaches the observer's recorders to drives, of which the first has the number `first`.
-fn record(drives: &mut [MemberDrive], first: usize, observer: &mut dyn Observer) {
-    for (number, drive) in (first..).zip(drives) {
-        drive.record(observer.recorder(number));
     }
 }

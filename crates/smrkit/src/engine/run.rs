@@ -67,14 +67,20 @@ impl Run {
         let commit = observer.commit().map(str::to_string);
         let counts = HostCounts::new(timeline).of_sources(source.sources());
         let mut device = self.system.build(settings)?;
-        let begin = self.begin(&mut device)?;
+        let begin = match (&self.from_state, settings.prefill) {
+            (Some(saved), Prefill::Saved) => saved.restore(&self.system, &mut device)?,
+            (None, Prefill::Saved) => {
+                return Err(Error::Usage("{prefill} saved begins with a saved state: give {from_state}".into()));
+            }
+            _ => Nanos::ZERO,
+        };
         let wants_state = observer.wants_state();
         self.check_state(wants_state)?;
         let mut engine = Engine::new(device, *settings, counts, task, observer);
-        engine.begin_at(begin);
+        engine.now = begin;
         let finished = engine.run(source)?;
         if wants_state && finished {
-            engine.observer.state(SavedState::take(&self.system, &engine.device, engine.now())?);
+            engine.observer.state(SavedState::take(&self.system, &engine.device, engine.now)?);
         }
         // Reads of the final verification are no part of the outcome.
         engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));
@@ -82,22 +88,14 @@ impl Run {
         let host = counts.finish(&engine.device.gauges());
         let mut outcome = self.system.outcome(&mut engine.device, settings, host, &commit)?;
         // After the outcome is taken: a rebuild's report lets the members finish cleaning, which is no part of it.
-        let rebuild = engine.report()?;
+        let rebuild = match engine.device.array_mut() {
+            Some(array) => engine.task.report(array)?,
+            None => None,
+        };
         outcome.power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
-        outcome.state.steady = engine.steady();
+        outcome.state.steady = engine.warm_up.steady;
         Ok(Outcome { interrupted: !finished, rebuild, ..self.identified(outcome, commit) })
-    }
-
-    /// Brings a new device into the state that the run begins with; returns the time.
-    fn begin(&self, device: &mut Device) -> Result<Nanos, Error> {
-        match (&self.from_state, self.settings.prefill) {
-            (Some(saved), Prefill::Saved) => saved.restore(&self.system, device),
-            (None, Prefill::Saved) => {
-                Err(Error::Usage("{prefill} saved begins with a saved state: give {from_state}".into()))
-            }
-            _ => Ok(Nanos::ZERO),
-        }
     }
 
     /// Refuses settings that a saved state can't serve.

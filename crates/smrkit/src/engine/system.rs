@@ -101,8 +101,12 @@ impl DriveRun {
 
     /// The drive with its queue, empty. The movements of an array's drives are always counted.
     pub fn build(&self, settings: &Settings, in_array: bool) -> Result<MemberDrive, Error> {
-        if settings.check {
-            checkable(&self.drive)?;
+        if settings.check && self.drive.geometry.sectors > Stamp::LBA_MAX {
+            return Err(Error::Impossible(format!(
+                "{{check}} holds stamps of up to {} sectors, and the drive has {}: give a smaller {{capacity}}",
+                Stamp::LBA_MAX,
+                self.drive.geometry.sectors
+            )));
         }
         let medium = if settings.check { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
         let mut device = self.device(medium)?;
@@ -112,17 +116,6 @@ impl DriveRun {
         let queueing = Queueing::new(settings.queue, settings.depth, self.drive.command_order);
         let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
         Ok(new(device, queueing))
-    }
-}
-
-/// Refuses a drive with more sectors than stamps can name.
-fn checkable(drive: &Drive) -> Result<(), Error> {
-    match drive.geometry.sectors {
-        sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
-            "{{check}} holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller {{capacity}}",
-            Stamp::LBA_MAX
-        ))),
-        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::task::Idle;
 use super::*;
-use crate::device::{LayeredDisk, Queueing};
+use crate::device::{LayeredDisk, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::{CommandOrder, Constant, Drive, DriveClock};
 use crate::experiment::demand::GeneratedDemand;

@@ -88,13 +88,16 @@ impl Engine<'_> {
 
     /// Compares copies and parity with data, where there are any.
     fn scrub_all(&mut self) -> DiskResult {
-        let Some(array) = self.device.array_mut() else { return Ok(()) };
-        while array.take_done().is_some() {}
-        if array.layout.copies() == 1 && array.layout.parities() == 0 {
-            return Ok(());
+        let mut parts = Vec::new();
+        if let Some(array) = self.device.array_mut() {
+            // Parts of a rebuild that were done and not collected must not be taken for those read here.
+            while array.take_done().is_some() {}
+            if array.layout.is_redundant() {
+                parts = array.written_parts();
+            }
         }
         let mut completions = Vec::new();
-        for (at, sectors) in array.written_parts() {
+        for (at, sectors) in parts {
             let now = self.now;
             self.device.array_mut().map_or(Ok(()), |array| array.scrub(at, sectors, now))?;
             while self.device.array_mut().and_then(Array::take_done).is_none() && self.step(&mut completions)? {}
@@ -111,37 +114,4 @@ pub(super) struct Sent {
     pub arrival: Nanos,
     /// Stamps that a read must find, in check mode.
     pub expected: Vec<u64>,
-}
-
-/// Requests by tag, and tags to reuse. Written by hand, so that a completion reads its entry in place.
-#[derive(Default)]
-pub(super) struct SentRequests {
-    by_tag: Vec<Sent>,
-    unused: Vec<u32>,
-}
-
-impl SentRequests {
-    /// Adds a request; returns its tag.
-    #[inline]
-    pub fn add(&mut self, sent: Sent) -> u64 {
-        let tag = match self.unused.pop() {
-            Some(tag) => {
-                self.by_tag[tag as usize] = sent;
-                tag
-            }
-            None => {
-                self.by_tag.push(sent);
-                (self.by_tag.len() - 1) as u32
-            }
-        };
-        u64::from(tag)
-    }
-
-    /// Takes the completed request with a tag, which may be reused.
-    #[inline]
-    pub fn take(&mut self, tag: u64) -> &Sent {
-        // The entry can be read until the next `add`, which may reuse it.
-        self.unused.push(tag as u32);
-        &self.by_tag[tag as usize]
-    }
 }

@@ -53,9 +53,8 @@ impl Engine<'_> {
 
     fn fill_sequentially(&mut self) -> Result<bool, Error> {
         let (total, large) = (self.device.host_sectors(), self.large_sectors());
-        for (writes, first) in (0..total).step_by(large as usize).enumerate() {
-            self.fill(first, large.min(total - first))?;
-            if !self.may_go_on(writes as u64, first, total) {
+        for first in (0..total).step_by(large as usize) {
+            if !self.serve_prefill(first, large.min(total - first), (first, total))? {
                 return Ok(false);
             }
         }
@@ -73,21 +72,19 @@ impl Engine<'_> {
             if places == 0 || self.device.gauges().cache_fill.is_some_and(|fill| fill >= share) {
                 break;
             }
-            self.fill(random.random_range(0..places) * size, size)?;
-            if !self.may_go_on(written, written, total) {
+            if !self.serve_prefill(random.random_range(0..places) * size, size, (written, total))? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn fill(&mut self, first: u64, sectors: u64) -> Result<(), Error> {
+    /// Serves a write of the prefill, of which `done` of `total` was served before. Returns `false` if the observer ends the run.
+    fn serve_prefill(&mut self, first: u64, sectors: u64, (done, total): (u64, u64)) -> Result<bool, Error> {
+        let shows_progress = self.prefilled.is_multiple_of(LOOK_EVERY);
         self.prefilled += 1;
-        self.serve_uncounted(&Request::new(Op::Write, Lba(first), sectors as u32))
-    }
-
-    fn may_go_on(&mut self, writes: u64, done: u64, total: u64) -> bool {
-        !writes.is_multiple_of(LOOK_EVERY) || self.observer.go_on(Progress { done, total: Some(total) }, 0)
+        self.serve_uncounted(&Request::new(Op::Write, Lba(first), sectors as u32))?;
+        Ok(!shows_progress || self.observer.go_on(Progress { done, total: Some(total) }, 0))
     }
 }
 
@@ -117,15 +114,8 @@ pub(super) struct WarmUp {
     rule: Warmup,
     /// True if counting has begun.
     pub is_over: bool,
-    /// Watches cleaning, if the warm-up lasts until that has settled.
-    watch: Option<SteadyWatch>,
-    /// When cleaning had settled.
+    /// When cleaning had settled, if the warm-up lasted until then. Only such a warm-up uses the fields below.
     pub steady: Option<Steady>,
-}
-
-/// Watches a warm-up until cleaning has settled.
-#[derive(Debug)]
-pub(super) struct SteadyWatch {
     begin: Nanos,
     requests: u64,
     window_requests: u64,
@@ -139,60 +129,59 @@ pub(super) struct SteadyWatch {
 
 impl WarmUp {
     pub fn new(rule: Warmup) -> WarmUp {
-        WarmUp { rule, is_over: false, watch: None, steady: None }
+        WarmUp {
+            rule,
+            is_over: false,
+            steady: None,
+            begin: Nanos::ZERO,
+            requests: 0,
+            window_requests: WINDOW_REQUESTS,
+            in_window: 0,
+            written: 0,
+            moved: 0,
+            windows: Vec::new(),
+        }
     }
 
     /// Called when requests begin; returns whether counting begins with them.
     pub fn begin(&mut self, device: &Device, now: Nanos) -> bool {
-        self.watch = (self.rule == Warmup::UntilSteady).then(|| SteadyWatch::new(device, now));
+        (self.begin, self.moved) = (now, moved(device));
         self.rule == Warmup::Requests(0)
     }
 
     /// Notes a completed request with its number, from 1; returns whether counting begins now.
     pub fn completed(&mut self, request: &Request, number: u64, device: &Device, now: Nanos) -> bool {
-        let Some(watch) = &mut self.watch else { return self.rule == Warmup::Requests(number) };
-        let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
-        self.steady = watch.completed(written, device, now);
-        self.steady.is_some()
-    }
-}
-
-impl SteadyWatch {
-    pub fn new(device: &Device, now: Nanos) -> SteadyWatch {
-        SteadyWatch {
-            begin: now,
-            requests: 0,
-            window_requests: WINDOW_REQUESTS,
-            in_window: 0,
-            written: 0,
-            moved: moved(device),
-            windows: Vec::new(),
+        if self.rule != Warmup::UntilSteady {
+            return self.rule == Warmup::Requests(number);
         }
-    }
-
-    /// Notes a request that wrote this many sectors and completed at `now`; returns when cleaning had settled, if it has.
-    pub fn completed(&mut self, written: u64, device: &Device, now: Nanos) -> Option<Steady> {
         self.requests += 1;
         self.in_window += 1;
-        self.written += written;
+        self.written += if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
         if self.in_window < self.window_requests {
-            return None;
+            return false;
         }
         let moved = moved(device);
-        let window = SteadyWindow {
+        self.windows.push(SteadyWindow {
             written: self.written,
             moved: moved.saturating_sub(self.moved),
             fill: device.gauges().cache_fill,
-        };
+        });
         (self.in_window, self.written, self.moved) = (0, 0, moved);
-        self.windows.push(window);
         // Tested before windows are joined, while there are the most to compare.
-        let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(device));
+        let spare = device.drives().iter().map(|drive| drive.device().layer.capacity().spare_sectors).sum();
+        if self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare) {
+            self.steady = Some(Steady { after_requests: self.requests, after_ns: now.since(self.begin).0 });
+        }
         if self.windows.len() == WINDOWS_MAX {
-            self.windows = self.windows.chunks_exact(2).map(|pair| joined(pair[0], pair[1])).collect();
+            let joined = |pair: &[SteadyWindow]| SteadyWindow {
+                written: pair[0].written + pair[1].written,
+                moved: pair[0].moved + pair[1].moved,
+                fill: pair[1].fill,
+            };
+            self.windows = self.windows.chunks_exact(2).map(joined).collect();
             self.window_requests *= 2;
         }
-        settled.then_some(Steady { after_requests: self.requests, after_ns: now.since(self.begin).0 })
+        self.steady.is_some()
     }
 }
 
@@ -209,20 +198,11 @@ fn has_settled(windows: &[SteadyWindow], spare: u64) -> bool {
     }
 }
 
-fn joined(first: SteadyWindow, second: SteadyWindow) -> SteadyWindow {
-    SteadyWindow { written: first.written + second.written, moved: first.moved + second.moved, fill: second.fill }
-}
-
 /// Sectors that the drives have read and written for other causes than the host's.
 fn moved(device: &Device) -> u64 {
     let tallies = device.drives().iter().map(|drive| drive.device().disk.tally());
     let causes = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Host);
     tallies.flat_map(|tally| causes().map(|cause| tally.reads(cause).sectors + tally.writes(cause).sectors)).sum()
-}
-
-/// Sectors that the drives keep spare.
-fn spare(device: &Device) -> u64 {
-    device.drives().iter().map(|drive| drive.device().layer.capacity().spare_sectors).sum()
 }
 
 #[cfg(test)]

@@ -113,7 +113,15 @@ pub fn compare_each(
         }
     }
     let first_of = |at: usize| served.iter().position(|demand| *demand == served[at]).unwrap_or(at);
-    let mut measured = measure_all(&all, |at| (demands[served[at]], first_of(at) == at), monitor, what, records)?;
+    // Only the first run is recorded.
+    let records = Mutex::new(Some(records));
+    let results = pool::make_all(&all, monitor, what, |at, run, watch| {
+        let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
+        let opening = Opening { hash: first_of(at) == at, ..run.opening()? };
+        run.measure(demands[served[at]], &opening, &mut watch.recording(records))
+    });
+    let named = results.into_iter().zip(&all).map(|(result, run)| result.map_err(|error| run.named(error)));
+    let mut measured = named.collect::<Result<Vec<_>, Error>>()?;
     // The first run of a demand hashed its traces, and the others have the same sources.
     for at in 0..measured.len() {
         let hashed = measured[first_of(at)].as_ref().map(|first| first.replayed.clone());
@@ -140,22 +148,4 @@ pub fn compare_each(
 
 fn is_complete(outcome: &Outcome) -> bool {
     !outcome.interrupted
-}
-
-/// Measures each run on its demand. `demand_of` also says whether the run has to hash its traces.
-fn measure_all<'a>(
-    runs: &[PlannedRun],
-    demand_of: impl Fn(usize) -> (&'a dyn Demand, bool) + Sync,
-    monitor: &dyn Monitor,
-    what: &str,
-    records: RunRecorders,
-) -> Result<Vec<Option<Outcome>>, Error> {
-    let records = Mutex::new(Some(records));
-    let results = pool::make_all(runs, monitor, what, |at, run, watch| {
-        let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
-        let (demand, hash) = demand_of(at);
-        let opening = Opening { hash, ..run.opening()? };
-        run.measure(demand, &opening, &mut watch.recording(records))
-    });
-    results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| run.named(error))).collect()
 }

@@ -206,6 +206,7 @@ impl PlannedRun {
             }
             result => result?,
         };
+        // Asked again, because a trace may show its disorder only once it is read.
         if self.settings().arrival == Arrival::Trace {
             opened.refuse_disorder()?;
         }

@@ -79,15 +79,8 @@ pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     if let Some(count) = outcome.merged_runs {
         return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
     }
-    let record = PlannedRecord {
-        array: outcome.array.clone(),
-        scaled: outcome.scaled,
-        engine: outcome.engine,
-        seed: outcome.seed,
-        run: outcome.run.clone(),
-        demand: None,
-    };
-    record.try_into()
+    let planned = planned(&outcome.run, Settings { seed: outcome.seed, ..outcome.engine })?;
+    Ok(PlannedRun { array: outcome.array.clone(), scaled: outcome.scaled, ..planned })
 }
 
 /// Rebuilds the run of a recorded system under `settings`.

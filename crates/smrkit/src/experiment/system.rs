@@ -249,12 +249,12 @@ impl Systems {
     /// Refuses an array whose drive names a layer that it can't have.
     fn check_members(&self) -> Result<(), Error> {
         for spec in self.spec.drives() {
-            let names = spec
-                .drive
-                .iter()
-                .chain(self.choices.iter().map(|choice| &choice.drive).filter(|_| spec.drive.is_none()));
-            for (name, layer) in names.flat_map(|name| spec.layer.as_deref().map(|layer| (name, layer))) {
-                let drive = &self.drives[name];
+            let Some(layer) = spec.layer.as_deref() else { continue };
+            let names: Vec<&String> = match &spec.drive {
+                Some(name) => vec![name],
+                None => self.choices.iter().map(|choice| &choice.drive).collect(),
+            };
+            for drive in names.into_iter().map(|name| &self.drives[name]) {
                 ChosenLayer::find(layer)?.on(drive)?.check_on(drive)?;
             }
         }
@@ -351,12 +351,12 @@ impl Systems {
 
     /// Runs of one drive under the default settings.
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
-        let all = |size| choices.iter().map(|choice| self.run(choice, size)).collect::<Result<Vec<_>, _>>();
-        let own = DriveSize::for_capacity(self.asked.capacity);
-        let is_sized = !matches!(self.asked.capacity, Some(AskedCapacity::Sectors(_)));
-        let Some(needed) = needed.filter(|_| is_sized) else { return all(own) };
-        // The runs with drives of `times` their own size; `None` if that is too small.
-        let sized = |times: u64| match all(own.times(times)) {
+        let capacity = self.asked.capacity.unwrap_or_default();
+        let all = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
+        let is_fixed = matches!(capacity, AskedCapacity::Sectors(_));
+        let Some(needed) = needed.filter(|_| !is_fixed) else { return all(1) };
+        // The runs with drives of the `nth` size; `None` if that is too small.
+        let fitting = |nth: u64| match all(nth) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
                 Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
@@ -364,43 +364,89 @@ impl Systems {
             Err(error) if matches!(error.cause(), Error::Impossible(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let least = if own == DriveSize::Platters(1) { self.least_platters(choices, needed) } else { 1 };
-        let (times, mut runs) = match fewest(least, sized)? {
-            Some(found) => found,
-            // If a drive is impossible at its own size, that error is the one to show.
-            None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.name(), needed))),
+        let is_by_platters = capacity == AskedCapacity::Auto;
+        let first = match (&self.array, choices.first().and_then(|choice| self.drives.get(&choice.drive))) {
+            // With fewer platters a single drive certainly holds too little.
+            (None, Some(drive)) if is_by_platters => needed.div_ceil(drive.geometry.sectors.max(1)),
+            _ => 1,
         };
-        if times > 1 && own == DriveSize::Platters(1) {
-            for (run, own) in runs.iter_mut().zip(all(own)?) {
-                run.scaled = scaled(times, needed, own.raw_sectors());
+        let Some((nth, mut runs)) = fewest(first, fitting)? else {
+            // If a drive is impossible at its own size, that error is the one to show.
+            all(1)?;
+            let names = || self.drives.values().map(|drive| drive.name.clone()).collect();
+            return Err(Error::Impossible(format!(
+                "the trace needs {}, and no number of platters lets {} offer that under every layer: choose one \
+                 {{volume}}, a larger {{drive}}, or {{fold}}",
+                Bytes::of_sectors(needed),
+                self.array.clone().unwrap_or_else(names)
+            )));
+        };
+        if nth > 1 && is_by_platters {
+            for (run, own) in runs.iter_mut().zip(all(1)?) {
+                let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+                let (needed_bytes, own_bytes) = (bytes(needed), bytes(own.raw_sectors()));
+                run.scaled = Some(Scaled { platters: nth, needed_bytes, own_bytes });
             }
         }
         Ok(runs)
     }
 
-    /// Its name in messages.
-    fn name(&self) -> String {
-        self.array.clone().unwrap_or_else(|| self.drives.values().map(|drive| drive.name.clone()).collect())
-    }
-
-    /// A multiple of its platters below which a single drive certainly holds too little.
-    fn least_platters(&self, choices: &[Choice], needed: u64) -> u64 {
-        match (&self.array, choices.first().and_then(|choice| self.drives.get(&choice.drive))) {
-            (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors.max(1)),
-            _ => 1,
+    /// The run of a choice with drives of the `nth` size.
+    fn run(&self, choice: &Choice, nth: u64) -> Result<PlannedRun, Error> {
+        // Drives with the same description are built once: an array may have thousands.
+        let mut built: Vec<(&DriveSpec, DriveRun, u64)> = Vec::new();
+        let (mut members, mut sizes) = (Vec::new(), Vec::new());
+        for spec in self.spec.drives() {
+            let known =
+                built.iter().find(|(known, ..)| *known == spec).map(|(_, run, sectors)| (run.clone(), *sectors));
+            let (run, sectors) = match known {
+                Some(known) => known,
+                None => {
+                    let (run, sectors) = self.drive(spec, choice, nth)?;
+                    built.push((spec, run.clone(), sectors));
+                    (run, sectors)
+                }
+            };
+            members.push(run);
+            sizes.push(sectors);
         }
-    }
-
-    fn run(&self, choice: &Choice, size: DriveSize) -> Result<PlannedRun, Error> {
-        let mut builder = RunBuilder { of: self, choice, size, known: Vec::new() };
-        let (mut system, mut sectors) = builder.system(&self.spec)?;
-        if let (SystemRun::Array(array), Some(used)) = (&mut system, &self.asked.used_sectors) {
-            array.used_sectors = Some(used.clone());
-            sectors = system.sectors_for_all()?;
-        }
+        let (system, host_sectors): (SystemRun, u64) = match &self.spec {
+            SystemSpec::Drive(_) => (members.remove(0).into(), sizes[0]),
+            SystemSpec::Array(ArraySpec { level, chunk_sectors, write, .. }) => {
+                let (level, chunk_sectors, write) = (*level, *chunk_sectors, *write);
+                let array =
+                    ArrayRun { level, chunk_sectors, write, members, used_sectors: self.asked.used_sectors.clone() };
+                let layout = match array.used_sectors {
+                    None => ArrayLayout::new(level, chunk_sectors, &sizes)?,
+                    Some(_) => array.layout()?,
+                };
+                (array.into(), layout.sectors_for_all())
+            }
+        };
         let System { rebuild: background, window, ref from_state, .. } = self.asked;
         let run = Run { background, window, from_state: from_state.clone(), ..Run::new(system, Settings::default()) };
-        Ok(PlannedRun { run, array: self.array.clone(), scaled: None, host_sectors: Some(sectors), demand: None })
+        Ok(PlannedRun { run, array: self.array.clone(), scaled: None, host_sectors: Some(host_sectors), demand: None })
+    }
+
+    /// A drive of the `nth` size under its layer, and the sectors that it offers.
+    fn drive(&self, spec: &DriveSpec, choice: &Choice, nth: u64) -> Result<(DriveRun, u64), Error> {
+        let drive = self.drives[spec.drive.as_deref().unwrap_or(&choice.drive)].clone();
+        let layer = match (&spec.layer, choice.layer) {
+            (Some(name), _) => ChosenLayer::find(name)?,
+            (None, Some(layer)) => layer,
+            (None, None) => unreachable!("where a drive names no layer, the run does"),
+        };
+        let layer = layer.on(&drive)?;
+        // The description's own parameters come last, and override.
+        let shared = choice.set.iter().filter(|(of, _)| *of == layer.name).map(|(_, value)| value);
+        let set: Vec<(String, String)> = shared.chain(&spec.set).cloned().collect();
+        let parameters = layer.resolve_on(&drive, &set)?;
+        let drive = match spec.capacity_sectors {
+            Some(sectors) => drive.with_capacity(sectors)?,
+            None => self.asked.capacity.unwrap_or_default().apply(drive, nth)?,
+        };
+        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_about(layer.name))?;
+        Ok((DriveRun { drive, layer, parameters }, capacity.host_sectors))
     }
 }
 
@@ -464,57 +510,6 @@ fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     drives.into_iter().map(own).collect()
 }
 
-/// Builds one run. Drives with the same description are built once.
-struct RunBuilder<'a> {
-    of: &'a Systems,
-    choice: &'a Choice,
-    size: DriveSize,
-    known: Vec<(&'a DriveSpec, DriveRun, u64)>,
-}
-
-impl<'a> RunBuilder<'a> {
-    /// A drive or an array, and the sectors that every source can address.
-    fn system(&mut self, spec: &'a SystemSpec) -> Result<(SystemRun, u64), Error> {
-        match spec {
-            SystemSpec::Drive(drive) => self.drive(drive).map(|(run, sectors)| (run.into(), sectors)),
-            SystemSpec::Array(array) => self.array(array).map(|(run, layout)| (run.into(), layout.sectors_for_all())),
-        }
-    }
-
-    fn array(&mut self, spec: &'a ArraySpec) -> Result<(ArrayRun, ArrayLayout), Error> {
-        let drives = spec.members.iter().map(|drive| self.drive(drive));
-        let (members, sizes): (Vec<DriveRun>, Vec<u64>) = drives.collect::<Result<_, Error>>()?;
-        let layout = ArrayLayout::new(spec.level, spec.chunk_sectors, &sizes)?;
-        let (chunk_sectors, write) = (spec.chunk_sectors, spec.write);
-        let run = ArrayRun { chunk_sectors, write, ..ArrayRun::new(spec.level, members) };
-        Ok((run, layout))
-    }
-
-    /// A drive under its layer, and the sectors that it offers.
-    fn drive(&mut self, spec: &'a DriveSpec) -> Result<(DriveRun, u64), Error> {
-        if let Some((_, run, sectors)) = self.known.iter().find(|(known, _, _)| *known == spec) {
-            return Ok((run.clone(), *sectors));
-        }
-        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.choice.drive)].clone();
-        let layer = match (&spec.layer, self.choice.layer) {
-            (Some(name), _) => ChosenLayer::find(name)?,
-            (None, Some(layer)) => layer,
-            (None, None) => unreachable!("where a drive names no layer, the run does"),
-        };
-        let layer = layer.on(&drive)?;
-        // The description's own parameters come last, and override.
-        let own = self.choice.set.iter().filter(|(of, _)| *of == layer.name).map(|(_, value)| value);
-        let set: Vec<(String, String)> = own.chain(&spec.set).cloned().collect();
-        let parameters = layer.resolve_on(&drive, &set)?;
-        let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
-        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_about(layer.name))?;
-        let sectors = capacity.host_sectors;
-        let run = DriveRun { drive, layer, parameters };
-        self.known.push((spec, run.clone(), sectors));
-        Ok((run, sectors))
-    }
-}
-
 /// Parts of one `--set`.
 struct Setting {
     layer: &'static LayerSpec,
@@ -554,9 +549,10 @@ fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetValue
 }
 
 /// The size of drives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AskedCapacity {
     /// A drive's own, or more of its platters where a trace needs them.
+    #[default]
     Auto,
     /// A number of sectors.
     Sectors(u64),
@@ -574,38 +570,15 @@ impl FromStr for AskedCapacity {
     }
 }
 
-/// Size that `--capacity` asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriveSize {
-    /// A multiple of its platters.
-    Platters(u64),
-    /// A number of sectors.
-    Sectors(u64),
-}
-
-impl DriveSize {
-    /// The size that was asked for; the drive's own for `auto`.
-    pub fn for_capacity(capacity: Option<AskedCapacity>) -> DriveSize {
-        match capacity {
-            Some(AskedCapacity::Sectors(sectors) | AskedCapacity::AtLeast(sectors)) => DriveSize::Sectors(sectors),
-            Some(AskedCapacity::Auto) | None => DriveSize::Platters(1),
-        }
-    }
-
-    /// The `times`-th size to try, from this one on.
-    fn times(self, times: u64) -> DriveSize {
+impl AskedCapacity {
+    /// The drive in the `nth` size to be tried, counted from 1: first the size asked for, then as much larger as a trace may need.
+    fn apply(self, drive: Drive, nth: u64) -> Result<Drive, Error> {
         match self {
-            DriveSize::Platters(platters) => DriveSize::Platters(platters * times),
-            DriveSize::Sectors(sectors) => DriveSize::Sectors(sectors.saturating_add((times - 1) * STEP_SECTORS)),
-        }
-    }
-
-    /// The drive in this size.
-    pub fn applied(self, drive: Drive) -> Result<Drive, Error> {
-        match self {
-            DriveSize::Platters(1) => Ok(drive),
-            DriveSize::Platters(times) => drive.with_platters(times),
-            DriveSize::Sectors(sectors) => drive.with_capacity(sectors),
+            AskedCapacity::Auto if nth == 1 => Ok(drive),
+            AskedCapacity::Auto => drive.with_platters(nth),
+            AskedCapacity::Sectors(sectors) | AskedCapacity::AtLeast(sectors) => {
+                drive.with_capacity(sectors.saturating_add((nth - 1) * STEP_SECTORS))
+            }
         }
     }
 }
@@ -618,7 +591,7 @@ const PLATTERS_MAX: u64 = 1 << 40;
 
 /// Finds the smallest number, from `least` on, for which `made` returns a value (a drive that is large enough); `None` if there is none. Relies
 /// on larger numbers succeeding too, because more platters never hold less.
-pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
+fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
     let (mut too_few, mut enough, mut step) = (least.max(1) - 1, least.max(1), 1);
     let mut fitting = made(enough)?;
     while fitting.is_none() {
@@ -636,21 +609,6 @@ pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> 
         }
     }
     Ok(fitting.map(|made| (enough, made)))
-}
-
-/// The error for a trace that no number of platters holds.
-pub fn too_large(what: &str, needed: u64) -> Error {
-    let needed = Bytes(needed.saturating_mul(SECTOR_BYTES));
-    Error::Impossible(format!(
-        "the trace needs {needed}, and no number of platters lets {what} offer that under every layer: choose one \
-         {{volume}}, a larger {{drive}}, or {{fold}}"
-    ))
-}
-
-/// The note on drives with more platters than their own; `None` for one times.
-pub fn scaled(times: u64, needed: u64, own_sectors: u64) -> Option<Scaled> {
-    let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
-    (times > 1).then(|| Scaled { platters: times, needed_bytes: bytes(needed), own_bytes: bytes(own_sectors) })
 }
 
 #[cfg(test)]

@@ -229,7 +229,11 @@ impl<K: ValueKind> ValueKind for Or<K> {
     type Value = Option<K::Value>;
 
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
-        if text == self.0 { Ok(None) } else { self.1.read(text, given).map(Some).map_err(|_| self.refuse(text)) }
+        if text == self.0 {
+            return Ok(None);
+        }
+        let neither = || Error::Usage(format!("`{text}` is neither: expected {}", self.domain()));
+        self.1.read(text, given).map(Some).map_err(|_| neither())
     }
 
     fn write(&self, value: &Option<K::Value>) -> Canonical {
@@ -239,21 +243,6 @@ impl<K: ValueKind> ValueKind for Or<K> {
     fn domain(&self) -> Domain {
         Domain::Or(self.0, Box::new(self.1.domain()))
     }
-}
-
-impl<K: ValueKind> Or<K> {
-    fn refuse(&self, text: &str) -> Error {
-        Error::Usage(format!("`{text}` is neither: expected {}", self.domain()))
-    }
-}
-
-/// Implements a kind with the bounds and words of the kind in it.
-macro_rules! as_the_kind_in_it {
-    () => {
-        fn domain(&self) -> Domain {
-            self.0.domain()
-        }
-    };
 }
 
 /// A value that may be left out: the default is the empty text.
@@ -271,7 +260,9 @@ impl<K: ValueKind> ValueKind for Maybe<K> {
         value.as_ref().map_or_else(|| Canonical::text(""), |value| self.0.write(value))
     }
 
-    as_the_kind_in_it!();
+    fn domain(&self) -> Domain {
+        self.0.domain()
+    }
 }
 
 /// A value with a note of whether a user gave it.
@@ -298,7 +289,9 @@ impl<K: ValueKind> ValueKind for Noted<K> {
         self.0.write(&asked.value)
     }
 
-    as_the_kind_in_it!();
+    fn domain(&self) -> Domain {
+        self.0.domain()
+    }
 }
 
 /// A type with a text form of its own; the words say what is expected.

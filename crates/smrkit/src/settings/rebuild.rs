@@ -172,21 +172,33 @@ impl RebuildSpec {
             None if TASKS.contains(&text.text) => (text, text.slice(0, 0)),
             None if !text.text.is_empty() && !text.text.contains('=') => {
                 let known = names::known(text.text, TASKS.into_iter());
-                return Err(
-                    *text.error(format!("no task is called so; {known}. For anything else, expected key=value"))
-                );
+                let message = format!("no task is called so; {known}. For anything else, expected key=value");
+                return Err(text.error(message).into());
             }
             None => (TextPiece::whole("rebuild", "rebuild"), text),
         };
-        match task.text {
-            "scrub" => read::<ScrubKeys>(keys, &[]).and_then(|scrub| scrub.spec()),
-            "rebuild" => read::<RebuildKeys>(keys, &[]).and_then(|rebuild| rebuild.spec()),
-            "resilver" => read::<RebuildKeys>(keys, &RESILVER).and_then(|rebuild| rebuild.spec()),
+        let defaults: &[(&str, &'static str)] = if task.text == "resilver" { &RESILVER } else { &[] };
+        let (task, order, pace) = match task.text {
+            "scrub" => {
+                let ScrubKeys { read: sectors, pace, .. } = read(keys, defaults)?;
+                (Task::Scrub, RebuildOrder::Ascending { sectors }, pace)
+            }
+            "rebuild" | "resilver" => {
+                let rebuild: RebuildKeys = read(keys, defaults)?;
+                let task = Task::Rebuild { disk: rebuild.disk as u32, before: rebuild.failed, used: rebuild.new };
+                (task, rebuild.order()?, rebuild.pace)
+            }
             other => {
                 let known = names::known(other, TASKS.into_iter());
-                Err(*task.error(format!("neither a rebuild nor a scrub; {known}")))
+                return Err(task.error(format!("neither a rebuild nor a scrub; {known}")).into());
             }
-        }
+        };
+        let begin = match (pace.after, pace.at) {
+            (Some(_), Some(_)) => return wrong("it begins after a number of requests or at a time: leave one out"),
+            (None, Some(time)) => Begin::At(time),
+            (after, None) => Begin::After(after.unwrap_or(0)),
+        };
+        Ok(RebuildSpec { task, order, window: pace.window as u32, rate: pace.rate, begin })
     }
 
     /// Sectors of a piece.
@@ -205,36 +217,24 @@ fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Res
         None => key,
     };
     let mut values = Values::new(K::keys().into_iter().map(with_default).collect());
-    text.fill(&mut values).map_err(|error| *error)?;
+    text.fill(&mut values)?;
     K::read(&values)
 }
 
-impl ScrubKeys {
-    fn spec(&self) -> Result<RebuildSpec, Error> {
-        self.pace.spec_for(Task::Scrub, RebuildOrder::Ascending { sectors: self.read })
-    }
-}
-
 impl RebuildKeys {
-    fn spec(&self) -> Result<RebuildSpec, Error> {
-        let task = Task::Rebuild { disk: self.disk as u32, before: self.failed, used: self.new };
-        self.pace.spec_for(task, if self.order { self.scattered()? } else { self.ascending()? })
-    }
-
-    fn ascending(&self) -> Result<RebuildOrder, Error> {
-        let given = [
-            ("record", self.record.is_some()),
-            ("run", self.run.is_some()),
-            ("live", self.live.is_some()),
-            ("sorted", self.sorted.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
-            None => Ok(RebuildOrder::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),
+    fn order(&self) -> Result<RebuildOrder, Error> {
+        if !self.order {
+            let given = [
+                ("record", self.record.is_some()),
+                ("run", self.run.is_some()),
+                ("live", self.live.is_some()),
+                ("sorted", self.sorted.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
+                None => Ok(RebuildOrder::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),
+            };
         }
-    }
-
-    fn scattered(&self) -> Result<RebuildOrder, Error> {
         if self.write.is_some() {
             return wrong("with order=scattered a write is a record: give record=SIZE in place of write");
         }
@@ -248,17 +248,6 @@ impl RebuildKeys {
             return wrong("live=0: nothing is in use, so that there is nothing to rebuild: raise it");
         }
         Ok(RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted: self.sorted.unwrap_or(0) })
-    }
-}
-
-impl RateKeys {
-    fn spec_for(&self, task: Task, order: RebuildOrder) -> Result<RebuildSpec, Error> {
-        let begin = match (self.after, self.at) {
-            (Some(_), Some(_)) => return wrong("it begins after a number of requests or at a time: leave one out"),
-            (None, Some(time)) => Begin::At(time),
-            (after, None) => Begin::After(after.unwrap_or(0)),
-        };
-        Ok(RebuildSpec { task, order, window: self.window as u32, rate: self.rate, begin })
     }
 }
 

@@ -63,28 +63,9 @@ pub struct HostCounts {
     /// When a request first waited for cleaning, and the host bytes completed until then.
     pub cache_full: Option<(Nanos, u64)>,
     latency: LatencyCounts,
-    /// Counts by source; empty if all requests are of one.
-    by_source: Vec<OfSource>,
+    /// Counts and latencies by source; empty if all requests are of one.
+    by_source: Vec<(SourceCounts, LatencyCounts)>,
     timeline: TimelineBuilder,
-}
-
-/// Counts of one of several merged sources.
-#[derive(Default)]
-struct OfSource {
-    requests: u64,
-    read_sectors: u64,
-    written_sectors: u64,
-    latency: LatencyCounts,
-}
-
-impl OfSource {
-    fn count(&mut self, request: &Request, latency_ns: u64) {
-        let sectors = u64::from(request.sectors);
-        self.requests += 1;
-        self.read_sectors += if request.op == Op::Read { sectors } else { 0 };
-        self.written_sectors += if request.op == Op::Write { sectors } else { 0 };
-        self.latency.record(request.op, latency_ns);
-    }
 }
 
 impl HostCounts {
@@ -104,7 +85,7 @@ impl HostCounts {
 
     /// The same, with counts by source if there are several.
     pub fn of_sources(mut self, sources: usize) -> HostCounts {
-        self.by_source.resize_with(if sources > 1 { sources } else { 0 }, OfSource::default);
+        self.by_source.resize_with(if sources > 1 { sources } else { 0 }, Default::default);
         self
     }
 
@@ -140,10 +121,14 @@ impl HostCounts {
             totals.stalls_over_30s += u64::from(latency_ns > STALL_30S.0);
         }
         self.end = times.end;
+        // Requests may complete in another order than they arrived in.
         self.last_arrival = self.last_arrival.max(times.arrival);
         self.latency.record(request.op, latency_ns);
-        if let Some(source) = self.by_source.get_mut(usize::from(request.source)) {
-            source.count(request, latency_ns);
+        if let Some((counts, latency)) = self.by_source.get_mut(usize::from(request.source)) {
+            counts.requests += 1;
+            counts.host_read_sectors += if request.op == Op::Read { sectors } else { 0 };
+            counts.host_written_sectors += if request.op == Op::Write { sectors } else { 0 };
+            latency.record(request.op, latency_ns);
         }
         let since = times.end.since(self.begin);
         if self.timeline.is_over(since) {
@@ -157,13 +142,8 @@ impl HostCounts {
     #[inline]
     pub fn waits_for_cleaning(&mut self, moment: Nanos) {
         if self.cache_full.is_none() {
-            self.cache_full = Some((moment.max(self.begin), self.host_bytes()));
+            self.cache_full = Some((moment.max(self.begin), self.totals.host_bytes()));
         }
-    }
-
-    /// Host bytes read and written.
-    pub fn host_bytes(&self) -> u64 {
-        self.totals.host_bytes()
     }
 
     /// The time from the beginning of counting to the last completion.
@@ -178,22 +158,16 @@ impl HostCounts {
 
     /// Counts of each source; `None` if all requests are of one.
     pub(super) fn by_source(&self) -> Option<Vec<SourceCounts>> {
-        let summary = |of: &OfSource| {
-            let latency = of.latency.list();
-            SourceCounts {
-                requests: of.requests,
-                host_read_sectors: of.read_sectors,
-                host_written_sectors: of.written_sectors,
-                latency_ns: latency.summary(),
-                latency_buckets: latency.buckets(),
-            }
+        let summary = |(counts, latency): &(SourceCounts, LatencyCounts)| {
+            let latency = latency.list();
+            SourceCounts { latency_ns: latency.summary(), latency_buckets: latency.buckets(), ..counts.clone() }
         };
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
     /// The columns of a verdict that come from the host's side.
     pub(super) fn verdict(&self) -> Verdict {
-        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
+        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.totals.host_bytes()));
         let before = full.since(self.begin);
         Verdict {
             cache_full_at_s: self.cache_full.map(|_| before.as_secs()),

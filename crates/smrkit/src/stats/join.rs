@@ -234,6 +234,7 @@ pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outco
 /// Adds timelines, in the shortest windows that are multiples of the windows of each. The cache's fill is the mean over the runs; a run that
 /// has ended counts with its last fill.
 pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Error> {
+    // The least common multiple of the lengths.
     let mut window_ns = 1u64;
     for own in column.values(of).map(|timeline| timeline.window_ns.max(1)) {
         window_ns = (window_ns / gcd(window_ns, own))

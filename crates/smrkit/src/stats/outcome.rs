@@ -302,7 +302,8 @@ impl DriveEnd<'_> {
     /// The head's movements, if they were counted.
     fn movement(&self) -> Option<Movement> {
         let counted = self.disk.tally().movement()?;
-        let (distance, count) = (causes(|cause| counted.distance(cause)), causes(|cause| counted.count(cause)));
+        let distance = causes(|cause| counted.distance[cause as usize]);
+        let count = causes(|cause| counted.count[cause as usize]);
         Some(Movement::new(distance, count, self.disk.geometry().tracks, self.layer.bands_moved()))
     }
 

@@ -71,6 +71,7 @@ impl Timeline {
     /// The phases from a moment on, by turns slow and fast; none if the rate is steady, or there is too little data.
     pub fn phases_from(&self, from: Nanos) -> Vec<Phase> {
         let window_ns = self.window_ns.max(1);
+        // The window of the moment itself is left out, because it is partly before.
         let first = (from.0 / window_ns) as usize + 1;
         let bytes: Vec<u64> = self.read_bytes.iter().zip(&self.written_bytes).skip(first).map(|(r, w)| r + w).collect();
         let requests: u64 = self.requests.iter().skip(first).sum();

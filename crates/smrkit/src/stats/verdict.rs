@@ -2,7 +2,7 @@
 //! disk would have done better.
 
 #[cfg(test)]
-mod sentence_tests;
+mod tests;
 
 use super::latency::Latencies;
 use super::outcome::Outcome;
@@ -236,16 +236,15 @@ impl Told {
 /// A sentence on the drive's size, if it has more platters than its own.
 pub fn scaling(outcome: &Outcome) -> Option<String> {
     let scaled = outcome.scaled?;
-    let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
     let whose = match is_array(outcome) {
         true => format!("each drive ({}) has {} × its platters, in all", outcome.drive, scaled.platters),
         false => format!("this is {} with {} × its platters,", outcome.drive, scaled.platters),
     };
     let cache = match outcome.capacity.cache_sectors {
         0 => String::new(),
-        sectors => format!(", cache {}", bytes(sectors)),
+        sectors => format!(", cache {}", Bytes::of_sectors(sectors)),
     };
-    let size = bytes(outcome.capacity.raw_sectors);
+    let size = Bytes::of_sectors(outcome.capacity.raw_sectors);
     let (needed, own) = (Bytes(scaled.needed_bytes), Bytes(scaled.own_bytes));
     Some(format!("The trace needs {needed}: {whose} {size} in place of {own}{cache}."))
 }
@@ -378,121 +377,4 @@ fn dropped(outcome: &Outcome) -> String {
 
 fn rate(bytes_per_s: f64) -> String {
     format!("{}/s", Bytes(bytes_per_s.round() as u64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layer::{Capacity, LayerStats};
-    use crate::stats::outcome::Scaled;
-
-    fn outcome(after: f64) -> Outcome {
-        let verdict = Verdict {
-            cache_full_at_s: Some(60.0),
-            rate_before_bytes_per_s: Some(1e6),
-            rate_after_bytes_per_s: Some(after),
-            ..Verdict::default()
-        };
-        let capacity = Capacity { cache_sectors: 1, ..Capacity::default() };
-        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::default() }
-    }
-
-    #[test]
-    fn a_disk_is_fast_until_a_moment_only_if_it_is_slower_after() {
-        assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
-        assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
-        assert!(sentence(&outcome(0.95e6)).contains("the rate hardly falls: 1.0 MB/s before"));
-    }
-
-    #[test]
-    fn runs_of_different_requests_are_compared_by_the_request() {
-        assert_eq!(time_ratio((30.0, 10.0), (5, 5)), Some(3.0));
-        assert_eq!(time_ratio((30.0, 10.0), (5, 10)), Some(6.0));
-        assert_eq!((time_ratio((30.0, 10.0), (0, 10)), time_ratio((30.0, 10.0), (5, 0))), (None, None));
-        let mut own = outcome(0.5e6);
-        own.engine.warmup = Warmup::UntilSteady;
-        (own.requests, own.elapsed_ns) = (100, 600);
-        let usual = Outcome { requests: 200, elapsed_ns: 400, ..own.clone() };
-        judge(&mut own, &usual);
-        assert_eq!(own.slowdown, Some(3.0));
-        assert!(own.verdict.text.contains("For a request it takes 3 times as long"), "{}", own.verdict.text);
-    }
-
-    #[test]
-    fn a_drive_made_larger_is_named_with_both_sizes_and_its_cache() {
-        let mut larger = outcome(2e6);
-        larger.drive = "d".into();
-        larger.scaled = Some(Scaled { platters: 18, needed_bytes: 92 << 40, own_bytes: 5 << 40 });
-        larger.capacity = Capacity { raw_sectors: 90 << 31, cache_sectors: 1 << 30, ..Capacity::default() };
-        let text = "The trace needs 92 TiB: this is d with 18 × its platters, 90 TiB in place of 5 TiB, cache 512 GiB.";
-        assert!(sentence(&larger).contains(text), "{}", sentence(&larger));
-    }
-
-    #[test]
-    fn what_a_layer_does_has_its_own_word() {
-        let mut never = outcome(0.0);
-        (never.verdict.cache_full_at_s, never.verdict.rate_after_bytes_per_s) = (None, None);
-        assert!(sentence(&never).starts_with("No request waits for cleaning: 1.0 MB/s throughout."));
-        let layers = ["log", "dm-zoned", "zone-log"];
-        let each = [outcome(0.5e6), never].into_iter().flat_map(|one| layers.map(|layer| (one.clone(), layer)));
-        for (mut one, layer) in each {
-            one.capacity.cache_sectors = 0;
-            // A layer of another crate may call its counters as it likes.
-            (one.layer, one.layer_stats) = ("mine".into(), LayerStats::new([("collections", 1)], None));
-            assert!(sentence(&one).contains("rewrit"), "{}", sentence(&one));
-            one.layer = layer.into();
-            assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
-            assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
-        }
-    }
-
-    #[test]
-    fn an_array_drops_members_that_are_late_to_complete() {
-        let commands = |commands_over_7s| CommandTimes { commands_over_7s, ..CommandTimes::default() };
-        let member = |over_7s| Outcome {
-            requests: 1,
-            verdict: Verdict { commands: commands(over_7s), ..Verdict::default() },
-            ..Outcome::default()
-        };
-        let text = |of_host, members: &[u64]| {
-            let mut array = outcome(0.5e6);
-            array.verdict.stalls_over_7s = of_host;
-            array.members = members.iter().map(|&stalls| member(stalls)).collect();
-            sentence(&array)
-        };
-        let mut drive = outcome(0.5e6);
-        (drive.verdict.stalls_over_7s, drive.verdict.commands) = (3, commands(1));
-        assert!(sentence(&drive).ends_with("A timeout of 7 s would drop this drive."));
-        assert!(text(1, &[]).ends_with("They wait in the host's queue: a timeout of 7 s, which runs from the dispatch to the drive, would not drop it."));
-        assert!(text(1, &[0, 0]).ends_with("No member takes over 7 s for its part: none would be dropped."));
-        assert!(text(0, &[0, 0]).ends_with("The longest request takes 0 s."));
-        assert!(text(0, &[0, 3, 0]).ends_with("takes 0 s. A timeout of 7 s would drop a member (of 3)."));
-        assert!(text(5, &[1, 3, 0]).ends_with("A timeout of 7 s would drop 2 of its 3 members."));
-        assert!(text(5, &[1, 3]).ends_with("A timeout of 7 s would drop every one of its 2 members."));
-        assert!(text(0, &[0]).contains("as long as the same array of conventional disks."));
-    }
-
-    #[test]
-    fn every_sentence_names_the_state_of_the_disk() {
-        let text = |prefill: &str, cache_sectors, layer: &str| {
-            let mut one = outcome(0.5e6);
-            (one.state.prefill, one.capacity.cache_sectors, one.layer) =
-                (prefill.parse().unwrap(), cache_sectors, layer.into());
-            sentence(&one)
-        };
-        assert!(text("none", 0, "x").contains("was empty") && text("none", 9, "x").contains("was empty"));
-        assert!(text("none", 9, "x").contains("may be slower") && !text("none", 0, BASELINE).contains("may be slower"));
-        assert!(text("full", 0, "x").contains("The disk is full: what a write would destroy"));
-        for (prefill, words) in [("none", "was empty"), ("full", "was full"), ("sequential", "was written in order")] {
-            assert!(["x", BASELINE].iter().all(|layer| text(prefill, 9, layer).contains(words)), "{prefill}");
-        }
-    }
-
-    #[test]
-    fn by_the_traces_times_no_rate_is_claimed() {
-        let mut open = outcome(0.5e6);
-        open.engine.arrival = Arrival::Trace;
-        let text = sentence(&open);
-        assert!(!text.contains("MB/s") && !text.contains("as long as"), "{text}");
-    }
 }

@@ -95,7 +95,7 @@ fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
     let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
     assert!(built.written_parts().is_empty());
     let first = Lba(330);
-    assert_eq!(built.layout.place(first).1, Lba(30), "the second unit of the first stripe");
+    assert_eq!(built.layout.copy(first, 0).1, Lba(30), "the second unit of the first stripe");
     complete(&mut built, Op::Write, &[(first, 10)]);
     assert_eq!(built.written_parts(), [(Lba(0), 1024)]);
     let end = built.layout.member_sectors(0);

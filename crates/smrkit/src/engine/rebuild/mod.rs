@@ -56,7 +56,7 @@ impl RebuildSpec {
                     disks.end - 1
                 )));
             }
-            Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
+            Task::Rebuild { .. } if !layout.is_redundant() => {
                 return Err(Error::Impossible(format!(
                     "rebuild: {} keeps nothing twice, so that a failed disk is lost: use one of {}",
                     array.level,
@@ -64,7 +64,13 @@ impl RebuildSpec {
                 )));
             }
             Task::Rebuild { disk, used, .. } => {
-                self.check(settings)?;
+                // What was left out on purpose would be reported as lost.
+                if settings.check && matches!(self.order, RebuildOrder::Scattered { live, .. } if live < 1.0) {
+                    return Err(Error::Usage(
+                        "rebuild: what is not in use is not rebuilt, and {check} would find that: leave out live, or {check}"
+                            .into(),
+                    ));
+                }
                 let mut new = array.members[disk as usize].build(settings, true)?;
                 if used {
                     new.fill(Arc::new(|lba| Stamp::first(lba).0));
@@ -85,7 +91,16 @@ impl RebuildSpec {
             piece: pieces.next(),
             pieces,
             pace: Pace::new(self.window, self.rate),
-            schedule: Schedule::new(self.begin),
+            schedule: Schedule {
+                rule: self.begin,
+                requests: 0,
+                fail_due: Nanos::MAX,
+                begin_due: Nanos::MAX,
+                counting_since: None,
+                failed_at: None,
+                began_at: None,
+                ended_at: None,
+            },
             sectors: 0,
             series: Series::new(),
             count: 0,
@@ -94,47 +109,14 @@ impl RebuildSpec {
             members: Vec::new(),
         })
     }
-
-    /// Refuses a partial rebuild in check mode, which would report as lost what was left out on purpose.
-    fn check(&self, settings: &Settings) -> Result<(), Error> {
-        match self.order {
-            RebuildOrder::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
-                "rebuild: what is not in use is not rebuilt, and {check} would find that: leave out live, or {check}"
-                    .into(),
-            )),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Rebuilding {
-    /// Fails the member, or begins the scrub.
-    fn fail(&mut self, array: &mut Array) {
-        for drive in array.drives_mut() {
-            drive.watch();
-        }
-        if let Task::Rebuild { disk, .. } = self.spec.task {
-            array.fail(disk);
-        }
-    }
-
-    /// Begins the work: the new member replaces the failed one. Requests are counted since `counting`.
-    fn begin(&mut self, array: &mut Array, now: Nanos, counting: Nanos) -> DiskResult {
-        if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
-            new.reset_counts(now)?;
-            new.device_mut().disk.record_since(counting);
-            array.replace(disk, new, self.spec.piece_sectors());
-        }
-        Ok(())
-    }
-
     fn end(&mut self, array: &mut Array, now: Nanos) {
         self.schedule.ended_at = Some(now);
+        self.members = array.drives().iter().map(MemberDrive::watched).collect();
         if let Task::Rebuild { disk, .. } = self.spec.task {
             array.make_whole(disk);
-        }
-        self.members = array.drives().iter().map(|drive| drive.watched()).collect();
-        if let Task::Rebuild { disk, .. } = self.spec.task {
             self.members[disk as usize].new = true;
         }
     }
@@ -161,14 +143,26 @@ impl BackgroundTask for Rebuilding {
     }
 
     fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
-        if self.schedule.fail(now) {
-            self.fail(array);
+        if self.schedule.failed_at.is_none() {
+            self.schedule.failed_at = Some(now);
+            for drive in array.drives_mut() {
+                drive.watch();
+            }
+            if let Task::Rebuild { disk, .. } = self.spec.task {
+                array.fail(disk);
+            }
         }
-        if let Some(counting) = self.schedule.begin(now) {
-            self.begin(array, now, counting)?;
-        }
-        if self.schedule.next().is_some() {
-            return Ok(());
+        if self.schedule.began_at.is_none() {
+            if now < self.schedule.begin_due {
+                return Ok(());
+            }
+            self.schedule.began_at = Some(now);
+            if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
+                new.reset_counts(now)?;
+                // Its accesses are recorded on the time scale of all drives, which began when counting did.
+                new.device_mut().disk.record_since(self.schedule.counting_since.unwrap_or(now));
+                array.replace(disk, new, self.spec.piece_sectors());
+            }
         }
         let Some((at, sectors)) = self.piece else {
             // There was not even a first piece, because no records are in use.
@@ -211,7 +205,11 @@ impl BackgroundTask for Rebuilding {
     }
 
     fn report(&mut self, array: &mut Array) -> DiskResult<Option<Rebuild>> {
-        let Some([counting, failed, began, ended]) = self.schedule.moments() else { return Ok(None) };
+        let Schedule { counting_since, failed_at, began_at, ended_at, .. } = self.schedule;
+        let (Some(counting), Some(failed), Some(began), Some(ended)) = (counting_since, failed_at, began_at, ended_at)
+        else {
+            return Ok(None);
+        };
         let (work, bytes) = (ended - began, self.sectors * SECTOR_BYTES);
         let new = self.members.iter().find(|member| member.new);
         // A scrub has no new member: timeouts may drop any.
@@ -317,19 +315,6 @@ struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(rule: Begin) -> Schedule {
-        Schedule {
-            rule,
-            requests: 0,
-            fail_due: Nanos::MAX,
-            begin_due: Nanos::MAX,
-            counting_since: None,
-            failed_at: None,
-            began_at: None,
-            ended_at: None,
-        }
-    }
-
     /// Notes that counting begins at `now`.
     pub fn count(&mut self, now: Nanos, fails_at_once: bool) {
         self.counting_since = Some(now);
@@ -374,30 +359,9 @@ impl Schedule {
         }
     }
 
-    /// Notes that the member fails; returns `false` if it had failed before.
-    pub fn fail(&mut self, now: Nanos) -> bool {
-        let is_first = self.failed_at.is_none();
-        self.failed_at.get_or_insert(now);
-        is_first
-    }
-
-    /// Begins the work, if it is time; returns since when requests are counted.
-    pub fn begin(&mut self, now: Nanos) -> Option<Nanos> {
-        if self.began_at.is_some() || now < self.begin_due {
-            return None;
-        }
-        self.began_at = Some(now);
-        Some(self.counting_since.unwrap_or(now))
-    }
-
     /// True from the failure on, until all is done.
     #[inline]
     pub fn is_degraded(&self) -> bool {
         self.failed_at.is_some() && self.ended_at.is_none()
-    }
-
-    /// When counting began, the member failed, the work began, and all was done; `None` before that.
-    pub fn moments(&self) -> Option<[Nanos; 4]> {
-        Some([self.counting_since?, self.failed_at?, self.began_at?, self.ended_at?])
     }
 }
