@@ -1,6 +1,6 @@
 //! The bytes of a trace, from a file, standard input or memory: hashed and counted as stored, then decompressed. Memory is bounded.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
@@ -25,9 +25,6 @@ const ARCHIVES: &str = if cfg!(target_family = "wasm") { "gzip or xz" } else { "
 /// Reads the source, and counts and hashes its bytes.
 struct CountingReader {
     inner: Box<dyn Read + Send>,
-    /// The first bytes, read ahead to recognise the compression.
-    head: Vec<u8>,
-    head_at: usize,
     bytes_read: u64,
     hash: Option<Sha256>,
     /// True if reading the source failed, and not the decompression.
@@ -35,12 +32,19 @@ struct CountingReader {
 }
 
 impl CountingReader {
-    fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> CountingReader {
-        CountingReader { inner, head: Vec::new(), head_at: 0, bytes_read: 0, hash, failed: false }
+    fn new(inner: Box<dyn Read + Send>, hash: bool) -> CountingReader {
+        CountingReader { inner, bytes_read: 0, hash: hash.then(Sha256::new), failed: false }
     }
 
-    /// Reads past the head.
-    fn read_source(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    /// The SHA-256 of the bytes so far, in hexadecimal, if they are hashed.
+    fn sha256(&self) -> Option<String> {
+        let hash = self.hash.clone()?.finalize();
+        Some(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl Read for CountingReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.inner.read(buf) {
                 Ok(n) => {
@@ -50,6 +54,7 @@ impl CountingReader {
                     }
                     return Ok(n);
                 }
+                // Decoders pass an interruption on, or take it for the end.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.failed = true;
@@ -58,51 +63,23 @@ impl CountingReader {
             }
         }
     }
-
-    fn read_ahead(&mut self, bytes: usize) -> io::Result<()> {
-        let mut head = vec![0; bytes];
-        let mut got = 0;
-        while got < bytes {
-            match self.read_source(&mut head[got..])? {
-                0 => break,
-                n => got += n,
-            }
-        }
-        head.truncate(got);
-        self.head = head;
-        Ok(())
-    }
-}
-
-fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn sha256_of(inner: Box<dyn Read + Send>) -> io::Result<String> {
-    let mut source = CountingReader::new(inner, Some(Sha256::new()));
+    let mut source = CountingReader::new(inner, true);
     io::copy(&mut source, &mut io::sink())?;
-    Ok(source.hash.map_or_else(String::new, hexadecimal))
+    Ok(source.sha256().unwrap_or_default())
 }
 
-impl Read for CountingReader {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let ahead = &self.head[self.head_at..];
-        if ahead.is_empty() {
-            return self.read_source(buf);
-        }
-        let n = ahead.len().min(buf.len());
-        buf[..n].copy_from_slice(&ahead[..n]);
-        self.head_at += n;
-        Ok(n)
-    }
-}
+/// The stored bytes: the first few, which were read to recognise the compression, and the rest.
+type Stored = Chain<Cursor<Vec<u8>>, CountingReader>;
 
 enum Decoder {
-    Plain(CountingReader),
+    Plain(Stored),
     Gzip(Gzip),
     #[cfg(not(target_family = "wasm"))]
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingReader>>>),
-    Xz(Box<XzReader<BufReader<CountingReader>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Stored>>>),
+    Xz(Box<XzReader<BufReader<Stored>>>),
 }
 
 impl Decoder {
@@ -117,18 +94,14 @@ impl Decoder {
     }
 
     fn source(&self) -> &CountingReader {
-        match self {
-            Decoder::Plain(source) => source,
+        let stored = match self {
+            Decoder::Plain(stored) => stored,
             Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
             #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
             Decoder::Xz(decoder) => decoder.inner().get_ref(),
-        }
-    }
-
-    /// True if other bytes follow the archive's complete members.
-    fn has_trailing_bytes(&self) -> bool {
-        matches!(self, Decoder::Gzip(gzip) if gzip.has_trailing_bytes)
+        };
+        stored.get_ref().1
     }
 
     fn archive(&self) -> Option<&'static str> {
@@ -144,16 +117,12 @@ impl Decoder {
 
 /// Members of a gzip archive, one after the other.
 struct Gzip {
-    member: Box<GzDecoder<BufReader<CountingReader>>>,
+    member: Box<GzDecoder<BufReader<Stored>>>,
     /// True if other bytes follow the last member.
     has_trailing_bytes: bool,
 }
 
 impl Gzip {
-    fn new(inner: BufReader<CountingReader>) -> Gzip {
-        Gzip { member: Box::new(GzDecoder::new(inner)), has_trailing_bytes: false }
-    }
-
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             let n = self.member.read(buf)?;
@@ -172,8 +141,8 @@ impl Gzip {
         match inner.fill_buf()?.first() {
             None => Ok(false),
             Some(0x1f) => {
-                let none = BufReader::with_capacity(0, CountingReader::new(Box::new(io::empty()), None));
-                let inner = std::mem::replace(inner, none);
+                let none = Cursor::new(Vec::new()).chain(CountingReader::new(Box::new(io::empty()), false));
+                let inner = std::mem::replace(inner, BufReader::with_capacity(0, none));
                 self.member.reset(inner);
                 Ok(true)
             }
@@ -204,7 +173,10 @@ fn utf8(bytes: &[u8], unit: CodeUnit) -> String {
 
 /// A file's bytes, from UTF-16 in UTF-8.
 pub fn in_utf8(bytes: Vec<u8>) -> Vec<u8> {
-    utf16(&bytes).map_or(bytes.clone(), |unit| utf8(&bytes, unit).into_bytes())
+    match utf16(&bytes) {
+        Some(unit) => utf8(&bytes, unit).into_bytes(),
+        None => bytes,
+    }
 }
 
 /// The decompressed bytes of a trace, a buffer at a time; text in UTF-8, without a byte-order mark.
@@ -228,35 +200,32 @@ pub(crate) struct Stream {
 impl Stream {
     /// Reads from `inner`; `path` is its name in messages.
     pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
-        let mut source = CountingReader::new(inner, hash.then(Sha256::new));
-        source.read_ahead(8).map_err(|error| Error::reading(path, error))?;
-        let decoder = match *source.head {
-            [] => {
-                let message = "the file is empty: it holds no request; check how it was made";
-                return Err(Error::input(path, message));
-            }
-            [0x1f, 0x8b, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                Decoder::Gzip(Gzip::new(inner))
-            }
+        let (mut source, mut head) = (CountingReader::new(inner, hash), Vec::new());
+        source.by_ref().take(8).read_to_end(&mut head).map_err(|error| Error::reading(path, error))?;
+        if head.is_empty() {
+            return Err(Error::input(path, "the file is empty: it holds no request; check how it was made"));
+        }
+        if let Some((name, tool)) = other_archive(&head) {
+            let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
+            return Err(Error::input(path, message));
+        }
+        let stored = |head: Vec<u8>| Cursor::new(head).chain(source);
+        let compressed = |stored| BufReader::with_capacity(COMPRESSED, stored);
+        let decoder = match *head {
+            [0x1f, 0x8b, ..] => Decoder::Gzip(Gzip {
+                member: Box::new(GzDecoder::new(compressed(stored(head)))),
+                has_trailing_bytes: false,
+            }),
             // A frame, or a skippable frame in front of one.
             #[cfg(not(target_family = "wasm"))]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                let decoder = zstd::stream::read::Decoder::with_buffer(inner);
+                let decoder = zstd::stream::read::Decoder::with_buffer(compressed(stored(head)));
                 Decoder::Zstd(Box::new(decoder.map_err(|error| Error::reading(path, error))?))
             }
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                Decoder::Xz(Box::new(XzReader::new_mem_limit(inner, true, XZ_KIB)))
+                Decoder::Xz(Box::new(XzReader::new_mem_limit(compressed(stored(head)), true, XZ_KIB)))
             }
-            _ => match other_archive(&source.head) {
-                Some((name, tool)) => {
-                    let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
-                    return Err(Error::input(path, message));
-                }
-                None => Decoder::Plain(source),
-            },
+            _ => Decoder::Plain(stored(head)),
         };
         let (path, buf) = (path.to_path_buf(), vec![0; BUFFER]);
         Ok(Stream { path, buf, start: 0, end: 0, eof: false, decoder, utf16: None, total, decompressed: 0 })
@@ -312,7 +281,7 @@ impl Stream {
         };
         let at = self.decompressed;
         let text = error.to_string();
-        let message = if self.decoder.has_trailing_bytes() {
+        let message = if matches!(&self.decoder, Decoder::Gzip(gzip) if gzip.has_trailing_bytes) {
             format!(
                 "the {archive} archive ends after {at} decompressed bytes, but the file goes on with something else; fetch it again, or pack what it holds anew"
             )
@@ -335,8 +304,7 @@ impl Stream {
 
     /// The SHA-256 of the stored file, once all of it was read.
     pub fn sha256(&self) -> Option<String> {
-        let hash = self.decoder.source().hash.as_ref().filter(|_| self.eof)?;
-        Some(hexadecimal(hash.clone()))
+        if self.eof { self.decoder.source().sha256() } else { None }
     }
 }
 
@@ -346,6 +314,7 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),
         [b'P', b'K', 3, 4, ..] => Some(("zip", "unzip")),
         [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
+        #[cfg(target_family = "wasm")]
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(("zstd", "zstd -d")),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
         [0x5d, 0, 0, _, _, 0xff, 0xff, 0xff] => Some(("lzma", "unlzma")),

@@ -258,9 +258,6 @@ fn is_no_row(line: &[u8]) -> bool {
     line.first() == Some(&b'#') || line.trim_ascii().is_empty() || REMARKS.iter().any(is_remark)
 }
 
-/// Makes the reader of a format's rows.
-pub(crate) type NewRows = fn() -> Box<dyn Rows>;
-
 /// The rows of a stream in one format.
 pub(crate) trait Rows: Send {
     /// Reads the stream's head; returns the nanoseconds of a tick.

@@ -86,7 +86,7 @@ impl Trace {
             Choice::Named(format, rows) => {
                 refuse_foreign(&stream)?;
                 check_forced(&stream, format)?;
-                (format.name, rows())
+                (format.name, rows)
             }
             Choice::Csv(map) => {
                 check_text(&stream, "csv")?;
@@ -253,7 +253,7 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     refuse_foreign(stream)?;
     let (head, whole) = (stream.unread(), stream.eof);
     let found = formats::recognise(head, whole);
-    let agreement = found.map(|(format, _)| format.agreement(head, whole)).unwrap_or_default();
+    let agreement = found.map(|(_, agreement)| agreement).unwrap_or_default();
     let fits = agreement.understood > 0 && agreement.understood == agreement.lines;
     if !fits
         && !is_binary(head)
@@ -269,14 +269,14 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
         return Err(unknown_text(stream));
     }
     refuse_doubt(stream, found.and_then(|(format, _)| formats::doubt(format, head)))?;
-    match found {
-        Some((format, rows)) => Ok((format.name, rows())),
-        None if is_binary(stream.unread()) => Err(Error::input(
-            &stream.path,
-            "a binary file of no known format: check that it is a trace, or name its format with {format}",
-        )),
-        None => Err(unknown_text(stream)),
+    if let Some((format, rows)) = found.and_then(|(format, _)| Some((format, format.new_rows()?))) {
+        return Ok((format.name, rows));
     }
+    if is_binary(head) {
+        let message = "a binary file of no known format: check that it is a trace, or name its format with {format}";
+        return Err(Error::input(&stream.path, message));
+    }
+    Err(unknown_text(stream))
 }
 
 /// Errors: there is a doubt about what the columns mean.
@@ -286,7 +286,7 @@ fn refuse_doubt(stream: &Stream, doubt: Option<&str>) -> Result<(), Error> {
 
 /// Refuses common files that are no traces, and names the remedy.
 fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
-    remedy(stream.unread()).map_or(Ok(()), |what| Err(Error::input(&stream.path, what)))
+    refuse_doubt(stream, remedy(stream.unread()))
 }
 
 /// The remedy for a kind of file that is no trace, by its first bytes; `None` if it may be one.

@@ -151,7 +151,7 @@ impl TraceInfo {
         if track_sectors == 0 {
             return Err(Error::Usage(format!("a track of {} bytes: give at least 512", settings.track_bytes)));
         }
-        let mut gathered = Gathered::new();
+        let mut gathered = Gathered::default();
         let mut batch = Vec::new();
         while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| gathered.count(request));
@@ -172,18 +172,20 @@ impl TraceInfo {
 /// Sectors in a 4 KiB block.
 const BLOCK: u64 = 8;
 
+/// The counts of a pass.
+#[derive(Default)]
 struct Gathered {
     info: TraceInfo,
     volumes: Vec<VolumeState>,
     read: SectorSet,
     written: SectorSet,
-    read_sizes: SizeCounter,
-    write_sizes: SizeCounter,
+    /// Requests by their sectors.
+    read_sizes: BTreeMap<u32, u64>,
+    write_sizes: BTreeMap<u32, u64>,
     heat: Heat,
     rate: Rate,
+    /// Reads and writes that begin where the one before on their volume ended.
     followers: u64,
-    longest_run_requests: u64,
-    longest_run_bytes: u64,
 }
 
 #[derive(Default)]
@@ -196,22 +198,6 @@ struct VolumeState {
 }
 
 impl Gathered {
-    fn new() -> Gathered {
-        Gathered {
-            info: TraceInfo::default(),
-            volumes: Vec::new(),
-            read: SectorSet::default(),
-            written: SectorSet::default(),
-            read_sizes: SizeCounter::new(),
-            write_sizes: SizeCounter::new(),
-            heat: Heat::default(),
-            rate: Rate::new(),
-            followers: 0,
-            longest_run_requests: 0,
-            longest_run_bytes: 0,
-        }
-    }
-
     fn count(&mut self, request: &Request) {
         let index = usize::from(request.volume);
         if index >= self.volumes.len() {
@@ -225,13 +211,13 @@ impl Gathered {
             Op::Read => {
                 volume.reads += 1;
                 volume.read_bytes += bytes;
-                self.read_sizes.count(request.sectors);
+                *self.read_sizes.entry(request.sectors).or_default() += 1;
                 volume.read_footprint_sectors += self.read.insert(request.volume, request.lba.0, request.sectors);
             }
             Op::Write => {
                 volume.writes += 1;
                 volume.written_bytes += bytes;
-                self.write_sizes.count(request.sectors);
+                *self.write_sizes.entry(request.sectors).or_default() += 1;
                 new_sectors = self.written.insert(request.volume, request.lba.0, request.sectors);
                 volume.written_footprint_sectors += new_sectors;
             }
@@ -261,20 +247,27 @@ impl Gathered {
         volume.previous_end = Some(end);
         volume.run_requests += 1;
         volume.run_bytes += bytes;
-        self.longest_run_requests = self.longest_run_requests.max(volume.run_requests);
-        self.longest_run_bytes = self.longest_run_bytes.max(volume.run_bytes);
+        let longest = &mut self.info.sequential;
+        longest.longest_run_requests = longest.longest_run_requests.max(volume.run_requests);
+        longest.longest_run_bytes = longest.longest_run_bytes.max(volume.run_bytes);
     }
 
     fn finish(self, track_sectors: u64) -> TraceInfo {
+        let Gathered { read, written, followers, .. } = self;
         let sum = |of: fn(&VolumeInfo) -> u64| self.volumes.iter().map(|volume| of(&volume.info)).sum::<u64>();
         let ends: Vec<u64> = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).collect();
-        let (reads, writes) = (sum(|volume| volume.reads), sum(|volume| volume.writes));
-        let (requests, written_bytes) = (sum(|volume| volume.requests), sum(|volume| volume.written_bytes));
-        let read_bytes = sum(|volume| volume.read_bytes);
+        let (requests, reads, writes) = (sum(|volume| volume.requests), sum(|volume| volume.reads), sum(|v| v.writes));
+        let (read_bytes, written_bytes) = (sum(|volume| volume.read_bytes), sum(|volume| volume.written_bytes));
         let written_sectors = written_bytes / SECTOR_BYTES;
         // Saturating, because sectors from 2^63 on are counted, but in no set.
-        let rewritten = written_sectors.saturating_sub(self.written.len());
+        let rewritten = written_sectors.saturating_sub(written.len());
+        let runs = reads + writes - followers;
         let (rate, arrivals) = self.rate.finish();
+        let volumes = self.volumes.into_iter().zip(0..).map(|(state, index)| VolumeInfo {
+            index,
+            number: u64::from(index),
+            ..state.info
+        });
         TraceInfo {
             requests,
             reads,
@@ -283,55 +276,38 @@ impl Gathered {
             read_bytes,
             written_bytes,
             highest_end_sectors: ends.iter().copied().max().unwrap_or(0),
-            footprint: footprint(&self.read, &self.written),
+            footprint: Footprint {
+                read_sectors: read.len(),
+                written_sectors: written.len(),
+                touched_sectors: read.len() + written.len() - read.overlap(&written),
+                read_4kib_blocks: read.pieces(BLOCK),
+                written_4kib_blocks: written.pieces(BLOCK),
+            },
             rewrite_share: share(rewritten, written_sectors),
             track_bytes: track_sectors * SECTOR_BYTES,
-            written_tracks: self.written.pieces(track_sectors),
-            read_sizes: self.read_sizes.finish(),
-            write_sizes: self.write_sizes.finish(),
+            written_tracks: written.pieces(track_sectors),
+            read_sizes: Sizes::of(&self.read_sizes),
+            write_sizes: Sizes::of(&self.write_sizes),
             sequential: Sequential {
-                share: share(self.followers, reads + writes),
-                runs: reads + writes - self.followers,
-                mean_run_requests: share(reads + writes, reads + writes - self.followers),
-                mean_run_bytes: share(read_bytes + written_bytes, reads + writes - self.followers),
-                longest_run_requests: self.longest_run_requests,
-                longest_run_bytes: self.longest_run_bytes,
+                share: share(followers, reads + writes),
+                runs,
+                mean_run_requests: share(reads + writes, runs),
+                mean_run_bytes: share(read_bytes + written_bytes, runs),
+                ..self.info.sequential
             },
             arrivals,
             rate,
             hot_spots: self.heat.hot_spots(),
             surface: self.heat.surface(&ends),
-            volumes: volumes(self.volumes),
+            volumes: volumes.filter(|volume| volume.requests > 0).collect(),
             ..self.info
         }
     }
 }
 
-fn footprint(read: &SectorSet, written: &SectorSet) -> Footprint {
-    Footprint {
-        read_sectors: read.len(),
-        written_sectors: written.len(),
-        touched_sectors: read.len() + written.len() - read.overlap(written),
-        read_4kib_blocks: read.pieces(BLOCK),
-        written_4kib_blocks: written.pieces(BLOCK),
-    }
-}
-
-fn volumes(states: Vec<VolumeState>) -> Vec<VolumeInfo> {
-    let numbered = states.into_iter().zip(0_u16..=u16::MAX).map(|(state, index)| VolumeInfo {
-        index,
-        number: u64::from(index),
-        ..state.info
-    });
-    numbered.filter(|volume| volume.requests > 0).collect()
-}
-
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
-
-/// Sizes up to here, in sectors, are counted in a table: 2 MiB.
-const SMALL: usize = 4096;
 
 /// The sizes of requests, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -354,31 +330,11 @@ pub struct Sizes {
     pub common: Vec<(u64, u64)>,
 }
 
-struct SizeCounter {
-    small: Vec<u64>,
-    large: BTreeMap<u32, u64>,
-}
-
-impl SizeCounter {
-    fn new() -> SizeCounter {
-        SizeCounter { small: vec![0; SMALL], large: BTreeMap::new() }
-    }
-
-    fn count(&mut self, sectors: u32) {
-        match self.small.get_mut(sectors as usize) {
-            Some(count) => *count += 1,
-            None => *self.large.entry(sectors).or_default() += 1,
-        }
-    }
-
-    fn finish(&self) -> Sizes {
-        let small = self.small.iter().enumerate().map(|(sectors, &count)| (sectors as u64, count));
-        let large = self.large.iter().map(|(&sectors, &count)| (u64::from(sectors), count));
-        let counts: Vec<(u64, u64)> = small
-            .chain(large)
-            .filter(|&(_, count)| count > 0)
-            .map(|(size, count)| (size * SECTOR_BYTES, count))
-            .collect();
+impl Sizes {
+    /// The sizes of requests that were counted by their sectors.
+    fn of(counts: &BTreeMap<u32, u64>) -> Sizes {
+        let counts: Vec<(u64, u64)> =
+            counts.iter().map(|(&sectors, &count)| (u64::from(sectors) * SECTOR_BYTES, count)).collect();
         let total: u64 = counts.iter().map(|&(_, count)| count).sum();
         let bytes: f64 = counts.iter().map(|&(size, count)| size as f64 * count as f64).sum();
         let rank = |percent: u64| {

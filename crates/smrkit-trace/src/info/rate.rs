@@ -12,7 +12,7 @@ const WINDOWS: usize = 512;
 const WINDOW_NS: u64 = 1_000_000;
 
 /// The course of time, in equal windows from the first row's time; rows before it count in the first window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateSeries {
     /// The length of a window.
     pub window_ns: u64,
@@ -24,6 +24,13 @@ pub struct RateSeries {
     pub written_bytes: Vec<u64>,
     /// Bytes written for the first time in the trace: the load of a cache that keeps each sector once.
     pub first_written_bytes: Vec<u64>,
+}
+
+impl Default for RateSeries {
+    fn default() -> RateSeries {
+        let [requests, read_bytes, written_bytes, first_written_bytes] = [const { Vec::new() }; 4];
+        RateSeries { window_ns: WINDOW_NS, requests, read_bytes, written_bytes, first_written_bytes }
+    }
 }
 
 impl RateSeries {
@@ -56,10 +63,11 @@ pub struct Arrivals {
 }
 
 /// Gathers the series and the gaps.
+#[derive(Default)]
 pub(super) struct Rate {
     series: RateSeries,
     start_ns: Option<u64>,
-    previous_ns: u64,
+    previous_ns: Option<u64>,
     earliest_ns: u64,
     latest_ns: u64,
     gaps: LatencyCounts,
@@ -69,31 +77,23 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    pub(super) fn new() -> Rate {
-        Rate {
-            series: RateSeries { window_ns: WINDOW_NS, ..RateSeries::default() },
-            start_ns: None,
-            previous_ns: 0,
-            earliest_ns: u64::MAX,
-            latest_ns: 0,
-            gaps: LatencyCounts::default(),
-            gap_sum: 0.0,
-            gap_squares: 0.0,
-            out_of_order_rows: 0,
-        }
-    }
-
     /// Counts a request, `new_sectors` of which were written for the first time.
     pub(super) fn count(&mut self, request: &Request, new_sectors: u64) {
         let time = request.time.0;
-        match self.start_ns {
-            None => self.start_ns = Some(time),
-            Some(_) => self.count_gap(time),
+        let start_ns = *self.start_ns.get_or_insert(time);
+        if let Some(previous_ns) = self.previous_ns.replace(time) {
+            self.out_of_order_rows += u64::from(time < previous_ns);
+            let gap = time.saturating_sub(previous_ns);
+            // `Op::Read` stands for all operations: gaps have one total.
+            self.gaps.record(Op::Read, gap);
+            self.gap_sum += gap as f64;
+            self.gap_squares += gap as f64 * gap as f64;
+        } else {
+            self.earliest_ns = time;
         }
-        self.previous_ns = time;
         self.earliest_ns = self.earliest_ns.min(time);
         self.latest_ns = self.latest_ns.max(time);
-        let at = self.window(time.saturating_sub(self.start_ns.unwrap_or(time)));
+        let at = self.window(time.saturating_sub(start_ns));
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
         self.series.requests[at] += 1;
         match request.op {
@@ -102,17 +102,6 @@ impl Rate {
             Op::Flush | Op::Discard => {}
         }
         self.series.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
-    }
-
-    fn count_gap(&mut self, time: u64) {
-        if time < self.previous_ns {
-            self.out_of_order_rows += 1;
-        }
-        let gap = time.saturating_sub(self.previous_ns);
-        // `Op::Read` stands for all operations: gaps have one total.
-        self.gaps.record(Op::Read, gap);
-        self.gap_sum += gap as f64;
-        self.gap_squares += gap as f64 * gap as f64;
     }
 
     /// The window of a moment. Joins windows in pairs if it would be beyond the last.
@@ -141,7 +130,7 @@ impl Rate {
         let gap_mean = self.gap_sum / gap_count;
         let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
         let arrivals = Arrivals {
-            first_ns: if rows > 0.0 { self.earliest_ns } else { 0 },
+            first_ns: self.earliest_ns,
             span_ns,
             mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
             peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),

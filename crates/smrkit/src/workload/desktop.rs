@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::draws::ZipfRanks;
-use super::stream::Pattern;
+use super::patterns::Pattern;
 use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
@@ -76,14 +76,15 @@ fn day() -> Day {
 pub(super) const LEAST_SECTORS: u64 = 1 << 17;
 
 /// Requests and sectors of a day, on average.
-pub(super) fn a_day() -> (u64, f64) {
+pub(super) fn mean_day() -> (f64, f64) {
     let day = day();
     let mean = |sizes: &[(u32, u64)]| {
         let whole: u64 = sizes.iter().map(|size| size.1).sum();
         sizes.iter().map(|size| u64::from(size.0) * size.1).sum::<u64>() as f64 / whole as f64
     };
     let sectors = |activity: &Activity| activity.all_requests() as f64 * mean(&day.sizes[&activity.sizes]);
-    (day.activity.iter().map(Activity::all_requests).sum(), day.activity.iter().map(sectors).sum())
+    let requests: u64 = day.activity.iter().map(Activity::all_requests).sum();
+    (requests as f64, day.activity.iter().map(sectors).sum())
 }
 
 /// The stream of requests, day after day.
@@ -103,11 +104,6 @@ impl Desktop {
         Desktop { activities: running.collect(), day_start_ns: 0 }
     }
 
-    fn begin_day(&mut self) {
-        self.day_start_ns = self.day_start_ns.saturating_add(DAY_NS);
-        self.activities.iter_mut().for_each(Running::begin_day);
-    }
-
     fn earliest(&self) -> Option<usize> {
         let times = self.activities.iter().enumerate().filter_map(|(i, running)| Some((running.time_ns?, i)));
         times.min().map(|(_, i)| i)
@@ -117,7 +113,8 @@ impl Desktop {
 impl Pattern for Desktop {
     fn next(&mut self) -> Option<Request> {
         if self.earliest().is_none() {
-            self.begin_day();
+            self.day_start_ns = self.day_start_ns.saturating_add(DAY_NS);
+            self.activities.iter_mut().for_each(Running::begin_day);
         }
         let earliest = self.earliest()?;
         let running = &mut self.activities[earliest];
@@ -233,7 +230,11 @@ impl Running {
         match self.way {
             Way::Files { run, .. } if self.run_left == 0 => {
                 self.run_left = self.dice.between(1, run);
-                self.at = self.in_a_file(sectors);
+                if let Some((zipf, order)) = &self.ranks {
+                    let file = order.at(zipf.sample(&mut self.dice));
+                    let places = self.file_sectors.saturating_sub(sectors) / 8 + 1;
+                    self.at = file * self.file_sectors / 8 * 8 + self.dice.below(places) * 8;
+                }
             }
             // Reads `chunk` requests, then writes as many.
             Way::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
@@ -243,13 +244,6 @@ impl Running {
         }
         self.run_left = self.run_left.saturating_sub(1);
         (self.activity.op, onward(&mut self.at, self.room, sectors))
-    }
-
-    fn in_a_file(&mut self, sectors: u64) -> u64 {
-        let Some((zipf, order)) = &self.ranks else { return 0 };
-        let file = order.at(zipf.sample(&mut self.dice));
-        let places = self.file_sectors.saturating_sub(sectors) / 8 + 1;
-        file * self.file_sectors / 8 * 8 + self.dice.below(places) * 8
     }
 }
 
