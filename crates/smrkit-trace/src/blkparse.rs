@@ -80,7 +80,7 @@ impl EventChoice {
     }
 
     /// True if events of this kind stand for requests. Without a choice, the kind that comes first does.
-    pub fn is(&mut self, event: Event) -> bool {
+    pub fn stands_for_requests(&mut self, event: Event) -> bool {
         *self.event.get_or_insert(event) == event
     }
 
@@ -135,7 +135,7 @@ impl TextFormat for Blkparse {
         if !KNOWN_ACTIONS.contains(&action.text) {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
-        if !Event::from_action(action.text).is_some_and(|event| self.choice.is(event)) {
+        if !Event::from_action(action.text).is_some_and(|event| self.choice.stands_for_requests(event)) {
             return Ok(None);
         }
         let rwbs = columns.next("the RWBS letters")?;
@@ -159,6 +159,7 @@ pub(crate) fn request(
     sector: Option<Field>,
     columns: &mut LineColumns,
 ) -> Result<Option<AskedRequest>, Bad> {
+    // Without a sector, the name of the process follows, in brackets.
     let sector = sector.filter(|field| !field.text.starts_with(b"["));
     if letters.text.first() == Some(&b'Z') {
         return zone_operation(letters, sector, columns);

@@ -108,10 +108,9 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
         }
     }
     used.resize(trace.volumes().len(), (0, 0));
-    let volumes = trace.volumes().iter().zip(used);
-    let volumes =
-        volumes.map(|(volume, (requests, end))| VolumeUse { volume: volume.clone(), requests, end: Lba(end) });
-    Ok(VolumeTable { volumes: volumes.collect(), requests, gap, span })
+    let volumes = trace.volumes().iter().cloned().zip(used);
+    let volumes = volumes.map(|(volume, (requests, end))| VolumeUse { volume, requests, end: Lba(end) }).collect();
+    Ok(VolumeTable { volumes, requests, gap, span })
 }
 
 impl VolumeTable {
@@ -169,11 +168,18 @@ impl LaidOutTrace {
         let mut trace = Trace::open(path, options)?;
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
-        let plan = match choice {
-            VolumeChoice::All if trace.volumes().len() > 1 => {
-                drop(trace);
-                return LaidOutTrace::scanned(path, options);
+        if choice == VolumeChoice::All && trace.volumes().len() > 1 {
+            if path.as_os_str() == "-" {
+                let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
+                               save the trace to a file";
+                return Err(Error::input(path, problem));
             }
+            drop(trace);
+            let table = scan(path, options)?;
+            let laid = LaidOutTrace::with_table(path, options, &table)?;
+            return Ok(LaidOutTrace { table: Some(table), ..laid });
+        }
+        let plan = match &choice {
             VolumeChoice::All => LayoutPlan::Single,
             _ => LayoutPlan::Only {
                 choice: choice.clone(),
@@ -182,30 +188,19 @@ impl LaidOutTrace {
                 is_out_of_order: false,
             },
         };
-        Ok(LaidOutTrace { ahead: Some(batch), ..LaidOutTrace::new(path, options, choice, trace, plan) })
+        Ok(LaidOutTrace { ahead: Some(batch), ..LaidOutTrace::new(path, options, &choice, trace, plan) })
     }
 
     /// Opens a trace that has been scanned, all volumes end to end.
     pub(crate) fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<LaidOutTrace, Error> {
         let plan = LayoutPlan::EndToEnd(table.end_to_end(path)?.0);
-        Ok(LaidOutTrace::new(path, options, VolumeChoice::All, Trace::open(path, options)?, plan))
+        Ok(LaidOutTrace::new(path, options, &VolumeChoice::All, Trace::open(path, options)?, plan))
     }
 
-    fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> LaidOutTrace {
+    fn new(path: &Path, options: &OpenOptions, choice: &VolumeChoice, trace: Trace, plan: LayoutPlan) -> LaidOutTrace {
         let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
         let reading = TraceReading { volume: choice.to_string(), format, skip_bad_rows };
         LaidOutTrace { trace, path: path.into(), name: path.into(), reading, plan, ahead: None, table: None }
-    }
-
-    fn scanned(path: &Path, options: &OpenOptions) -> Result<LaidOutTrace, Error> {
-        if path.as_os_str() == "-" {
-            let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
-                           save the trace to a file";
-            return Err(Error::input(path, problem));
-        }
-        let table = scan(path, options)?;
-        let laid = LaidOutTrace::with_table(path, options, &table)?;
-        Ok(LaidOutTrace { table: Some(table), ..laid })
     }
 
     /// True if a row so far is earlier than a row before it. The times of the requests do not show this, because rows earlier than the first row
@@ -233,10 +228,17 @@ impl LaidOutTrace {
             }
             LayoutPlan::Only { choice, first_time, checked_volumes, is_out_of_order } => {
                 let volumes = self.trace.volumes();
-                // A new volume may have the chosen number, too, on another host.
+                // A new volume may have the chosen number, too: disks of two hosts in an MSR trace may.
                 if *checked_volumes != volumes.len() {
                     *checked_volumes = volumes.len();
-                    check_unique(&self.path, volumes, choice)?;
+                    let same: Vec<&str> =
+                        volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
+                    if same.len() > 1 {
+                        let names = same.join(", ");
+                        let message =
+                            format!("several volumes have the number {choice} ({names}): choose one by its name");
+                        return Err(Error::input(&self.path, message));
+                    }
                 }
                 batch.retain(|request| choice.takes(&volumes[usize::from(request.volume)]));
                 for request in batch {
@@ -260,16 +262,6 @@ impl LaidOutTrace {
         let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
         Err(Error::input(&self.path, message))
     }
-}
-
-/// Errors: several volumes have the chosen number, as disks of two hosts in an MSR trace may.
-fn check_unique(path: &Path, volumes: &[Volume], choice: &VolumeChoice) -> Result<(), Error> {
-    let same: Vec<&str> = volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
-    if same.len() < 2 {
-        return Ok(());
-    }
-    let message = format!("several volumes have the number {choice} ({}): choose one by its name", same.join(", "));
-    Err(Error::input(path, message))
 }
 
 /// Volumes that a message lists.
@@ -403,6 +395,7 @@ impl TraceDemand {
 
     /// Reads the whole trace for its volumes, once.
     fn table(&self) -> Result<&VolumeTable, Error> {
+        // Not `get_or_init` alone: a scan may fail, and `get_or_try_init` is not stable.
         let _alone = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = self.table.get() {
             return Ok(table);
@@ -441,15 +434,6 @@ impl TraceDemand {
         }
         Ok(LaidOutTrace { name: self.name.clone(), ..laid })
     }
-
-    /// The SHA-256 of the stored file. Reads it once.
-    fn sha256(&self) -> Result<String, Error> {
-        if let Some(known) = self.sha256.get() {
-            return Ok(known.clone());
-        }
-        let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
-        Ok(self.sha256.get_or_init(|| hash).clone())
-    }
 }
 
 impl Demand for TraceDemand {
@@ -468,7 +452,15 @@ impl Demand for TraceDemand {
 
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
         let described = self.open(&Opening { hash: false, ..*opening })?.describe();
-        Ok(Replayed { trace_sha256: Some(self.sha256()?), ..described })
+        // The file is hashed once, for however many runs.
+        let sha256 = match self.sha256.get() {
+            Some(known) => known.clone(),
+            None => {
+                let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
+                self.sha256.get_or_init(|| hash).clone()
+            }
+        };
+        Ok(Replayed { trace_sha256: Some(sha256), ..described })
     }
 
     fn look_for_volumes(&self) -> Result<(), Error> {

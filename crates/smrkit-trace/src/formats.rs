@@ -473,5 +473,5 @@ pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, Ag
     };
     let understood = |of: &Agreement| of.understood;
     let in_form = |of: &Agreement| of.understood + of.misvalued;
-    best(understood, understood).or_else(|| best(in_form, |of| of.understood + of.misvalued + of.begun))
+    best(understood, understood).or_else(|| best(in_form, |of| of.understood + of.misvalued + of.partly_understood))
 }

@@ -14,7 +14,7 @@ use smrkit::units::{Lba, Nanos};
 /// Requests in a batch: few enough to leave room in the processor's first-level cache.
 const BATCH: usize = 2048;
 /// Rows that are held back to be sorted.
-const HELD: usize = 4096;
+const SORT_WINDOW: usize = 4096;
 /// Lines or records that are parsed to recognise a format.
 const SAMPLE: u64 = 64;
 /// A line with this many correct columns was meant to be of a format, unless another format understands more.
@@ -80,7 +80,7 @@ pub(crate) trait TextFormat: Send {
         times == RowTimes::Clock
     }
 
-    /// True if rows are in the order of completion, but have the times of arrival. They are sorted within a window of `HELD` rows.
+    /// True if rows are in the order of completion, but have the times of arrival. They are sorted within a window of `SORT_WINDOW` rows.
     const IN_COMPLETION_ORDER: bool = false;
 
     /// True if the last line is skipped if it is incomplete.
@@ -179,7 +179,7 @@ pub(crate) struct Agreement {
     /// Lines in which only a value is impossible, such as a size of 0.
     pub misvalued: u64,
     /// Lines of which the format understood some columns.
-    pub begun: u64,
+    pub partly_understood: u64,
     /// A heading of the format is among the lines.
     pub has_heading: bool,
 }
@@ -212,7 +212,7 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
         match format.parse(line, &mut volumes) {
             Ok(_) => found.understood += 1,
             Err(bad) if bad.at > 0 && bad.is_of_value() => found.misvalued += 1,
-            Err(bad) => found.begun += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
+            Err(bad) => found.partly_understood += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
         }
     }
     found
@@ -321,7 +321,7 @@ pub(crate) struct Intake {
     last_ticks: u64,
     skip_bad_rows: bool,
     /// Rows that wait for earlier ones, by time and number.
-    held: BTreeMap<(u64, u64), TraceRow>,
+    unsorted: BTreeMap<(u64, u64), TraceRow>,
     /// Number of the current line or record, from 1.
     number: u64,
     /// The last heading: a file of several recordings repeats it before each of them.
@@ -345,7 +345,7 @@ impl Intake {
             first_ticks: None,
             last_ticks: 0,
             skip_bad_rows,
-            held: BTreeMap::new(),
+            unsorted: BTreeMap::new(),
             number: 0,
             heading: Vec::new(),
             requests: 0,
@@ -382,8 +382,8 @@ impl Intake {
 
     /// Moves held rows to the batch, the earliest first, until at most `most` are left.
     fn release(&mut self, most: usize, batch: &mut Vec<Request>) -> Result<(), Error> {
-        while self.held.len() > most
-            && let Some((_, row)) = self.held.pop_first()
+        while self.unsorted.len() > most
+            && let Some((_, row)) = self.unsorted.pop_first()
         {
             self.push(row, batch)?;
         }
@@ -424,6 +424,7 @@ impl Intake {
         if is_cut_off {
             message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
+        // A fatal problem is not one of this row alone, so that leaving the row out is no remedy.
         if !bad.problem.is_fatal() {
             message += if is_cut_off { ", or" } else { "; mend the row, or" };
             message += " leave such rows out with {skip_bad_rows}";
@@ -481,6 +482,7 @@ impl<F: TextFormat> Text<F> {
         let mut rest = &buf[*start..limit];
         while !rest.is_empty() && batch.len() < BATCH {
             intake.number += 1;
+            // A row whose time is too far goes the slow way, too, which reports it.
             if let Some((row, used)) = self.0.fast(rest)
                 && let Some(after) = rest.get(used..)
                 && let Ok(request) = intake.request(row)
@@ -521,11 +523,12 @@ impl<F: TextFormat> Text<F> {
         }
         match self.0.parse(line, volumes) {
             Ok(Some(row)) if F::IN_COMPLETION_ORDER => {
-                intake.held.insert((row.ticks, intake.number), row);
-                intake.release(HELD, batch)
+                intake.unsorted.insert((row.ticks, intake.number), row);
+                intake.release(SORT_WINDOW, batch)
             }
             Ok(Some(row)) => intake.push(row, batch),
             Ok(None) => Ok(()),
+            // The heading of a further recording in the same file.
             Err(bad) if line == intake.heading && !bad.problem.is_fatal() => Ok(()),
             Err(bad) => intake.bad_line(line, &bad, is_unended),
         }
@@ -598,6 +601,7 @@ impl<F: RecordFormat> Rows for Records<F> {
                 return intake.check_not_empty();
             }
             let step = if bytes.is_empty() { Ok(Step::More) } else { self.0.next(bytes, volumes) };
+            // Errors count records from 1, as lines; the heading is none.
             intake.number += u64::from(!matches!(step, Ok(Step::Heading(_) | Step::More)));
             let used = match step {
                 Ok(Step::Row(row, used)) => {

@@ -163,6 +163,7 @@ impl Field<'_> {
     /// Parses an operation as tools write it: a letter or letters of RWBS, a word alone or among others (`write|sync`, `REQ_OP_WRITE`), a SCSI
     /// operation code in hexadecimal, or 0 and 1 (false and true), which stand for `zero` and `one`.
     pub fn operation(&self, zero: Op, one: Op) -> Result<Op, Bad> {
+        // The usual case, without an allocation.
         if let Ok(op) = self.letter() {
             return Ok(op);
         }
@@ -178,6 +179,7 @@ impl Field<'_> {
         let of_word = |word: &[u8]| OPERATIONS.iter().find(|(names, _)| is_one_of(names, word)).map(|(_, op)| *op);
         let words = upper.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(of_word);
         let code = upper.strip_prefix(b"0X").unwrap_or(&upper);
+        // SCSI's codes have two digits: 8 alone may be anything.
         let code = number::hexadecimal(code).ok().filter(|_| code.len() == 2).and_then(|code| scsi(code as u16));
         let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.request());
         // Beside another operation, sync and flush are attributes of it, as in `write|sync`.

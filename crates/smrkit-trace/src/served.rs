@@ -85,6 +85,7 @@ impl TextFormat for Served {
             b"open" => {
                 (self.pace, self.is_closing) = (0, false);
                 if columns.next("the state")?.text == b"new" {
+                    // Its clock begins at 0 again, so its times continue from the latest of the drive before.
                     (self.origin, self.last_arrival, self.last_seen_end) = (self.last(), 0, 0);
                     self.unseen_ends.clear();
                 }

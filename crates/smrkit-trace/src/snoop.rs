@@ -185,7 +185,7 @@ impl TextFormat for Ftrace {
                 false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
             };
         };
-        if !kind(event).is_some_and(|kind| self.0.is(kind)) {
+        if !kind(event).is_some_and(|kind| self.0.stands_for_requests(kind)) {
             return Ok(None);
         }
         let ticks = time.decimal(SECOND)?;

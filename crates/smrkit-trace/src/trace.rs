@@ -90,7 +90,7 @@ impl Trace {
             }
             Choice::Csv(map) => {
                 check_text(&stream, "csv")?;
-                let csv = Csv::of(&map, stream.unread())?;
+                let csv = Csv::for_table(&map, stream.unread())?;
                 refuse_doubt(&stream, csv.doubt.as_deref())?;
                 ("csv", Box::new(Text(csv)))
             }
@@ -255,9 +255,10 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     let found = formats::recognise(head, whole);
     let agreement = found.map(|(_, agreement)| agreement).unwrap_or_default();
     let fits = agreement.understood > 0 && agreement.understood == agreement.lines;
+    // A heading of the format is a line that only the format explains, so that the table has to explain one more.
     if !fits
         && !is_binary(head)
-        && let Ok(csv) = Csv::of("", head)
+        && let Ok(csv) = Csv::for_table("", head)
         && (found.is_none()
             || text_agreement(csv.clone(), head, whole).understood
                 >= agreement.understood + u64::from(agreement.has_heading))
@@ -266,6 +267,7 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
         return Ok(("csv", Box::new(Text(csv))));
     }
     if agreement.understood < agreement.lines && !agreement.has_heading && csv::missing(head).is_some() {
+        // A table whose columns have names, but not those that are known, must not be taken for a format that fits half of it.
         return Err(unknown_text(stream));
     }
     refuse_doubt(stream, found.and_then(|(format, _)| formats::doubt(format, head)))?;
@@ -435,6 +437,7 @@ fn unknown_text(stream: &Stream) -> Error {
 /// Refuses a file that is plainly not of the named format, with a clearer message than the error of its first row.
 fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
     let found = format.agreement(stream.unread(), stream.eof);
+    // One row of the format is enough: the error of the first bad row will say more.
     if found.understood + found.misvalued > 0 {
         return Ok(());
     }

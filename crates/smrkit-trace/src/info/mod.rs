@@ -4,22 +4,16 @@
 //! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
 //! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
 
-mod heat;
-mod rate;
 mod sectors;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
+use smrkit::stats::latency::{Latency, LatencyCounts};
 use smrkit::units::SECTOR_BYTES;
 
-pub use self::heat::{HotSpots, Surface};
-pub use self::rate::{Arrivals, RateSeries};
-
-use self::heat::Heat;
-use self::rate::Rate;
 use self::sectors::SectorSet;
 use crate::row::Volume;
 
@@ -286,8 +280,8 @@ impl Gathered {
             rewrite_share: share(rewritten, written_sectors),
             track_bytes: track_sectors * SECTOR_BYTES,
             written_tracks: written.pieces(track_sectors),
-            read_sizes: Sizes::of(&self.read_sizes),
-            write_sizes: Sizes::of(&self.write_sizes),
+            read_sizes: Sizes::from_counts(&self.read_sizes),
+            write_sizes: Sizes::from_counts(&self.write_sizes),
             sequential: Sequential {
                 share: share(followers, reads + writes),
                 runs,
@@ -332,7 +326,7 @@ pub struct Sizes {
 
 impl Sizes {
     /// The sizes of requests that were counted by their sectors.
-    fn of(counts: &BTreeMap<u32, u64>) -> Sizes {
+    fn from_counts(counts: &BTreeMap<u32, u64>) -> Sizes {
         let counts: Vec<(u64, u64)> =
             counts.iter().map(|(&sectors, &count)| (u64::from(sectors) * SECTOR_BYTES, count)).collect();
         let total: u64 = counts.iter().map(|&(_, count)| count).sum();
@@ -361,6 +355,252 @@ impl Sizes {
             common,
         }
     }
+}
+
+/// Sectors in a piece.
+const PIECE: u64 = 2048;
+/// Pieces in a block of the hash table.
+const BLOCK_PIECES: u64 = 64;
+/// Parts of the histogram, at most.
+const PARTS: u64 = 256;
+
+/// Accesses by piece of 1 MiB: 8 bytes a piece in blocks of 64 pieces, 40 MB for all of 5 TB. A request counts where it begins.
+#[derive(Default)]
+struct Heat {
+    /// A hash table: with requests all over a large disk, a search tree would take most of the time of reading a trace.
+    blocks: HashMap<(u16, u64), Box<[Count; BLOCK_PIECES as usize]>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    reads: u32,
+    writes: u32,
+}
+
+/// Skew of the accesses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HotSpots {
+    /// The size of a piece of the address space.
+    pub piece_bytes: u64,
+    /// Pieces in which at least one request begins.
+    pub accessed_pieces: u64,
+    /// Share of requests that begin in the most accessed 1 % of these pieces (at least one piece).
+    pub hottest_1_percent_share: Option<f64>,
+    /// Share of requests that begin in the most accessed 10 %.
+    pub hottest_10_percent_share: Option<f64>,
+}
+
+/// Beginnings of requests over the address space: the volumes end to end, in the order of their indexes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Surface {
+    /// Sectors in a part.
+    pub part_sectors: u64,
+    /// Reads that begin in each part.
+    pub reads: Vec<u64>,
+    /// Writes that begin in each part.
+    pub writes: Vec<u64>,
+}
+
+impl Heat {
+    fn count(&mut self, volume: u16, lba: u64, is_write: bool) {
+        let piece = lba / PIECE;
+        let block = self.blocks.entry((volume, piece / BLOCK_PIECES));
+        let block = block.or_insert_with(|| Box::new([Count::default(); BLOCK_PIECES as usize]));
+        let count = &mut block[(piece % BLOCK_PIECES) as usize];
+        let counter = if is_write { &mut count.writes } else { &mut count.reads };
+        *counter = counter.saturating_add(1);
+    }
+
+    /// The pieces that were accessed, in no order.
+    fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
+        let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
+            (0..BLOCK_PIECES).zip(counts.iter()).map(move |(at, &count)| (volume, block * BLOCK_PIECES + at, count))
+        });
+        numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
+    }
+
+    /// Skew of the accesses.
+    fn hot_spots(&self) -> HotSpots {
+        let total = |count: Count| u64::from(count.reads) + u64::from(count.writes);
+        let mut counts: Vec<u64> = self.pieces().map(|(_, _, count)| total(count)).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u64 = counts.iter().sum();
+        let share = |percent: usize| {
+            let hottest = (counts.len() * percent).div_ceil(100);
+            (all > 0).then(|| counts[..hottest].iter().sum::<u64>() as f64 / all as f64)
+        };
+        HotSpots {
+            piece_bytes: PIECE * SECTOR_BYTES,
+            accessed_pieces: counts.len() as u64,
+            hottest_1_percent_share: share(1),
+            hottest_10_percent_share: share(10),
+        }
+    }
+
+    /// The histogram; `ends` are the volumes' highest ends in sectors, by index.
+    fn surface(&self, ends: &[u64]) -> Surface {
+        let mut pieces_before = vec![0_u64];
+        for end in ends {
+            pieces_before.push(pieces_before.last().unwrap_or(&0).saturating_add(end.div_ceil(PIECE)));
+        }
+        let pieces = *pieces_before.last().unwrap_or(&0);
+        let part_pieces = pieces.div_ceil(PARTS).max(1);
+        let parts = pieces.div_ceil(part_pieces) as usize;
+        let mut surface =
+            Surface { part_sectors: part_pieces.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
+        for (volume, piece, count) in self.pieces() {
+            let piece = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
+            let at = ((piece / part_pieces) as usize).min(parts.saturating_sub(1));
+            if let (Some(reads), Some(writes)) = (surface.reads.get_mut(at), surface.writes.get_mut(at)) {
+                *reads += u64::from(count.reads);
+                *writes += u64::from(count.writes);
+            }
+        }
+        surface
+    }
+}
+
+/// Windows are joined in pairs when there would be more.
+const WINDOWS: usize = 512;
+/// The first length of a window: 1 ms.
+const WINDOW_NS: u64 = 1_000_000;
+
+/// The course of time, in equal windows from the first row's time; rows before it count in the first window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateSeries {
+    /// The length of a window.
+    pub window_ns: u64,
+    /// Requests that arrived.
+    pub requests: Vec<u64>,
+    /// Bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Bytes written.
+    pub written_bytes: Vec<u64>,
+    /// Bytes written for the first time in the trace: the load of a cache that keeps each sector once.
+    pub first_written_bytes: Vec<u64>,
+}
+
+impl Default for RateSeries {
+    fn default() -> RateSeries {
+        let [requests, read_bytes, written_bytes, first_written_bytes] = [const { Vec::new() }; 4];
+        RateSeries { window_ns: WINDOW_NS, requests, read_bytes, written_bytes, first_written_bytes }
+    }
+}
+
+impl RateSeries {
+    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
+        [&mut self.requests, &mut self.read_bytes, &mut self.written_bytes, &mut self.first_written_bytes]
+    }
+}
+
+/// When requests arrive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arrivals {
+    /// The earliest time.
+    pub first_ns: u64,
+    /// From the earliest time to the latest.
+    pub span_ns: u64,
+    /// Requests per second of the span.
+    pub mean_requests_per_s: Option<f64>,
+    /// Requests per second in the busiest window of the series.
+    pub peak_requests_per_s: Option<f64>,
+    /// Share of windows without requests.
+    pub idle_window_share: Option<f64>,
+    /// Variance of requests per window / their mean: 1 where arrivals are independent, larger in bursts.
+    pub dispersion: Option<f64>,
+    /// Standard deviation of gaps / their mean.
+    pub gap_variation: Option<f64>,
+    /// Time from one row to the next.
+    pub gap_ns: Latency,
+    /// Rows whose time lies before the row above; their gap counts as 0.
+    pub out_of_order_rows: u64,
+}
+
+/// Gathers the series and the gaps.
+#[derive(Default)]
+struct Rate {
+    series: RateSeries,
+    start_ns: Option<u64>,
+    previous_ns: Option<u64>,
+    earliest_ns: u64,
+    latest_ns: u64,
+    gaps: LatencyCounts,
+    gap_sum: f64,
+    gap_squares: f64,
+    out_of_order_rows: u64,
+}
+
+impl Rate {
+    /// Counts a request, `new_sectors` of which were written for the first time.
+    fn count(&mut self, request: &Request, new_sectors: u64) {
+        let time = request.time.0;
+        let start_ns = *self.start_ns.get_or_insert(time);
+        if let Some(previous_ns) = self.previous_ns.replace(time) {
+            self.out_of_order_rows += u64::from(time < previous_ns);
+            let gap = time.saturating_sub(previous_ns);
+            // `Op::Read` stands for all operations: gaps have one total.
+            self.gaps.record(Op::Read, gap);
+            self.gap_sum += gap as f64;
+            self.gap_squares += gap as f64 * gap as f64;
+        } else {
+            self.earliest_ns = time;
+        }
+        self.earliest_ns = self.earliest_ns.min(time);
+        self.latest_ns = self.latest_ns.max(time);
+        let at = self.window(time.saturating_sub(start_ns));
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        self.series.requests[at] += 1;
+        match request.op {
+            Op::Read => self.series.read_bytes[at] += bytes,
+            Op::Write => self.series.written_bytes[at] += bytes,
+            Op::Flush | Op::Discard => {}
+        }
+        self.series.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
+    }
+
+    /// The window of a moment. Joins windows in pairs if it would be beyond the last.
+    fn window(&mut self, since_start_ns: u64) -> usize {
+        while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
+            self.series.window_ns *= 2;
+            self.series.columns().into_iter().for_each(join_pairs);
+        }
+        let at = (since_start_ns / self.series.window_ns) as usize;
+        if at >= self.series.requests.len() {
+            self.series.columns().into_iter().for_each(|column| column.resize(at + 1, 0));
+        }
+        at
+    }
+
+    fn finish(self) -> (RateSeries, Arrivals) {
+        let span_ns = self.latest_ns.saturating_sub(self.earliest_ns);
+        let rows = self.series.requests.iter().sum::<u64>() as f64;
+        let windows = self.series.requests.len() as f64;
+        let mean = rows / windows;
+        let squares = self.series.requests.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>();
+        let idle = self.series.requests.iter().filter(|&&count| count == 0).count() as f64;
+        let busiest = self.series.requests.iter().max().map(|&count| count as f64);
+        let gaps = self.gaps.list().summary().all;
+        let gap_count = gaps.count.max(1) as f64;
+        let gap_mean = self.gap_sum / gap_count;
+        let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
+        let arrivals = Arrivals {
+            first_ns: self.earliest_ns,
+            span_ns,
+            mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
+            peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),
+            idle_window_share: (windows > 0.0).then(|| idle / windows),
+            dispersion: (rows > 0.0).then(|| squares / windows / mean),
+            gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
+            gap_ns: gaps,
+            out_of_order_rows: self.out_of_order_rows,
+        };
+        (self.series, arrivals)
+    }
+}
+
+fn join_pairs(column: &mut Vec<u64>) {
+    let joined = column.chunks(2).map(|pair| pair.iter().sum()).collect();
+    *column = joined;
 }
 
 #[cfg(test)]

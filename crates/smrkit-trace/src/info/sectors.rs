@@ -61,6 +61,7 @@ impl SectorSet {
     }
 
     fn insert_part(&mut self, chunk: u64, sectors: Range<u32>) {
+        // Stretches do not overlap, so only the last that begins at or before the chunk can contain it.
         let is_full = self.full.range(..=chunk).next_back().is_some_and(|(_, &end)| end > chunk);
         if is_full {
             return;

@@ -3,7 +3,6 @@
 //! The job is a table of phases with one command outstanding, so that every latency is the time of one command. Each phase isolates one
 //! mechanism; `fit` says which.
 
-mod file;
 mod fit;
 #[cfg(test)]
 mod tests;

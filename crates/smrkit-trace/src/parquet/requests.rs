@@ -122,6 +122,7 @@ impl TableColumns {
         for (row, ((((time, op_number), offset), size), volume)) in
             times.into_iter().zip(ops).zip(offsets).zip(sizes).zip(owners).enumerate()
         {
+            // Other numbers are refused below.
             let op = OPS[op_number as usize & 3];
             let time = time.saturating_sub(first);
             let (lba, lead) = if self.offset.1 == 1 { (offset / 512, offset % 512) } else { (offset, 0) };

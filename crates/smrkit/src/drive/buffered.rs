@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{Mechanical, Position};
-use crate::geometry::{Geometry, SectorPlace};
+use crate::geometry::Geometry;
 use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
@@ -57,14 +57,6 @@ pub struct Overheads {
     pub completion: [Nanos; 2],
 }
 
-impl Overheads {
-    /// One overhead for all commands, and none at their end.
-    pub fn all(overhead: Nanos) -> Overheads {
-        let each = [overhead; 2];
-        Overheads { read_miss: each, read_hit: each, write: each, media_write: each, ..Overheads::default() }
-    }
-}
-
 /// A buffer and the bus to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Buffer {
@@ -98,32 +90,11 @@ impl Buffer {
     /// SATA at 6 Gb/s with its 8b/10b code (assumption where a drive file names none).
     pub const BUS_BYTES_PER_S: f64 = 600e6;
 
-    /// No cache, no read-ahead, and the same overhead for all commands.
-    pub fn plain(overhead: Nanos) -> Buffer {
-        Buffer {
-            write_cache_bytes: 0,
-            write_cache_order: WriteCacheOrder::Position,
-            read_ahead_bytes: 0,
-            read_ahead_to: ReadAheadTo::Bytes,
-            segment_bytes: 0,
-            segments: 1,
-            reads_passing: false,
-            keeps_requested: false,
-            bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
-            watermark: 0.0,
-            write_watermark: 0.0,
-            overheads: Overheads::all(overhead),
-        }
-    }
-
-    /// True if the media does anything that no command waits for.
+    /// True if commands wait for all that the media does: it has no cache, and does not read ahead.
     pub fn is_off(&self) -> bool {
-        self.write_cache_bytes < SECTOR_BYTES && !self.reads_ahead()
-    }
-
-    /// True if the media reads on.
-    pub fn reads_ahead(&self) -> bool {
-        self.read_ahead_bytes >= SECTOR_BYTES || self.read_ahead_to != ReadAheadTo::Bytes
+        self.write_cache_bytes < SECTOR_BYTES
+            && self.read_ahead_bytes < SECTOR_BYTES
+            && self.read_ahead_to == ReadAheadTo::Bytes
     }
 }
 
@@ -197,16 +168,6 @@ impl Buffered {
         end
     }
 
-    /// Moves the head over a place.
-    pub fn leave_at(&mut self, place: &SectorPlace) {
-        self.media.leave_at(place);
-    }
-
-    /// Starts the count of `unwaited` anew.
-    pub fn reset_unwaited(&mut self) {
-        self.unwaited = Nanos::ZERO;
-    }
-
     /// Notes that the next command was sent at `moment`: its overhead began then.
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.sent = moment;
@@ -221,6 +182,7 @@ impl Buffered {
     /// Serves an access issued at `now`; returns when the command completes.
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.catch_up(g, now);
+        // While a command is served, nothing that the media does counts as unwaited.
         let counted_to = std::mem::replace(&mut self.counted_to, Nanos::MAX);
         let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
         let completed = match write {
@@ -254,6 +216,7 @@ impl Buffered {
 
     /// The end of a write: into the buffer or, if it is longer than that, to the media.
     fn write(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
+        // What is read ahead from now on would be older than this write.
         if self.segments.meet(pba, pba + sectors) {
             self.stop_reading_ahead(g, now);
         }
@@ -313,9 +276,11 @@ impl Buffered {
             self.read_on(g, ahead.began, pba, end, passed);
             return from_buffer.max(passed + self.bus(false, 1));
         }
+        // The read waits for the write that the media has begun, but goes before those that are queued.
         let start = self.ready(now, sent, self.buffer.overheads.read_miss).max(self.busy_until);
         self.queue.written();
         if self.buffer.reads_passing {
+            // The head must be where it stops before the sectors that pass it are counted.
             self.stop_reading_ahead(g, start);
         }
         let passing = if self.buffer.reads_passing { self.media.passing_before(g, start, pba) } else { 0 };
@@ -357,7 +322,7 @@ impl Buffered {
             ReadAheadTo::NextTrack if g.track_of(began) < g.track_of(end - 1) => end_of_track(2),
             ReadAheadTo::Track | ReadAheadTo::NextTrack => end_of_track(1),
         };
-        self.segments.read_on(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors)) });
+        self.segments.ahead = Some(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors)) });
     }
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
@@ -454,16 +419,12 @@ impl Segments {
         Segments { ahead: None, kept: VecDeque::new(), count, length }
     }
 
-    /// Starts reading ahead of a stretch.
-    pub fn read_on(&mut self, ahead: ReadAhead) {
-        self.ahead = Some(ahead);
-    }
-
     /// Stops reading ahead; returns the sector that reading got to. If there are more segments, the stretch is kept.
     pub fn stop(&mut self, g: &Geometry, media: &Mechanical, now: Nanos) -> Option<Pba> {
         let ahead = self.ahead.take()?;
         let reached = ahead.reached(g, media, now);
         if self.count > 1 {
+            // One segment is for the next stretch, and one for this.
             self.kept.truncate(self.count - 2);
             self.kept.push_front((self.kept_from(&ahead, reached), reached));
         }
@@ -556,16 +517,10 @@ impl WriteQueue {
         self.queued + self.writing + sectors <= self.room
     }
 
-    /// Index of a granule's count.
-    fn place(&self, granule: u64) -> usize {
-        granule as usize & (self.granules.len() - 1)
-    }
-
-    fn recount(&mut self, granules: std::ops::RangeInclusive<u64>, change: impl Fn(u32) -> u32) {
-        for granule in granules {
-            let place = self.place(granule);
-            self.granules[place] = change(self.granules[place]);
-        }
+    /// The count of a granule, which other granules may share.
+    fn count_of(&mut self, granule: u64) -> &mut u32 {
+        let shared = granule as usize & (self.granules.len() - 1);
+        &mut self.granules[shared]
     }
 
     /// Adds a write that completes for the host at `since`; joins it to the last one if it continues that.
@@ -576,11 +531,12 @@ impl WriteQueue {
         match self.writes.back_mut() {
             Some(before) if before.pba + before.sectors == pba => {
                 before.sectors += sectors;
+                // The granule of the sector before is counted already.
                 first = (pba.0 - 1) / GRANULE_SECTORS + 1;
             }
             _ => self.writes.push_back(Pending { pba, sectors, since }),
         }
-        self.recount(first..=last, |count| count + 1);
+        (first..=last).for_each(|granule| *self.count_of(granule) += 1);
     }
 
     /// When the next write completed for the host.
@@ -594,7 +550,7 @@ impl WriteQueue {
         self.queued -= next.sectors;
         self.writing = next.sectors;
         let granules = next.pba.0 / GRANULE_SECTORS..=(next.pba.0 + next.sectors - 1) / GRANULE_SECTORS;
-        self.recount(granules, |count| count - 1);
+        granules.for_each(|granule| *self.count_of(granule) -= 1);
         Some(next)
     }
 
@@ -606,7 +562,7 @@ impl WriteQueue {
     /// True if one write has all sectors from `pba` to `end`.
     #[inline]
     pub fn holds(&self, pba: Pba, end: Pba) -> bool {
-        self.granules[self.place(pba.0 / GRANULE_SECTORS)] > 0
+        self.granules[(pba.0 / GRANULE_SECTORS) as usize & (self.granules.len() - 1)] > 0
             && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
     }
 }

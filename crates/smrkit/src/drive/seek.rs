@@ -93,6 +93,7 @@ impl SeekCurve {
             SeekPoints::Cylinders(_) => reach.saturating_add(1).clamp(EXACT, EXACT_MAX),
         };
         let mut curve = SeekCurve { points: Arc::new(points), cylinders, exact, samples: Arc::new([]) };
+        // One sample more than the last distance has, so that it can be interpolated.
         let count = index(reach, exact) + 2;
         let at = |i| (curve.plain_ms(distance(i, exact)).clamp(0.0, SEEK_MS_MAX) * 1e6).round() as i32;
         curve.samples = (0..count).map(|i| (at(i) as u32, at(i + 1) - at(i))).collect();
@@ -130,6 +131,7 @@ impl SeekCurve {
         match &*self.points {
             _ if cylinders == 0 => 0.0,
             SeekPoints::Shares(points) => {
+                // The point at share 0 is the one-track seek, however short the stroke is.
                 let share = if cylinders == 1 { 0.0 } else { (cylinders as f64 / self.stroke()).min(1.0) };
                 between(points, share)
             }
