@@ -121,6 +121,7 @@ impl TextFormat for Blkparse {
         if !self.in_summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
             self.in_summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
         }
+        // Lines of the summary begin with words; one that begins with a number is a row again.
         if self.in_summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
             return Ok(None);
         }
@@ -135,6 +136,7 @@ impl TextFormat for Blkparse {
         if !KNOWN_ACTIONS.contains(&action.text) {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
+        // Other events are well-formed, but stand for no request.
         if !Event::from_action(action.text).is_some_and(|event| self.choice.stands_for_requests(event)) {
             return Ok(None);
         }

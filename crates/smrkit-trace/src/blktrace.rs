@@ -196,6 +196,7 @@ impl<R: Read> Merged<R> {
         let length = record_bytes(&bytes);
         source.by_ref().take(length.map_or(0, |length| (length - RECORD) as u64)).read_to_end(&mut bytes)?;
         if !bytes.is_empty() {
+            // A cut-off record is put behind all others, where the parser finds the stream's end in the middle of it.
             let is_whole = length == Some(bytes.len());
             let time = if is_whole { u64_at(&bytes, 8) } else { u64::MAX };
             self.records += 1;
@@ -210,6 +211,7 @@ impl<R: Read> Read for Merged<R> {
         if self.at == self.record.len() {
             let Some(Reverse(PendingRecord { file, bytes, .. })) = self.pending.pop() else { return Ok(0) };
             (self.record, self.at) = (bytes, 0);
+            // As many records of each file stay read ahead as were at the beginning.
             self.read_ahead(file)?;
         }
         let left = &self.record[self.at..];

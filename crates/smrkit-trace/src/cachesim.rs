@@ -78,6 +78,7 @@ impl<const IS_LCS: bool> RecordFormat for Cachesim<IS_LCS> {
             if bytes.len() >= 8 && u64_at(bytes, 0) != MAGIC {
                 return bad("the heading", Problem::Expected("the magic number of lcs"), 0);
             }
+            // The heading does not say how long it is: the magic number at its end does.
             let Some(heading) = HEADINGS.into_iter().find(|end| bytes.len() >= *end && u64_at(bytes, end - 8) == MAGIC)
             else {
                 return match bytes.len() < HEADINGS[1] {
@@ -92,6 +93,7 @@ impl<const IS_LCS: bool> RecordFormat for Cachesim<IS_LCS> {
             self.version = version as usize;
             return Ok(Step::Heading(heading));
         }
+        // oracleGeneral has the records of version 1.
         let size = RECORDS[self.version.max(1)];
         let Some(record) = bytes.get(..size) else { return Ok(Step::More) };
         let (lba, has_long_size) = (u64_at(record, 4), self.version >= 3);

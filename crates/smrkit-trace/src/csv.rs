@@ -71,6 +71,7 @@ impl Csv {
             think: None,
             latency: None,
             op: OpColumn::Always(Op::Read),
+            // A map without these is refused below.
             offset: (usize::MAX, 1),
             size: (usize::MAX, 1),
             volume: None,
@@ -316,6 +317,7 @@ impl Csv {
         let is_by_name = parts.iter().any(|(key, value)| is_named(key.trim(), value));
         let mut table = HeaderTable::from_head(head, given("separator"), given("header"), is_by_name);
         let numbers = ["time", "think", LATENCY, OFFSET, "size"].map(|key| table.column(key, given(key)));
+        // Only columns of numbers can show which decimal separator the table has.
         table.has_decimal_commas = match given("decimal") {
             Some(given) => given == "comma",
             None => table.has_decimal_commas(&numbers),
@@ -327,8 +329,9 @@ impl Csv {
                 None => part.to_string(),
             });
         }
+        // What the map leaves out is taken from the names of the first line.
         let left_out = COLUMN_NAMES.iter().filter(|(key, _)| given(key).is_none());
-        complete.extend(left_out.filter_map(|(key, _)| Some(table.part(key, found(key, &table.names)?))));
+        complete.extend(left_out.filter_map(|(key, _)| Some(table.part(key, find_column(key, &table.names)?))));
         if given("separator").is_none() && table.separator != "," {
             complete.push(format!("separator={}", table.separator));
         }
@@ -346,7 +349,7 @@ impl Csv {
 /// A message that names the first key without a column, for a table whose first line names its columns; `None` for other tables.
 pub(crate) fn missing(head: &[u8]) -> Option<String> {
     let table = HeaderTable::from_head(head, None, None, false);
-    let key = ["op", OFFSET, "size"].into_iter().find(|key| found(key, &table.names).is_none())?;
+    let key = ["op", OFFSET, "size"].into_iter().find(|key| find_column(key, &table.names).is_none())?;
     let names = (!table.names.is_empty()).then(|| table.names.join(", "))?;
     Some(format!(
         "it names its columns, {names}, but smrkit does not know which of them is {key}: give {{format}} csv:{key}=NAME"
@@ -414,7 +417,7 @@ impl HeaderTable {
 
     /// The number of the column for `key`: as the map gives it (a number or a name), else by the names in the header.
     fn column(&self, key: &str, given: Option<&str>) -> Option<usize> {
-        let Some(given) = given else { return found(key, &self.names) };
+        let Some(given) = given else { return find_column(key, &self.names) };
         let name = given.split(':').next().unwrap_or_default();
         name.parse().ok().or_else(|| self.names.iter().position(|own| own.eq_ignore_ascii_case(name)))
     }
@@ -438,7 +441,7 @@ impl HeaderTable {
 
     /// The reason to doubt that the column named like `key` has the expected values, if there is one.
     fn doubt(&self, key: &str) -> Option<String> {
-        let at = found(key, &self.names)?;
+        let at = find_column(key, &self.names)?;
         let name = &self.names[at];
         if key == "op" {
             let ops = self.values(at).map(|value| {
@@ -469,7 +472,7 @@ impl HeaderTable {
     /// True if a size without a unit counts sectors: addresses are in sectors, and some size is no multiple of a sector in bytes.
     fn counts_sectors(&self, at: usize) -> bool {
         let is_beside_sectors =
-            found(OFFSET, &self.names).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
+            find_column(OFFSET, &self.names).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
         let (_, is_ambiguous) = unit_bytes(&self.names[at]);
         let is_no_multiple = |value: String| float(&value).is_some_and(|value| value % SECTOR_BYTES as f64 != 0.0);
         is_ambiguous && is_beside_sectors && self.values(at).any(is_no_multiple)
@@ -530,18 +533,18 @@ fn is_marked(number: &str, decimal: char, group: char) -> bool {
 }
 
 /// The number of the column for `key`: the one with the best name.
-pub(crate) fn found(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+pub(crate) fn find_column(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let (_, known) = COLUMN_NAMES.iter().find(|(own, _)| *own == key)?;
-    let plain = |at: usize| plain(names[at].as_ref());
-    let at = known.split(' ').find_map(|known| (0..names.len()).find(|at| plain(*at).0 == known))?;
+    let split = |at: usize| split_unit(names[at].as_ref());
+    let at = known.split(' ').find_map(|known| (0..names.len()).find(|at| split(*at).0 == known))?;
     // A latency needs a unit in its name, because its values say nothing about the unit; `start` without one may be an address.
-    let needs_unit = key == LATENCY || plain(at).0 == "start";
+    let needs_unit = key == LATENCY || split(at).0 == "start";
     (!needs_unit || unit_of_time(names[at].as_ref()).is_some()).then_some(at)
 }
 
 /// The unit of time at the end of a column's name.
 fn unit_of_time(name: &str) -> Option<&'static str> {
-    plain(name).1.filter(|(_, is_time)| *is_time).map(|(unit, _)| unit)
+    split_unit(name).1.filter(|(_, is_time)| *is_time).map(|(unit, _)| unit)
 }
 
 /// Nanoseconds of the unit of time at the end of a column's name.
@@ -552,13 +555,13 @@ pub(crate) fn tick_ns(name: &str) -> Option<u64> {
 /// Bytes of the unit of an address or a size by a column's name, and whether the name could mean either unit.
 pub(crate) fn unit_bytes(name: &str) -> (u64, bool) {
     let unit = unit_of_place(name);
-    let (own, unit_in_name) = plain(name);
+    let (own, unit_in_name) = split_unit(name);
     (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && unit_in_name.is_none())
 }
 
 /// True if 1 stands for a read in a column of this name.
 pub(crate) fn has_one_as_read(name: &str) -> bool {
-    plain(name).0 == "is_read"
+    split_unit(name).0 == "is_read"
 }
 
 /// The unit of a time that counts from 1970, or from 1601 as Windows' does, by its size. Smaller numbers are seconds.
@@ -582,7 +585,7 @@ fn is_date(value: f64) -> bool {
 }
 
 fn unit_of_place(name: &str) -> &'static str {
-    let (name, unit) = plain(name);
+    let (name, unit) = split_unit(name);
     match unit.filter(|(_, is_time)| !is_time) {
         Some((unit, _)) => unit,
         None if name == "count" || ["lb", "sector", "block"].iter().any(|part| name.contains(part)) => "sectors",
@@ -594,7 +597,7 @@ fn unit_of_place(name: &str) -> &'static str {
 type Unit = (&'static str, bool);
 
 /// Normalises a column's name to small letters with underscores, and splits off its unit: "Offset (bytes)" is `offset` in bytes.
-fn plain(name: &str) -> (String, Option<Unit>) {
+fn split_unit(name: &str) -> (String, Option<Unit>) {
     let name = name.to_lowercase();
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let unit = words.last().and_then(|last| UNITS.iter().find(|(called, ..)| called.contains(last)));
@@ -642,7 +645,7 @@ fn split_columns(line: &str, separator: &str) -> Vec<String> {
 fn is_header(columns: &[String], is_by_name: bool) -> bool {
     let is_number =
         |column: &String| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
-    let is_known = |column: &String| is_called(&plain(column).0);
+    let is_known = |column: &String| is_called(&split_unit(column).0);
     !columns.iter().any(is_number) && (is_by_name || columns.iter().any(is_known))
 }
 
@@ -956,8 +959,8 @@ mod tests {
         assert!([1.7e9, 1.7e12, 1.7e15, 1.28e17, 1.7e18].into_iter().all(is_date));
         // That of a vSCSI trace counts microseconds from the start of the host.
         assert!(![0.0, 3e9, 5_633_898_611_441.0, 9e17].into_iter().any(is_date));
-        assert_eq!(plain("Offset (bytes)"), ("offset".into(), Some(("bytes", false))));
-        assert_eq!(plain("bytes"), ("bytes".into(), None));
-        assert_eq!(plain("R/W"), ("r_w".into(), None));
+        assert_eq!(split_unit("Offset (bytes)"), ("offset".into(), Some(("bytes", false))));
+        assert_eq!(split_unit("bytes"), ("bytes".into(), None));
+        assert_eq!(split_unit("R/W"), ("r_w".into(), None));
     }
 }

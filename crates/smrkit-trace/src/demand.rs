@@ -98,6 +98,7 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
     let (mut requests, mut batch, mut gap, mut span) = (0, Vec::new(), Nanos::ZERO, Nanos::ZERO);
     while trace.fill_next(&mut batch)? {
         requests += batch.len() as u64;
+        // A volume is known from its first row on.
         used.resize(used.len().max(trace.volumes().len()), (0, 0));
         for request in &batch {
             let (count, end) = &mut used[usize::from(request.volume)];
@@ -121,6 +122,7 @@ impl VolumeTable {
         let (mut first, mut end) = (vec![Lba(0); order.len()], 0_u64);
         for index in order {
             first[index] = Lba(end);
+            // Aligned, so that requests are as aligned on the disk as they are on their volume.
             let size = self.volumes[index].end.0.next_multiple_of(TRACE_ALIGNMENT);
             end = end.checked_add(size).filter(|end| *end < 1 << 54).ok_or_else(|| {
                 Error::input(path, "the volumes laid end to end exceed 2^63 bytes: choose one with {volume} N")
@@ -167,6 +169,7 @@ impl LaidOutTrace {
     pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<LaidOutTrace, Error> {
         let mut trace = Trace::open(path, options)?;
         let mut batch = Vec::new();
+        // A trace that begins with one volume mostly has no other: its scan is saved.
         trace.fill(&mut batch)?;
         if choice == VolumeChoice::All && trace.volumes().len() > 1 {
             if path.as_os_str() == "-" {
@@ -174,6 +177,7 @@ impl LaidOutTrace {
                                save the trace to a file";
                 return Err(Error::input(path, problem));
             }
+            // The scan reads the file from its beginning.
             drop(trace);
             let table = scan(path, options)?;
             let laid = LaidOutTrace::with_table(path, options, &table)?;
@@ -303,6 +307,7 @@ impl Source for LaidOutTrace {
             if batch.is_empty() {
                 return self.check_found();
             }
+            // May leave nothing of the batch, which is not the end of the trace.
             self.map_addresses(batch)?;
             if !batch.is_empty() {
                 return Ok(());

@@ -192,6 +192,7 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
     for number in 0..SAMPLE {
         let (line, used) = match memchr::memchr(b'\n', rest) {
             Some(end) => (&rest[..end], end + 1),
+            // The last line may be cut off, unless this is all of the file.
             None if whole && !rest.is_empty() => (rest, rest.len()),
             None => break,
         };
@@ -296,7 +297,7 @@ impl Feed {
         Feed {
             stream,
             volumes: Volumes::default(),
-            intake: Intake::new(path, tick_ns, skip_bad_rows),
+            intake: Intake { path, tick_ns, skip_bad_rows, ..Intake::default() },
             outstanding: Vec::new(),
             done: false,
         }
@@ -313,7 +314,7 @@ impl Feed {
 }
 
 /// Converts rows to requests: times count from the first row, bytes become sectors, and mended rows are counted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Intake {
     path: PathBuf,
     tick_ns: u64,
@@ -338,22 +339,6 @@ pub(crate) struct Intake {
 pub(crate) struct TimeTooFar;
 
 impl Intake {
-    pub fn new(path: PathBuf, tick_ns: u64, skip_bad_rows: bool) -> Intake {
-        Intake {
-            path,
-            tick_ns,
-            first_ticks: None,
-            last_ticks: 0,
-            skip_bad_rows,
-            unsorted: BTreeMap::new(),
-            number: 0,
-            heading: Vec::new(),
-            requests: 0,
-            notes: TraceNotes::default(),
-            first_out_of_order: None,
-        }
-    }
-
     /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
     pub fn keep_absolute_times(&mut self) {
         self.first_ticks = Some(0);
@@ -419,6 +404,7 @@ impl Intake {
         if self.skip(bad) {
             return Ok(());
         }
+        // A column that ends with the file may have had more characters.
         let is_cut_off = is_unended && bad.at + bad.len >= text.len();
         let mut message = bad.message(text);
         if is_cut_off {
@@ -543,12 +529,14 @@ impl<F: TextFormat> Rows for Text<F> {
 
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
         while batch.len() < BATCH && !feed.done {
+            // Stops at the last newline of the buffer, or in the middle of it with a full batch.
             self.whole_lines(feed, batch)?;
             if batch.len() == BATCH {
                 break;
             }
             let Feed { stream, volumes, intake, done, .. } = feed;
             if stream.eof {
+                // A last line without its newline.
                 let rest = &stream.buf[stream.start..stream.end];
                 if !rest.is_empty() && !F::MAY_END_IN_PARTIAL_ROW {
                     intake.number += 1;
@@ -601,7 +589,7 @@ impl<F: RecordFormat> Rows for Records<F> {
                 return intake.check_not_empty();
             }
             let step = if bytes.is_empty() { Ok(Step::More) } else { self.0.next(bytes, volumes) };
-            // Errors count records from 1, as lines; the heading is none.
+            // Records are counted from 1, as lines are, and the heading is none.
             intake.number += u64::from(!matches!(step, Ok(Step::Heading(_) | Step::More)));
             let used = match step {
                 Ok(Step::Row(row, used)) => {
@@ -653,7 +641,7 @@ mod tests {
     use super::*;
 
     fn intake(tick_ns: u64, skip_bad_rows: bool) -> Intake {
-        Intake::new("t.csv".into(), tick_ns, skip_bad_rows)
+        Intake { path: "t.csv".into(), tick_ns, skip_bad_rows, ..Intake::default() }
     }
 
     fn row(ticks: u64, offset: u64, bytes: u64, op: Op) -> TraceRow {

@@ -323,6 +323,7 @@ impl<'a> LineColumns<'a> {
 
     /// The next column, if there is one.
     pub fn optional(&mut self, name: &'static str) -> Option<Field<'a>> {
+        // After a last separator there is one more column, which is empty; after the line's end there is none.
         let start = match self.separator {
             Separator::Byte(_) if self.at > self.line.len() => return None,
             Separator::Byte(_) => self.at,
@@ -409,6 +410,7 @@ impl Volumes {
         }
         let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
         if number < FLAT {
+            // 0 is for numbers that have not been seen.
             self.flat.resize(self.flat.len().max(number as usize + 1), 0);
             self.flat[number as usize] = index + 1;
         } else {

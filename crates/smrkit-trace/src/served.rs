@@ -121,6 +121,7 @@ impl Served {
 
     /// Adds a request, and returns its time, of the kind asked for.
     fn ticks(&mut self, arrival: u64, end: u64) -> u64 {
+        // The host has seen the completions up to this arrival.
         while let Some(&Reverse(first_end)) = self.unseen_ends.peek()
             && first_end <= arrival
         {

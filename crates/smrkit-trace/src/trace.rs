@@ -7,7 +7,7 @@ use crate::blktrace;
 use crate::csv::{self, Csv};
 use crate::formats::{self, Choice, Format};
 use crate::input::{Stream, sha256_of};
-use crate::parquet::ParquetReader;
+use crate::parquet::{NO_TIMES, ParquetReader};
 use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
 use crate::row::Volume;
 use smrkit::error::Error;
@@ -99,6 +99,7 @@ impl Trace {
                 ("blkparse", Box::new(Text(blkparse)))
             }
         };
+        // Chosen first, since `Feed::new` has the reader look at the beginning, which may depend on the times wanted.
         let has_times = options.times == RowTimes::Clock || rows.choose_times(options.times);
         check_times(has_times, format, &path)?;
         let feed = Feed::new(stream, rows.as_mut(), options.skip_bad_rows);
@@ -126,7 +127,7 @@ impl Trace {
     pub fn with_absolute_times(mut self) -> Trace {
         match &mut self.reader {
             Reader::Stream(feed, _) => feed.intake.keep_absolute_times(),
-            Reader::Parquet(reader, _) => reader.keep_absolute_times(),
+            Reader::Parquet(reader, _) => reader.origin = Some(0),
         }
         self
     }
@@ -155,7 +156,7 @@ impl Trace {
     pub fn refuse_no_times(&self) -> Result<(), Error> {
         let (path, remedy) = match &self.reader {
             Reader::Stream(feed, rows) => (&feed.stream.path, rows.without_times()),
-            Reader::Parquet(reader, _) => (&reader.path, reader.without_times()),
+            Reader::Parquet(reader, _) => (&reader.path, reader.columns.time.is_none().then(|| NO_TIMES.into())),
         };
         let refuse = |remedy| Error::input(path, format!("no times, by which it could be replayed: {remedy}"));
         remedy.map_or(Ok(()), |remedy| Err(refuse(remedy)))
@@ -288,11 +289,11 @@ fn refuse_doubt(stream: &Stream, doubt: Option<&str>) -> Result<(), Error> {
 
 /// Refuses common files that are no traces, and names the remedy.
 fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
-    refuse_doubt(stream, remedy(stream.unread()))
+    refuse_doubt(stream, foreign_remedy(stream.unread()))
 }
 
 /// The remedy for a kind of file that is no trace, by its first bytes; `None` if it may be one.
-fn remedy(head: &[u8]) -> Option<&'static str> {
+fn foreign_remedy(head: &[u8]) -> Option<&'static str> {
     if head.get(257..262) == Some(b"ustar") {
         return Some("a tar archive: unpack it (tar xf), and name the trace that was in it");
     }
@@ -539,10 +540,10 @@ mod tests {
             let error = refused(bytes, &OpenOptions::default());
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
-        assert_eq!(remedy(b"0,20941264,8192,W,0.551706\n"), None);
-        assert_eq!(remedy(b"1538323200,4247200,128,1,1058\n"), None);
-        assert_eq!(remedy(b"1538323200, 4247200, 128, 1, 1058\n"), None);
-        assert_eq!(remedy(b""), None);
+        assert_eq!(foreign_remedy(b"0,20941264,8192,W,0.551706\n"), None);
+        assert_eq!(foreign_remedy(b"1538323200,4247200,128,1,1058\n"), None);
+        assert_eq!(foreign_remedy(b"1538323200, 4247200, 128, 1, 1058\n"), None);
+        assert_eq!(foreign_remedy(b""), None);
     }
 
     #[test]

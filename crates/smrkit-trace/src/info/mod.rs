@@ -331,6 +331,7 @@ impl Sizes {
             counts.iter().map(|(&sectors, &count)| (u64::from(sectors) * SECTOR_BYTES, count)).collect();
         let total: u64 = counts.iter().map(|&(_, count)| count).sum();
         let bytes: f64 = counts.iter().map(|&(size, count)| size as f64 * count as f64).sum();
+        // The smallest size that is no smaller than this share of all.
         let rank = |percent: u64| {
             let mut left = (u128::from(total) * u128::from(percent)).div_ceil(100) as u64;
             let reached = |&&(_, count): &&(u64, u64)| {
@@ -450,6 +451,7 @@ impl Heat {
             Surface { part_sectors: part_pieces.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
         for (volume, piece, count) in self.pieces() {
             let piece = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
+            // Sectors from 2^63 on are beyond the last part.
             let at = ((piece / part_pieces) as usize).min(parts.saturating_sub(1));
             if let (Some(reads), Some(writes)) = (surface.reads.get_mut(at), surface.writes.get_mut(at)) {
                 *reads += u64::from(count.reads);
@@ -560,6 +562,7 @@ impl Rate {
 
     /// The window of a moment. Joins windows in pairs if it would be beyond the last.
     fn window(&mut self, since_start_ns: u64) -> usize {
+        // Doubling keeps what was counted exact, which another division of the time would not.
         while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
             self.series.window_ns *= 2;
             self.series.columns().into_iter().for_each(join_pairs);

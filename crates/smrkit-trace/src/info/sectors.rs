@@ -52,6 +52,7 @@ impl SectorSet {
             self.insert_part(first, from..to);
         } else {
             self.insert_part(first, from..CHUNK);
+            // All chunks between the first and the last are covered whole.
             if last - first > 1 {
                 self.insert_full(first + 1, last);
             }
@@ -137,6 +138,7 @@ impl SectorSet {
             if volume == other_volume {
                 common += a.end.min(b.end).saturating_sub(a.start.max(b.start));
             }
+            // The run that ends first overlaps no later run of the other set.
             let ours_ends_first = (*volume, a.end) <= (*other_volume, b.end);
             if ours_ends_first {
                 ours.next()
@@ -194,6 +196,7 @@ impl ChunkSectors {
     /// Adds sectors. Runs become a bitmap as soon as that takes less memory.
     fn insert(&mut self, sectors: Range<u32>) {
         self.is_unaligned |= !(sectors.start | sectors.end).is_multiple_of(BLOCK);
+        // Before the sectors are added: a bit of the coarse form stands for a whole block.
         if matches!(self.form, Form::Coarse(_)) && self.is_unaligned {
             self.become_fine();
         }
@@ -276,6 +279,7 @@ fn bit_runs(words: &[u64], scale: u64) -> Vec<Range<u64>> {
                 Some(last) if last.end == run.start => last.end = run.end,
                 _ => runs.push(run),
             }
+            // A run of 64 ones is all of the word.
             rest = rest.checked_shr(length).unwrap_or(0);
             bit = start + u64::from(length);
         }

@@ -168,9 +168,9 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
 pub struct ParquetReader {
     pub(crate) path: PathBuf,
     batches: ParquetRecordBatchReader,
-    columns: TableColumns,
+    pub(crate) columns: TableColumns,
     /// The time that others count from; unknown before the first row of a table that `smrkit` did not write.
-    origin: Option<u64>,
+    pub(crate) origin: Option<u64>,
     /// The file's metadata.
     pub meta: Meta,
     /// True for a table that another program wrote: its volumes are taken from its rows.
@@ -242,16 +242,6 @@ impl ParquetReader {
         })
     }
 
-    /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
-    pub(crate) fn keep_absolute_times(&mut self) {
-        self.origin = Some(0);
-    }
-
-    /// The remedy, if the table has no times.
-    pub(crate) fn without_times(&self) -> Option<String> {
-        self.columns.time.is_none().then(|| NO_TIMES.into())
-    }
-
     /// The error of row `row` of the batch that is being read.
     fn bad(&self, row: usize, why: &str) -> Error {
         let message = match self.is_foreign {
@@ -281,6 +271,7 @@ impl Source for ParquetReader {
             self.outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
         }
         if self.is_foreign {
+            // Such a table has no list of volumes, so there are those up to the highest number seen.
             let last_volume = batch.iter().map(|request| request.volume).max().unwrap_or(0);
             let new_volumes = self.meta.volumes.len() as u64..=u64::from(last_volume);
             self.meta.volumes.extend(new_volumes.map(|number| Volume { number, name: number.to_string() }));

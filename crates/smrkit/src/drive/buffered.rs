@@ -156,7 +156,7 @@ impl Buffered {
 
     /// True if writes complete in a cache that this clock keeps, in the order of arrival.
     pub fn completes_early(&self) -> bool {
-        self.queue.takes(1)
+        self.queue.can_hold(1)
     }
 
     /// When a command that needs only the bus completes: it was sent at `sent`, and its data is carried from `start` on.
@@ -217,11 +217,11 @@ impl Buffered {
     /// The end of a write: into the buffer or, if it is longer than that, to the media.
     fn write(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         // What is read ahead from now on would be older than this write.
-        if self.segments.meet(pba, pba + sectors) {
+        if self.segments.is_read_ahead(pba, pba + sectors) {
             self.stop_reading_ahead(g, now);
         }
         self.segments.overwrite(pba, pba + sectors);
-        if !self.queue.takes(sectors) {
+        if !self.queue.can_hold(sectors) {
             // A write that is longer than the cache goes to the media, after all queued writes.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
@@ -239,7 +239,7 @@ impl Buffered {
         while !self.queue.has_room(sectors) {
             // A write frees its room when the media has done it; then the next begins.
             room_at = room_at.max(self.busy_until);
-            self.queue.written();
+            self.queue.finish_write();
             if !self.queue.has_room(sectors) {
                 self.begin_write(g, Nanos::MAX);
             }
@@ -265,7 +265,7 @@ impl Buffered {
     fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         let end = pba + sectors;
         let from_buffer = self.ready(now, sent, self.buffer.overheads.read_hit) + self.bus(false, sectors);
-        if self.queue.holds(pba, end) || self.segments.keep(pba, end) {
+        if self.queue.holds(pba, end) || self.segments.has_kept(pba, end) {
             return from_buffer;
         }
         if let Some(ahead) = self.segments.ahead_of(g, &self.media, now, pba, end) {
@@ -278,7 +278,7 @@ impl Buffered {
         }
         // The read waits for the write that the media has begun, but goes before those that are queued.
         let start = self.ready(now, sent, self.buffer.overheads.read_miss).max(self.busy_until);
-        self.queue.written();
+        self.queue.finish_write();
         if self.buffer.reads_passing {
             // The head must be where it stops before the sectors that pass it are counted.
             self.stop_reading_ahead(g, start);
@@ -299,7 +299,7 @@ impl Buffered {
     #[inline]
     pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
         let wait = if self.queue.has_room(sectors) { Nanos::ZERO } else { self.busy_until.since(now) };
-        self.queue.takes(sectors).then_some(wait)
+        self.queue.can_hold(sectors).then_some(wait)
     }
 
     /// True if a read finds its sectors in the buffer: among queued writes, in a kept stretch, or where the media reads ahead.
@@ -307,7 +307,7 @@ impl Buffered {
     pub fn holds(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> bool {
         let end = pba + sectors;
         self.queue.holds(pba, end)
-            || self.segments.keep(pba, end)
+            || self.segments.has_kept(pba, end)
             || self.segments.ahead_of(g, &self.media, now, pba, end).is_some()
     }
 
@@ -330,15 +330,15 @@ impl Buffered {
         self.count_unwaited(self.counted_to, now.min(self.busy_until));
         while self.begin_write(g, now) {}
         if self.busy_until <= now {
-            self.queue.written();
+            self.queue.finish_write();
         }
     }
 
     /// Begins the next queued write if the media is free for it before `before`.
     fn begin_write(&mut self, g: &Geometry, before: Nanos) -> bool {
-        let start = self.queue.next().map(|since| self.busy_until.max(since));
+        let start = self.queue.next_since().map(|since| self.busy_until.max(since));
         let Some(start) = start.filter(|start| *start < before) else { return false };
-        let Some(next) = self.queue.begin() else { return false };
+        let Some(next) = self.queue.start_write() else { return false };
         let end = self.on_media(g, start, true, next.pba, next.sectors);
         self.count_unwaited(start, before.min(end));
         true
@@ -438,7 +438,7 @@ impl Segments {
 
     /// True if a stretch that was read holds sectors.
     #[inline]
-    pub fn keep(&self, pba: Pba, end: Pba) -> bool {
+    pub fn has_kept(&self, pba: Pba, end: Pba) -> bool {
         self.kept.iter().any(|&(from, to)| from <= pba && end <= to)
     }
 
@@ -450,7 +450,7 @@ impl Segments {
     }
 
     /// True if any of these sectors are read ahead.
-    pub fn meet(&self, pba: Pba, end: Pba) -> bool {
+    pub fn is_read_ahead(&self, pba: Pba, end: Pba) -> bool {
         self.ahead.is_some_and(|ahead| pba < ahead.limit && end > ahead.began)
     }
 
@@ -508,7 +508,7 @@ impl WriteQueue {
     }
 
     /// True if the queue is long enough for the write.
-    pub fn takes(&self, sectors: u64) -> bool {
+    pub fn can_hold(&self, sectors: u64) -> bool {
         sectors <= self.room
     }
 
@@ -540,12 +540,12 @@ impl WriteQueue {
     }
 
     /// When the next write completed for the host.
-    pub fn next(&self) -> Option<Nanos> {
+    pub fn next_since(&self) -> Option<Nanos> {
         self.writes.front().map(|next| next.since)
     }
 
     /// Takes out the next write, which the media begins.
-    pub fn begin(&mut self) -> Option<Pending> {
+    pub fn start_write(&mut self) -> Option<Pending> {
         let next = self.writes.pop_front()?;
         self.queued -= next.sectors;
         self.writing = next.sectors;
@@ -555,7 +555,7 @@ impl WriteQueue {
     }
 
     /// Frees the room of the write that the media has done.
-    pub fn written(&mut self) {
+    pub fn finish_write(&mut self) {
         self.writing = 0;
     }
 

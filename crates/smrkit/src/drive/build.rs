@@ -8,9 +8,7 @@ use super::file::{
 use super::mechanical::nanos;
 use super::{Buffer, Buffered, Constant, DriveClock, Mechanical, Mechanics, Overheads, SeekPoints};
 use crate::error::Error;
-use crate::geometry::{
-    Alternation, Edge, Geometry, SECTORS_MAX, Skews, Slips, TrackInterleave, Turn, ZONES_MAX, ZoneShape, turn,
-};
+use crate::geometry::{Edge, Geometry, SECTORS_MAX, Skews, Slips, TrackSequence, Turn, ZONES_MAX, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
 use crate::units::Nanos;
 
@@ -47,6 +45,7 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
             "cw_degrees and ccw_degrees go with inner_tracks and outer_tracks: add them or leave the angles out",
         );
     }
+    // At most one form is given, so that the order of these does not matter; half a form fits none of the first four.
     match (t, distances, physical) {
         (InterferenceTable { blocks: Some(b), .. }, ..) => Ok(Interference::Blocks { reach: b.value }),
         (InterferenceTable { tracks: Some(w), .. }, ..) => {
@@ -140,6 +139,7 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
         (None, Some(t)) => {
             let clock = Mechanical::new(g, &mechanics(t)?)?;
             let buffer = buffer(t, clock.overhead())?;
+            // Overheads by kind, and watermarks of the bus, are known to the buffered clock alone, even without a buffer.
             Ok(if buffer.is_off() && !t.has_electronics() {
                 DriveClock::Mechanical(clock)
             } else {
@@ -222,17 +222,14 @@ fn is_interleaved(file: &DriveFile) -> bool {
 /// The geometry of a drive file whose zones lie on all surfaces.
 fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, Error> {
     let order = file.geometry.order.given();
-    let alternation = match order {
-        Some(OrderName::Alternating) => Alternation::InZone,
-        Some(OrderName::AlternatingThroughout) => Alternation::Throughout,
-        _ => Alternation::Never,
-    };
-    let run_tracks = match (order, file.geometry.run_tracks.given()) {
-        (Some(OrderName::Serpentine), Some(run)) if run > 0 => run,
+    let sequence = match (order, file.geometry.run_tracks.given()) {
+        (Some(OrderName::Alternating), _) => TrackSequence::Alternating,
+        (Some(OrderName::AlternatingThroughout), _) => TrackSequence::AlternatingThroughout,
+        (Some(OrderName::Serpentine), Some(run)) if run > 0 => TrackSequence::Runs(run),
         (Some(OrderName::Serpentine), _) => {
             return Err(Error::Impossible("order = \"serpentine\" needs run_tracks: give at least 1".into()));
         }
-        _ => 1,
+        _ => TrackSequence::Cylinders,
     };
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
@@ -244,12 +241,13 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
             skews(zone, i, track_sectors, skew)?,
         ));
         let sectors = zone.tracks.saturating_mul(u64::from(surfaces)).saturating_mul(track_sectors);
+        // A zone lists its slips from its own first sector on.
         let own = zone_slips(zone, track_sectors, sectors)
             .map_err(|problem| Error::Impossible(format!("recording zone {i}: {problem}")))?;
         slips.extend(own.into_iter().map(|range| raw.saturating_add(range.start)..raw.saturating_add(range.end)));
         raw = raw.saturating_add(sectors);
     }
-    Geometry::interleaved(&shapes, TrackInterleave { surfaces, run_tracks, alternation }, Slips::from(slips))
+    Geometry::interleaved(&shapes, surfaces, sequence, Slips::from(slips))
 }
 
 fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
@@ -284,7 +282,7 @@ fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<S
 fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<Range<u64>>, String> {
     let listed = |slip: &Slip| match *slip {
         Slip::One(first) => first..first.saturating_add(1),
-        Slip::Some(first, count) => first..first.saturating_add(count),
+        Slip::Run(first, count) => first..first.saturating_add(count),
     };
     // Slips beyond the end of a zone that was made smaller go with its tracks.
     let mut slips: Vec<Range<u64>> = zone.slips.iter().map(listed).filter(|slip| slip.end <= sectors).collect();
@@ -416,7 +414,7 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
 
 /// Tracks of zone `at` of `zones` in a drive scaled to `share`, at least one. Zones round up at different shares, so that drives of many
 /// sizes can be made.
-fn tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
+fn scaled_tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
     let rounding = WHOLE * at as u128 / zones as u128;
     ((u128::from(zone.tracks) * share + rounding) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
 }
@@ -429,7 +427,7 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
         Lengths::All(sectors) => u128::from(*sectors) * u128::from(surfaces),
         Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
     };
-    let of_zone = |(at, zone)| u128::from(tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
+    let of_zone = |(at, zone)| u128::from(scaled_tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
     zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
 }
 
@@ -451,7 +449,8 @@ fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
     let of_zone = |(at, zone): (usize, &ZoneTable)| {
         let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
-        let sectors = tracks(zone, at, zones.len(), share).saturating_mul(all_surfaces).saturating_mul(track_sectors);
+        let sectors =
+            scaled_tracks(zone, at, zones.len(), share).saturating_mul(all_surfaces).saturating_mul(track_sectors);
         let slips = zone_slips(zone, track_sectors, sectors).unwrap_or_default();
         u128::from(Slips::from(slips).count())
     };
@@ -468,7 +467,7 @@ fn scale(file: &mut DriveFile, share: u128) {
     by_place.sort_by_key(|&i| old[i]);
     let (mut old_end, mut new_end) = (0, 0u64);
     for i in by_place {
-        let tracks = tracks(&zones[i], i, count, share);
+        let tracks = scaled_tracks(&zones[i], i, count, share);
         let start = new_end.saturating_add(old[i].saturating_sub(old_end));
         (old_end, new_end) = (old[i].saturating_add(zones[i].tracks), start.saturating_add(tracks));
         (zones[i].first_cylinder, zones[i].tracks) = (Some(start), tracks);

@@ -158,7 +158,7 @@ pub(super) struct ZoneTable {
 #[serde(untagged, expecting = "expected a sector, or [first sector, how many]")]
 pub(super) enum Slip {
     One(u64),
-    Some(u64, u64),
+    Run(u64, u64),
 }
 
 named_values! {

@@ -250,6 +250,7 @@ impl Drive {
                  for it {{fold}}"
             )));
         }
+        // The law is kept, since it may be another than the file's (`with_interference`).
         let Drive { interference, mut file, path, text, .. } = self;
         build::resize(&mut file, sectors)?;
         Drive { text, ..Drive::build(file, &path)? }.with_interference(interference)
@@ -304,6 +305,7 @@ impl Drive {
     }
 
     fn try_build(mut file: DriveFile) -> Result<Drive, Error> {
+        // A value out of its range is named before values that don't fit together.
         file.check()?;
         let interference = build::interference(&file.interference)?;
         let head = match &interference {

@@ -18,7 +18,7 @@ const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 struct Day {
     areas: BTreeMap<String, Area>,
     sizes: BTreeMap<String, Vec<(u32, u64)>>,
-    ways: BTreeMap<String, Way>,
+    ways: BTreeMap<String, AccessOrder>,
     activity: Vec<Activity>,
 }
 
@@ -34,7 +34,7 @@ struct Area {
 /// The order in which an activity accesses its area.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+enum AccessOrder {
     /// Short sequential runs of up to `run` requests in files, some of which are used far more often (Zipf's law).
     Files { files: u64, theta: f64, run: u64 },
     /// Each burst is one sequential stretch from a random place.
@@ -146,7 +146,7 @@ impl Room {
 /// The state of an activity during the day.
 struct Running {
     activity: Activity,
-    way: Way,
+    way: AccessOrder,
     sizes: Vec<(u32, u64)>,
     dice: Dice,
     room: Room,
@@ -167,7 +167,7 @@ impl Running {
         let (way, sizes) = (day.ways[&activity.way], day.sizes[&activity.sizes].clone());
         let mut file_sectors = room.sectors;
         let mut ranks = None;
-        if let Way::Files { files, theta, .. } = way {
+        if let AccessOrder::Files { files, theta, .. } = way {
             // Files of at least 64 KiB, which on small disks are fewer.
             let files = files.min(room.sectors / 128).max(1);
             file_sectors = room.sectors / files;
@@ -205,7 +205,7 @@ impl Running {
         let burst = self.done / requests;
         self.time_ns = Some(from_s * 1_000_000_000 + burst * slot_ns + self.dice.below(room_ns + 1));
         self.run_left = 0;
-        if matches!(self.way, Way::Stretch | Way::Copy { .. }) {
+        if matches!(self.way, AccessOrder::Stretch | AccessOrder::Copy { .. }) {
             self.at = self.dice.below(self.room.sectors / 8) * 8;
         }
     }
@@ -228,7 +228,7 @@ impl Running {
     /// The operation and the address of the next request.
     fn place(&mut self, sectors: u64) -> (Op, u64) {
         match self.way {
-            Way::Files { run, .. } if self.run_left == 0 => {
+            AccessOrder::Files { run, .. } if self.run_left == 0 => {
                 self.run_left = self.dice.between(1, run);
                 if let Some((zipf, order)) = &self.ranks {
                     let file = order.at(zipf.sample(&mut self.dice));
@@ -237,7 +237,7 @@ impl Running {
                 }
             }
             // Reads `chunk` requests, then writes as many.
-            Way::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
+            AccessOrder::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
                 return (Op::Write, onward(&mut self.copy_at, self.copies, sectors));
             }
             _ => {}

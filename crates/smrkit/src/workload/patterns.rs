@@ -256,12 +256,14 @@ pub(super) fn hot_cold(
     let places = grid.places(largest);
     let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
     let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
+    // The first draw, so that a seed places it alike whatever comes later.
     let hot_first = dice.below(places - hot + 1);
     move |dice, _| {
         let place = if to_hot.toss(dice) {
             hot_first + dice.below(hot)
         } else {
             let cold = dice.below(places - hot);
+            // Places behind the hot stretch are passed over it.
             if cold < hot_first { cold } else { cold + hot }
         };
         place * grid.align
@@ -279,6 +281,7 @@ pub(super) fn turns(grid: Grid, random: u64, run: u64) -> impl FnMut(&mut Dice, 
         if done <= random {
             return uniform(dice, sectors);
         }
+        // The first of a sequential turn.
         if done == random + 1 {
             next = uniform(dice, sectors);
         }

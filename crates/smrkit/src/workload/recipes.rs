@@ -149,6 +149,7 @@ impl End {
     pub fn limit(&self) -> Limit {
         match (self.count.value, self.duration.value, self.bytes) {
             (_, _, Some(bytes)) => Limit::Sectors(bytes / SECTOR_BYTES),
+            // By default some workloads end after a time, which a count takes the place of.
             (Some(count), Some(_), _) if self.count.given => Limit::Count(count),
             (_, Some(end), _) => Limit::Until(end),
             (count, None, None) => Limit::Count(count.unwrap_or(u64::MAX)),

@@ -361,7 +361,7 @@ proptest! {
         let (mut cache, mut next) = (WriteQueue::new(COUNTS * 16), Pba(0));
         for (around, granule, by, sectors) in operations {
             match sectors % 5 {
-                0 => drop(cache.begin()),
+                0 => drop(cache.start_write()),
                 1 => cache.push(next, sectors, Nanos::ZERO),
                 _ => cache.push(place(around, granule, by), sectors, Nanos::ZERO),
             }
@@ -373,7 +373,7 @@ proptest! {
                 prop_assert_eq!(cache.holds(from, end), one_by_one);
             }
         }
-        while cache.begin().is_some() {}
+        while cache.start_write().is_some() {}
         prop_assert!(cache.granules.iter().all(|count| *count == 0));
     }
 }

@@ -61,11 +61,14 @@ pub fn disksim_file(path: &Path, read: Read) -> Result<Imported, Error> {
 fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
     let mut files = Files { read, used };
     let blocks = files.with_sources(path)?;
-    let specs = blocks.iter().find(|block| block.of == "disksim_disk");
-    let model = match (specs, blocks.iter().find(|block| block.of == "dm_disk")) {
-        (Some(specs), _) => files.block_of(specs, "Model", specs.required("Model")?, "dm_disk")?,
+    // The first disk counts: a file may set up several devices.
+    let specs = blocks.iter().find(|block| block.type_name == "disksim_disk");
+    let model = match (specs, blocks.iter().find(|block| block.type_name == "dm_disk")) {
+        (Some(specs), _) => files.read_block(specs, "Model", specs.required("Model")?, "dm_disk")?,
         (None, Some(model)) => model.clone(),
-        (None, None) if blocks.iter().any(|block| OTHER_DEVICES.contains(&block.of.as_str())) => return Ok(None),
+        (None, None) if blocks.iter().any(|block| OTHER_DEVICES.contains(&block.type_name.as_str())) => {
+            return Ok(None);
+        }
         (None, None) => {
             let message = "no block disksim_disk or dm_disk, and no source line that names a file with one: add it";
             return Err(bad(path, 1, message));
@@ -93,7 +96,7 @@ const OTHER_DEVICES: [&str; 3] = ["disksim_simpledisk", "memsmodel_mems", "ssdmo
 /// Writes rotation, seeks and switches.
 fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Block>) -> Result<(), Error> {
     const MODEL: &str = "Mechanical Model";
-    let mechanics = files.block_of(model, MODEL, model.required(MODEL)?, "dm_mech_g1")?;
+    let mechanics = files.read_block(model, MODEL, model.required(MODEL)?, "dm_mech_g1")?;
     if let Some(value) = mechanics.get("Access time type")
         && mechanics.text("Access time type")? != "trackSwitchPlusRotation"
     {
@@ -127,7 +130,7 @@ const LISTED_MAX: u64 = 1 << 20;
 /// Writes the geometry of a model.
 fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Error> {
     let (surfaces, surfaces_at) = model.count("Number of data surfaces", 64)?;
-    let layout = files.block_of(model, "Layout Model", model.required("Layout Model")?, "dm_layout_g1")?;
+    let layout = files.read_block(model, "Layout Model", model.required("Layout Model")?, "dm_layout_g1")?;
     let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", 64)?;
     let order = match mapping {
         0 => "cylinders",
@@ -150,7 +153,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
     out.line("value = [");
     for zone in zones {
-        let zone = files.block_of(&layout, "Zones", zone, "dm_layout_g1_zone")?;
+        let zone = files.read_block(&layout, "Zones", zone, "dm_layout_g1_zone")?;
         out.line(&format!("  {{ {} }}, # {}", zone_of.zone(&zone)?, zone.source(zone.line, "zone")));
     }
     out.line("]");
@@ -256,6 +259,7 @@ impl ZoneRules {
         if front > 0 {
             let _ = write!(text, ", front = {front}");
         }
+        // A drive file has keys for spares at the end of each stretch that slips use up; others are listed as slips themselves.
         match spares {
             Some(Spares { each, stretch, at_front: false, take_slips: true }) => {
                 let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
@@ -504,7 +508,7 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
 
 /// The slowest transfer of a sector among all buses (by their `key`) and the drive itself. `None` if no transfer takes time.
 fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
-    let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
+    let buses = blocks.iter().filter(|block| block.type_name == "disksim_bus");
     let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;
     times.push(specs.optional("Bulk sector transfer time")?);
     let longest = times.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value));
@@ -515,6 +519,7 @@ fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<Sourced
 fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Error> {
     let read = bus_time("Read block transfer time", specs, blocks)?;
     let write = bus_time("Write block transfer time", specs, blocks)?;
+    // One rate for both directions needs one key only.
     let differs = write.as_ref().map(|time| time.value) != read.as_ref().map(|time| time.value);
     for (key, time) in [("bus_bytes_per_s", read), ("write_bus_bytes_per_s", write.filter(|_| differs))] {
         if let Some(time) = time {
@@ -536,6 +541,7 @@ fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Er
         );
     }
     watermark(out, specs, "High (read) water mark", "watermark")?;
+    // Only without fast writes do the media wait for a write's data.
     if level == 0 {
         watermark(out, specs, "Low (write) water mark", "write_watermark")?;
     }

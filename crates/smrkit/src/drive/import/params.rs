@@ -48,7 +48,7 @@ pub(super) struct Block {
     pub path: Rc<Path>,
     pub line: u64,
     /// Its type, such as `dm_disk`.
-    pub of: String,
+    pub type_name: String,
     pub entries: Vec<(String, ParamValue)>,
 }
 
@@ -137,12 +137,15 @@ impl Parser<'_> {
             return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
         }
         let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
-        let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
+        let type_name =
+            words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
         let (mut entries, mut key) = (Vec::new(), Vec::new());
         loop {
             match self.tokens.next() {
                 None => return Err(self.never_closed(line, '{')),
-                Some((_, "}")) if key.is_empty() => return Ok(Block { path: self.path.clone(), line, of, entries }),
+                Some((_, "}")) if key.is_empty() => {
+                    return Ok(Block { path: self.path.clone(), line, type_name, entries });
+                }
                 Some((_, ",")) if key.is_empty() => {}
                 Some((line, "=")) if !key.is_empty() => {
                     entries.push((std::mem::take(&mut key).join(" "), self.value(line, depth)?));
@@ -323,8 +326,14 @@ impl Files<'_> {
         Ok(blocks)
     }
 
-    /// The block of type `of` that a value (such as one in a list) holds, written there or in a file that it names.
-    pub fn block_of(&mut self, within: &Block, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
+    /// The block of type `type_name` that a value (such as one in a list) holds, written there or in a file that it names.
+    pub fn read_block(
+        &mut self,
+        within: &Block,
+        key: &str,
+        value: &ParamValue,
+        type_name: &str,
+    ) -> Result<Block, Error> {
         let block = match &value.kind {
             ParamKind::Block(block) => Some(block.clone()),
             ParamKind::Text(text) if text.starts_with("source ") => {
@@ -334,11 +343,11 @@ impl Files<'_> {
             ParamKind::Text(_) | ParamKind::List(_) => None,
         };
         let block = block.ok_or_else(|| {
-            let message = format!("{key}: expected a block, as in {key} = {of} {{ … }} or {key} = source FILE");
+            let message = format!("{key}: expected a block, as in {key} = {type_name} {{ … }} or {key} = source FILE");
             within.bad(value.line, message)
         })?;
-        if block.of != of {
-            let message = format!("{key}: a block {} is not known: give one of {of}", block.of);
+        if block.type_name != type_name {
+            let message = format!("{key}: a block {} is not known: give one of {type_name}", block.type_name);
             return Err(block.bad(block.line, message));
         }
         Ok(block)
