@@ -254,18 +254,6 @@ impl LaidOutTrace {
         }
         Ok(())
     }
-
-    /// Errors: the trace has no request of the chosen volume.
-    fn check_found(&self) -> Result<(), Error> {
-        let LayoutPlan::Only { choice, first_time: None, .. } = &self.plan else {
-            return Ok(());
-        };
-        let volumes = self.trace.volumes();
-        let shown: Vec<String> = volumes.iter().take(SHOWN).map(Volume::shown).collect();
-        let more = if volumes.len() > shown.len() { ", …" } else { "" };
-        let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
-        Err(Error::input(&self.path, message))
-    }
 }
 
 /// Volumes that a message lists.
@@ -305,7 +293,12 @@ impl Source for LaidOutTrace {
                 None => self.trace.fill(batch)?,
             }
             if batch.is_empty() {
-                return self.check_found();
+                let LayoutPlan::Only { choice, first_time: None, .. } = &self.plan else { return Ok(()) };
+                let volumes = self.trace.volumes();
+                let shown: Vec<String> = volumes.iter().take(SHOWN).map(Volume::shown).collect();
+                let more = if volumes.len() > shown.len() { ", …" } else { "" };
+                let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
+                return Err(Error::input(&self.path, message));
             }
             // May leave nothing of the batch, which is not the end of the trace.
             self.map_addresses(batch)?;

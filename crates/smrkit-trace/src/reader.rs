@@ -597,9 +597,20 @@ impl<F: RecordFormat> Rows for Records<F> {
                     used
                 }
                 Ok(Step::Heading(used) | Step::Skip(used)) => used,
+                Ok(Step::More) if !stream.eof && bytes.len() < LINE_MAX => {
+                    stream.refill()?;
+                    continue;
+                }
                 Ok(Step::More) => {
-                    read_more(stream, intake)?;
-                    0
+                    intake.number += 1;
+                    let message = match stream.eof {
+                        true => format!(
+                            "the file ends in the middle of this record, {} bytes into it: it was cut short, fetch or copy it again",
+                            bytes.len()
+                        ),
+                        false => "a record of more than 1 MiB: the file is corrupt or of another format".to_string(),
+                    };
+                    return Err(intake.error(None, message));
                 }
                 Err((bad, used)) => {
                     intake.bad_record(&bad, used)?;
@@ -618,22 +629,6 @@ impl<F: RecordFormat> Rows for Records<F> {
     fn detail(&self) -> Option<&str> {
         self.0.detail()
     }
-}
-
-/// Reads more of the stream, for the rest of a record. Errors: the stream has ended, or the record is too long.
-fn read_more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
-    let left = stream.unread().len();
-    if !stream.eof && left < LINE_MAX {
-        return stream.refill();
-    }
-    intake.number += 1;
-    let message = match stream.eof {
-        true => format!(
-            "the file ends in the middle of this record, {left} bytes into it: it was cut short, fetch or copy it again"
-        ),
-        false => "a record of more than 1 MiB: the file is corrupt or of another format".to_string(),
-    };
-    Err(intake.error(None, message))
 }
 
 #[cfg(test)]
