@@ -14,12 +14,17 @@ use smrkit::request::Op;
 /// The reader's state.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
-    /// The kind of event that stands for requests.
-    event: Option<Event>,
-    /// True if the caller chose the kind, so that the beginning of the trace does not.
-    chosen: bool,
+    choice: EventChoice,
     /// True once the summary at the end of the output has begun.
     in_summary: bool,
+}
+
+impl Blkparse {
+    /// A reader of the events that `action` names: Q, D or C.
+    pub fn choosing(action: &str) -> Option<Blkparse> {
+        let event = Some(Event::from_action(action.as_bytes())?);
+        Some(Blkparse { choice: EventChoice { event, is_asked_for: true }, in_summary: false })
+    }
 }
 
 /// The events that can stand for requests, the best first.
@@ -33,33 +38,7 @@ pub(crate) enum Event {
     Completed,
 }
 
-impl Blkparse {
-    /// A reader of the events that `choice` names: Q, D or C.
-    pub fn choosing(choice: &str) -> Option<Blkparse> {
-        let event = Some(Event::from_action(choice.as_bytes())?);
-        Some(Blkparse { event, chosen: true, in_summary: false })
-    }
-}
-
 impl Event {
-    /// The events whose moments are `times`; `None` if any kind of event will do.
-    pub fn with_times(times: RowTimes) -> Option<Event> {
-        match times {
-            RowTimes::Issue => Some(Event::Issued),
-            RowTimes::Completion => Some(Event::Completed),
-            RowTimes::Clock | RowTimes::Think | RowTimes::Response => None,
-        }
-    }
-
-    /// The events that are read, for messages.
-    pub fn detail(self) -> &'static str {
-        match self {
-            Event::Queued => "Q events (requests as queued)",
-            Event::Issued => "D events (requests as issued to the driver)",
-            Event::Completed => "C events (requests by the time of their end)",
-        }
-    }
-
     fn from_action(action: &[u8]) -> Option<Event> {
         match action {
             b"Q" => Some(Event::Queued),
@@ -67,6 +46,51 @@ impl Event {
             b"C" => Some(Event::Completed),
             _ => None,
         }
+    }
+}
+
+/// The kind of event that stands for requests: the one that was asked for, or the best that the beginning of the trace has.
+#[derive(Debug, Default)]
+pub(crate) struct EventChoice {
+    event: Option<Event>,
+    /// True if the beginning of the trace does not matter.
+    is_asked_for: bool,
+}
+
+impl EventChoice {
+    /// Chooses the events whose moments are `times`. Returns `false` if no event has such times.
+    pub fn choose_times(&mut self, times: RowTimes) -> bool {
+        let event = match times {
+            RowTimes::Issue => Some(Event::Issued),
+            RowTimes::Completion => Some(Event::Completed),
+            RowTimes::Clock | RowTimes::Think | RowTimes::Response => None,
+        };
+        // Any kind has the clock's times, so that an earlier choice stays.
+        if event.is_some() {
+            *self = EventChoice { event, is_asked_for: true };
+        }
+        event.is_some() || times == RowTimes::Clock
+    }
+
+    /// Chooses the best of the events in the trace's beginning, unless one was asked for.
+    pub fn choose_among(&mut self, events: impl Iterator<Item = Event>) {
+        if !self.is_asked_for {
+            self.event = events.min();
+        }
+    }
+
+    /// True if events of this kind stand for requests. Without a choice, the kind that comes first does.
+    pub fn stands_for_requests(&mut self, event: Event) -> bool {
+        *self.event.get_or_insert(event) == event
+    }
+
+    /// The events that are read, for messages.
+    pub fn detail(&self) -> Option<&'static str> {
+        Some(match self.event? {
+            Event::Queued => "Q events (requests as queued)",
+            Event::Issued => "D events (requests as issued to the driver)",
+            Event::Completed => "C events (requests by the time of their end)",
+        })
     }
 }
 
@@ -79,29 +103,25 @@ const KNOWN_ACTIONS: &[&[u8]] = &[
 ];
 
 impl TextFormat for Blkparse {
-    /// Chooses the kind of event that stands for requests: the best of those in the head, else that of the first event.
     fn prepare(&mut self, head: &[u8]) {
         let (mut volumes, mut probe) = (Volumes::default(), Blkparse::default());
-        // A probe without a chosen kind takes that of the line it parses.
+        // A reader without a choice takes the kind of the line that it parses.
         let event = |line| {
-            probe.event = None;
-            probe.parse(line, &mut volumes).ok().and(probe.event)
+            probe.choice.event = None;
+            probe.parse(line, &mut volumes).ok().and(probe.choice.event)
         };
-        if !self.chosen {
-            self.event = head.split(|b| *b == b'\n').filter_map(event).min();
-        }
+        self.choice.choose_among(head.split(|b| *b == b'\n').filter_map(event));
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        let event = Event::with_times(times);
-        (self.event, self.chosen) = (event.or(self.event), self.chosen || event.is_some());
-        event.is_some() || times == RowTimes::Clock
+        self.choice.choose_times(times)
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         if !self.in_summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
             self.in_summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
         }
+        // Lines of the summary begin with words; one that begins with a number is a row again.
         if self.in_summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
             return Ok(None);
         }
@@ -116,23 +136,19 @@ impl TextFormat for Blkparse {
         if !KNOWN_ACTIONS.contains(&action.text) {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
-        let Some(event) = Event::from_action(action.text) else { return Ok(None) };
-        // Without a choice, the first event's kind stands for requests.
-        if *self.event.get_or_insert(event) != event {
+        // Other events are well-formed, but stand for no request.
+        if !Event::from_action(action.text).is_some_and(|event| self.choice.stands_for_requests(event)) {
             return Ok(None);
         }
         let rwbs = columns.next("the RWBS letters")?;
-        let what = columns.optional("the sector");
-        let Some((op, extent)) = request(rwbs, what, &mut columns)? else {
-            return Ok(None);
-        };
+        let sector = columns.optional("the sector");
+        let Some((op, (offset, bytes))) = request(rwbs, sector, &mut columns)? else { return Ok(None) };
         let volume = device(volumes, device_field)?;
-        let (offset, bytes) = extent;
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 
     fn detail(&self) -> Option<&str> {
-        Some(self.event?.detail())
+        self.choice.detail()
     }
 }
 
@@ -145,12 +161,13 @@ pub(crate) fn request(
     sector: Option<Field>,
     columns: &mut LineColumns,
 ) -> Result<Option<AskedRequest>, Bad> {
+    // Without a sector, the name of the process follows, in brackets.
     let sector = sector.filter(|field| !field.text.starts_with(b"["));
     if letters.text.first() == Some(&b'Z') {
         return zone_operation(letters, sector, columns);
     }
-    let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M, B, U"))?;
-    let Rwbs { op, flush } = known;
+    let Rwbs { op, flush } =
+        rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M, B, U"))?;
     // A flush in front of a write is part of it; without data the command is a flush.
     let without_data = flush.then_some((Op::Flush, (0, 0)));
     let Some(sector) = sector else {

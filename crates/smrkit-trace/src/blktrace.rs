@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::blkparse::Event;
+use crate::blkparse::{Event, EventChoice};
 use crate::number::{u16_at, u32_at, u64_at};
 use crate::reader::{RecordFormat, RowTimes, Step};
 use crate::row::{Bad, Field, Problem, TraceRow, Volumes};
@@ -18,9 +18,7 @@ use smrkit::request::Op;
 
 /// The reader, with the kind of event that it reads.
 #[derive(Debug, Default)]
-pub(crate) struct Blktrace {
-    event: Option<Event>,
-}
+pub(crate) struct Blktrace(EventChoice);
 
 /// The properties of an action: bits of the word's upper half.
 const WRITE: u32 = 1 << 17;
@@ -59,37 +57,29 @@ impl RecordFormat for Blktrace {
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        self.event = Event::with_times(times);
-        self.event.is_some() || times == RowTimes::Clock
+        self.0.choose_times(times)
     }
 
-    /// Chooses the best kind of event that the beginning has: the least.
     fn prepare(&mut self, head: &[u8]) {
-        if self.event.is_some() {
-            return;
-        }
         let mut rest = head;
-        while let Some(length) = record_bytes(rest) {
-            self.event = self.event.into_iter().chain(event(u32_at(rest, 28))).min();
+        let records = std::iter::from_fn(|| {
+            let (record, length) = (rest, record_bytes(rest)?);
             rest = rest.get(length..).unwrap_or_default();
-        }
+            Some(record)
+        });
+        self.0.choose_among(records.filter_map(|record| event(u32_at(record, 28))));
     }
 
     fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)> {
         let bad = |name, problem, used| Err((Bad { at: 0, len: 0, name, problem }, used));
         if bytes.len() >= 4 && u32_at(bytes, 0) != MAGIC {
-            return bad(
-                "the number at its front",
-                Problem::Expected("0x65617407, as blktrace writes on little-endian machines"),
-                0,
-            );
+            let expected = Problem::Expected("0x65617407, as blktrace writes on little-endian machines");
+            return bad("the number at its front", expected, 0);
         }
         let Some(length) = record_bytes(bytes).filter(|length| bytes.len() >= *length) else { return Ok(Step::More) };
         let (ticks, sector, size) = (u64_at(bytes, 8), u64_at(bytes, 16), u64::from(u32_at(bytes, 24)));
         let (action, device) = (u32_at(bytes, 28), u32_at(bytes, 36));
-        let Some(event) = event(action) else { return Ok(Step::Skip(length)) };
-        // The kind that comes first stands for requests, unless one was chosen.
-        if *self.event.get_or_insert(event) != event {
+        if !event(action).is_some_and(|event| self.0.stands_for_requests(event)) {
             return Ok(Step::Skip(length));
         }
         let Some(op) = op(action, size) else { return Ok(Step::Skip(length)) };
@@ -104,7 +94,7 @@ impl RecordFormat for Blktrace {
     }
 
     fn detail(&self) -> Option<&str> {
-        Some(self.event?.detail())
+        self.0.detail()
     }
 }
 
@@ -146,13 +136,8 @@ fn cpu_of(path: &Path) -> Option<(&str, u32)> {
 
 /// True if two paths name files of two CPUs of one run: opening either reads both.
 pub fn are_one_blktrace(one: &Path, other: &Path) -> bool {
-    let of = |path| Some((cpu_of(path)?, Path::parent(path)));
-    match (of(one), of(other)) {
-        (Some(((stem, cpu), folder)), Some(((stem2, cpu2), folder2))) => {
-            (stem, folder) == (stem2, folder2) && cpu != cpu2
-        }
-        _ => false,
-    }
+    let is_other_cpu = |((stem, cpu), (other_stem, other_cpu))| stem == other_stem && cpu != other_cpu;
+    one.parent() == other.parent() && cpu_of(one).zip(cpu_of(other)).is_some_and(is_other_cpu)
 }
 
 /// Opens a trace's stored bytes: one file, or the merged files of all CPUs. Returns them and, if known, their number.
@@ -211,6 +196,7 @@ impl<R: Read> Merged<R> {
         let length = record_bytes(&bytes);
         source.by_ref().take(length.map_or(0, |length| (length - RECORD) as u64)).read_to_end(&mut bytes)?;
         if !bytes.is_empty() {
+            // A cut-off record is put behind all others, where the parser finds the stream's end in the middle of it.
             let is_whole = length == Some(bytes.len());
             let time = if is_whole { u64_at(&bytes, 8) } else { u64::MAX };
             self.records += 1;
@@ -225,6 +211,7 @@ impl<R: Read> Read for Merged<R> {
         if self.at == self.record.len() {
             let Some(Reverse(PendingRecord { file, bytes, .. })) = self.pending.pop() else { return Ok(0) };
             (self.record, self.at) = (bytes, 0);
+            // As many records of each file stay read ahead as were at the beginning.
             self.read_ahead(file)?;
         }
         let left = &self.record[self.at..];

@@ -9,15 +9,16 @@ use smrkit::error::Error;
 use smrkit::request::Op;
 
 use crate::number::{u32_at, u64_at};
-use crate::reader::{NewRows, RecordFormat, Records, Step};
+use crate::reader::{RecordFormat, Records, Rows, Step};
 use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
 
-/// The reader of lcs, or of oracleGeneral; its requests are writes, or reads.
+/// The reader of lcs, or of oracleGeneral.
 #[derive(Debug, Default)]
-pub(crate) struct Cachesim<const IS_LCS: bool, const WRITES: bool> {
+pub(crate) struct Cachesim<const IS_LCS: bool> {
+    /// True if its requests are writes, and not reads.
+    writes: bool,
     /// The version of the records; 0 until the heading has been read, and always for oracleGeneral.
     version: usize,
-    volume: Option<u16>,
 }
 
 /// Stands at both ends of a heading.
@@ -36,19 +37,22 @@ pub(crate) const DOUBT: &str = "a trace of libCacheSim, whose records do not say
                                 oracle-general:op=write or op=read, or for one with a heading {format} lcs:op=write or op=read";
 
 /// The reader of a format by its name and, as `argument`, the operation of its records.
-pub(crate) fn named(name: &str, argument: Option<&str>) -> Result<NewRows, Error> {
-    match (name, argument) {
-        ("lcs", Some("op=read")) => Ok(|| Box::new(Records(Cachesim::<true, false>::default()))),
-        ("lcs", Some("op=write")) => Ok(|| Box::new(Records(Cachesim::<true, true>::default()))),
-        (_, Some("op=read")) => Ok(|| Box::new(Records(Cachesim::<false, false>::default()))),
-        (_, Some("op=write")) => Ok(|| Box::new(Records(Cachesim::<false, true>::default()))),
-        _ => Err(Error::Usage(format!(
-            "{name} does not say what its requests do: choose {name}:op=read or {name}:op=write"
-        ))),
-    }
+pub(crate) fn named(name: &str, argument: Option<&str>) -> Result<Box<dyn Rows>, Error> {
+    let writes = match argument {
+        Some("op=read") => false,
+        Some("op=write") => true,
+        _ => {
+            let message = format!("{name} does not say what its requests do: choose {name}:op=read or {name}:op=write");
+            return Err(Error::Usage(message));
+        }
+    };
+    Ok(match name {
+        "lcs" => Box::new(Records(Cachesim::<true> { writes, version: 0 })),
+        _ => Box::new(Records(Cachesim::<false> { writes, version: 0 })),
+    })
 }
 
-impl<const IS_LCS: bool, const WRITES: bool> RecordFormat for Cachesim<IS_LCS, WRITES> {
+impl<const IS_LCS: bool> RecordFormat for Cachesim<IS_LCS> {
     fn tick_ns(&self) -> u64 {
         1_000_000_000
     }
@@ -74,6 +78,7 @@ impl<const IS_LCS: bool, const WRITES: bool> RecordFormat for Cachesim<IS_LCS, W
             if bytes.len() >= 8 && u64_at(bytes, 0) != MAGIC {
                 return bad("the heading", Problem::Expected("the magic number of lcs"), 0);
             }
+            // The heading does not say how long it is: the magic number at its end does.
             let Some(heading) = HEADINGS.into_iter().find(|end| bytes.len() >= *end && u64_at(bytes, end - 8) == MAGIC)
             else {
                 return match bytes.len() < HEADINGS[1] {
@@ -88,26 +93,23 @@ impl<const IS_LCS: bool, const WRITES: bool> RecordFormat for Cachesim<IS_LCS, W
             self.version = version as usize;
             return Ok(Step::Heading(heading));
         }
+        // oracleGeneral has the records of version 1.
         let size = RECORDS[self.version.max(1)];
         let Some(record) = bytes.get(..size) else { return Ok(Step::More) };
         let (lba, has_long_size) = (u64_at(record, 4), self.version >= 3);
         let bytes = if has_long_size { u64_at(record, 12) } else { u64::from(u32_at(record, 12)) };
-        match () {
-            () if bytes == 0 => return bad("the size", Problem::Zero, size),
-            () if bytes > BYTES_MAX => return bad("the size", Problem::TooLong, size),
-            () if lba >= LBA_MAX => {
-                return bad("the id", Problem::Expected("a sector of a disk, and no key of a store"), size);
-            }
-            () => {}
+        if bytes == 0 {
+            return bad("the size", Problem::Zero, size);
         }
-        let volume = match self.volume {
-            Some(volume) => volume,
-            None => {
-                let field = Field::named("the volume");
-                *self.volume.insert(volumes.numbered(0, field, || "libcachesim".into()).map_err(|bad| (bad, 0))?)
-            }
-        };
-        let op = if WRITES { Op::Write } else { Op::Read };
+        if bytes > BYTES_MAX {
+            return bad("the size", Problem::TooLong, size);
+        }
+        if lba >= LBA_MAX {
+            return bad("the id", Problem::Expected("a sector of a disk, and no key of a store"), size);
+        }
+        let field = Field::named("the volume");
+        let volume = volumes.numbered(0, field, || "libcachesim".into()).map_err(|bad| (bad, 0))?;
+        let op = if self.writes { Op::Write } else { Op::Read };
         Ok(Step::Row(TraceRow { ticks: u32_at(record, 0).into(), offset: lba * 512, bytes, volume, op }, size))
     }
 }

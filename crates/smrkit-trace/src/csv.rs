@@ -71,6 +71,7 @@ impl Csv {
             think: None,
             latency: None,
             op: OpColumn::Always(Op::Read),
+            // A map without these is refused below.
             offset: (usize::MAX, 1),
             size: (usize::MAX, 1),
             volume: None,
@@ -135,25 +136,20 @@ fn wrong(part: &str, expected: &str) -> Error {
     Error::Usage(format!("column map: \"{part}\": expected {expected}, as in {EXAMPLE}"))
 }
 
+/// Nanoseconds of a unit of time.
 fn time_unit(part: &str, unit: &str) -> Result<u64, Error> {
-    match unit {
-        "s" | "" => Ok(1_000_000_000),
-        "ms" => Ok(1_000_000),
-        "us" => Ok(1000),
-        "100ns" => Ok(100),
-        "ns" => Ok(1),
-        _ => Err(wrong(part, "s, ms, us, ns or 100ns after time's column")),
-    }
+    let unit = if unit.is_empty() { "s" } else { unit };
+    let found = UNITS.iter().find(|(_, own, is_time, _)| *is_time && *own == unit);
+    found.map(|(.., ns)| *ns).ok_or_else(|| wrong(part, "s, ms, us, ns or 100ns after time's column"))
 }
 
+/// Bytes of a unit of offsets and sizes.
 fn byte_unit(part: &str, unit: &str) -> Result<u64, Error> {
-    match unit {
-        "bytes" | "" => Ok(1),
-        "sectors" => Ok(512),
-        _ => {
-            parse_bytes(unit).ok().filter(|n| *n > 0).ok_or_else(|| wrong(part, "bytes, sectors or a number of bytes"))
-        }
-    }
+    let unit = if unit.is_empty() { "bytes" } else { unit };
+    let found = UNITS.iter().find(|(_, own, is_time, _)| !is_time && *own == unit).map(|(.., bytes)| *bytes);
+    found
+        .or_else(|| parse_bytes(unit).ok().filter(|bytes| *bytes > 0))
+        .ok_or_else(|| wrong(part, "bytes, sectors or a number of bytes"))
 }
 
 fn separator(part: &str, text: &str) -> Result<Separator, Error> {
@@ -197,29 +193,29 @@ impl TextFormat for Csv {
         for (n, slot) in fields.iter_mut().enumerate().take(self.columns) {
             *slot = columns.next(self.name(n))?;
         }
-        let unquoted = |n: usize, name| {
+        let unquoted = |n: usize| {
             let field = fields[n];
             match field.text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) {
-                Some(text) => Field { text, name, at: field.at + 1 },
-                None => Field { name, ..field },
+                Some(text) => Field { text, at: field.at + 1, ..field },
+                None => field,
             }
         };
         let with_points = if self.has_decimal_commas { with_points(line) } else { Vec::new() };
-        let number = |n: usize, name| {
-            let field = unquoted(n, name);
+        let number = |n: usize| {
+            let field = unquoted(n);
             Field { text: with_points.get(field.at..field.at + field.text.len()).unwrap_or(field.text), ..field }
         };
         let think = match self.think.filter(|_| self.think_sum_ns.is_some()) {
             None => 0,
-            Some((column, unit)) => number(column, "the think time").decimal(unit)?,
+            Some((column, unit)) => number(column).decimal(unit)?,
         };
         let ticks = match self.time {
             _ if self.think_sum_ns.is_some() => self.think_sum_ns.unwrap_or(0) / self.tick_ns(),
             None => 0,
             // Such times, Windows' file times, are whole numbers; `tick_ns` is then 100.
-            Some((column, 100)) => number(column, "the time").decimal(1)?,
+            Some((column, 100)) => number(column).decimal(1)?,
             Some((column, unit)) => {
-                let time = number(column, "the time");
+                let time = number(column);
                 let or_moment = |bad: Bad| match bad.problem {
                     Problem::Expected(_) => {
                         let bad = time.expected("a number such as 12.345, or a moment such as 2024-05-01T12:00:00.25Z");
@@ -233,25 +229,25 @@ impl TextFormat for Csv {
         let ticks = match self.latency.filter(|_| self.at_completion) {
             None => ticks,
             Some((column, unit)) => {
-                let latency_ns = number(column, "the latency").decimal(unit)?;
+                let latency_ns = number(column).decimal(unit)?;
                 ticks.saturating_add(latency_ns / self.tick_ns())
             }
         };
         let op = match self.op {
             OpColumn::Always(op) => op,
-            OpColumn::At { column, zero, one } => unquoted(column, "the op").operation(zero, one)?,
+            OpColumn::At { column, zero, one } => unquoted(column).operation(zero, one)?,
         };
         let (offset, bytes) = match op {
             Op::Flush => (0, 0),
             _ => {
-                let (offset, size) = (number(self.offset.0, "the offset"), number(self.size.0, "the size"));
+                let (offset, size) = (number(self.offset.0), number(self.size.0));
                 extent(offset, self.offset.1, size, self.size.1)?
             }
         };
         let volume = match self.volume {
             None => volumes.numbered(0, fields[0], || "0".into())?,
             Some(column) => {
-                let field = unquoted(column, "the volume");
+                let field = unquoted(column);
                 match field.integer() {
                     Ok(number) => volumes.numbered(number, field, || number.to_string())?,
                     Err(bad) if bad.problem == Problem::Overflow || field.text.is_empty() => return Err(bad),
@@ -302,25 +298,26 @@ const COLUMN_NAMES: [(&str, &str); 7] = [
 const OFFSET: &str = "offset";
 const LATENCY: &str = "latency";
 
-/// Units: their forms at the end of a column's name, the form in a map, and true for units of time.
-const UNITS: [(&[&str], &str, bool); 7] = [
-    (&["100ns"], "100ns", true),
-    (&["s", "sec", "secs", "seconds"], "s", true),
-    (&["ms", "msec", "milliseconds"], "ms", true),
-    (&["us", "usec", "µs", "microseconds"], "us", true),
-    (&["ns", "nsec", "nanoseconds"], "ns", true),
-    (&["bytes", "byte", "b"], "bytes", false),
-    (&["sectors", "sector"], "sectors", false),
+/// Units: their forms at the end of a column's name, the form in a map, true for units of time, and the nanoseconds or bytes of one.
+const UNITS: [(&[&str], &str, bool, u64); 7] = [
+    (&["100ns"], "100ns", true, 100),
+    (&["s", "sec", "secs", "seconds"], "s", true, 1_000_000_000),
+    (&["ms", "msec", "milliseconds"], "ms", true, 1_000_000),
+    (&["us", "usec", "µs", "microseconds"], "us", true, 1000),
+    (&["ns", "nsec", "nanoseconds"], "ns", true, 1),
+    (&["bytes", "byte", "b"], "bytes", false, 1),
+    (&["sectors", "sector"], "sectors", false, SECTOR_BYTES),
 ];
 
 impl Csv {
     /// Completes `map` for a table that begins with `head`: replaces names of columns by numbers, and adds missing parts from the first lines.
-    pub fn of(map: &str, head: &[u8]) -> Result<Csv, Error> {
+    pub fn for_table(map: &str, head: &[u8]) -> Result<Csv, Error> {
         let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
         let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
         let is_by_name = parts.iter().any(|(key, value)| is_named(key.trim(), value));
         let mut table = HeaderTable::from_head(head, given("separator"), given("header"), is_by_name);
         let numbers = ["time", "think", LATENCY, OFFSET, "size"].map(|key| table.column(key, given(key)));
+        // Only columns of numbers can show which decimal separator the table has.
         table.has_decimal_commas = match given("decimal") {
             Some(given) => given == "comma",
             None => table.has_decimal_commas(&numbers),
@@ -332,8 +329,9 @@ impl Csv {
                 None => part.to_string(),
             });
         }
+        // What the map leaves out is taken from the names of the first line.
         let left_out = COLUMN_NAMES.iter().filter(|(key, _)| given(key).is_none());
-        complete.extend(left_out.filter_map(|(key, _)| Some(table.part(key, table.found(key)?))));
+        complete.extend(left_out.filter_map(|(key, _)| Some(table.part(key, find_column(key, &table.names)?))));
         if given("separator").is_none() && table.separator != "," {
             complete.push(format!("separator={}", table.separator));
         }
@@ -351,7 +349,7 @@ impl Csv {
 /// A message that names the first key without a column, for a table whose first line names its columns; `None` for other tables.
 pub(crate) fn missing(head: &[u8]) -> Option<String> {
     let table = HeaderTable::from_head(head, None, None, false);
-    let key = ["op", OFFSET, "size"].into_iter().find(|key| table.found(key).is_none())?;
+    let key = ["op", OFFSET, "size"].into_iter().find(|key| find_column(key, &table.names).is_none())?;
     let names = (!table.names.is_empty()).then(|| table.names.join(", "))?;
     Some(format!(
         "it names its columns, {names}, but smrkit does not know which of them is {key}: give {{format}} csv:{key}=NAME"
@@ -401,8 +399,8 @@ impl HeaderTable {
         let names = if given.is_some() || is_header(&names, is_by_name) { names } else { Vec::new() };
         let (first_row, header_lines) =
             if names.is_empty() { (0, 0) } else { (through_names, lines[through_names - 1].0 + 1) };
-        let rows = (first_row..lines.len()).map(|at| owned(&columns(at))).collect();
-        HeaderTable { names: owned(&names), separator, header_lines, rows, has_decimal_commas: false }
+        let rows = (first_row..lines.len()).map(columns).collect();
+        HeaderTable { names, separator, header_lines, rows, has_decimal_commas: false }
     }
 
     /// Replaces the name of a column in a part of the map by its number, and adds its unit.
@@ -417,13 +415,9 @@ impl HeaderTable {
         Ok(if unit.is_empty() { self.part(key, at) } else { format!("{key}={at}:{unit}") })
     }
 
-    fn found(&self, key: &str) -> Option<usize> {
-        found(key, &self.names)
-    }
-
     /// The number of the column for `key`: as the map gives it (a number or a name), else by the names in the header.
     fn column(&self, key: &str, given: Option<&str>) -> Option<usize> {
-        let Some(given) = given else { return self.found(key) };
+        let Some(given) = given else { return find_column(key, &self.names) };
         let name = given.split(':').next().unwrap_or_default();
         name.parse().ok().or_else(|| self.names.iter().position(|own| own.eq_ignore_ascii_case(name)))
     }
@@ -447,7 +441,7 @@ impl HeaderTable {
 
     /// The reason to doubt that the column named like `key` has the expected values, if there is one.
     fn doubt(&self, key: &str) -> Option<String> {
-        let at = self.found(key)?;
+        let at = find_column(key, &self.names)?;
         let name = &self.names[at];
         if key == "op" {
             let ops = self.values(at).map(|value| {
@@ -477,7 +471,8 @@ impl HeaderTable {
 
     /// True if a size without a unit counts sectors: addresses are in sectors, and some size is no multiple of a sector in bytes.
     fn counts_sectors(&self, at: usize) -> bool {
-        let is_beside_sectors = self.found(OFFSET).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
+        let is_beside_sectors =
+            find_column(OFFSET, &self.names).is_some_and(|at| unit_of_place(&self.names[at]) == "sectors");
         let (_, is_ambiguous) = unit_bytes(&self.names[at]);
         let is_no_multiple = |value: String| float(&value).is_some_and(|value| value % SECTOR_BYTES as f64 != 0.0);
         is_ambiguous && is_beside_sectors && self.values(at).any(is_no_multiple)
@@ -538,18 +533,18 @@ fn is_marked(number: &str, decimal: char, group: char) -> bool {
 }
 
 /// The number of the column for `key`: the one with the best name.
-pub(crate) fn found(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+pub(crate) fn find_column(key: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let (_, known) = COLUMN_NAMES.iter().find(|(own, _)| *own == key)?;
-    let plain = |at: usize| plain(names[at].as_ref());
-    let at = known.split(' ').find_map(|known| (0..names.len()).find(|at| plain(*at).0 == known))?;
+    let split = |at: usize| split_unit(names[at].as_ref());
+    let at = known.split(' ').find_map(|known| (0..names.len()).find(|at| split(*at).0 == known))?;
     // A latency needs a unit in its name, because its values say nothing about the unit; `start` without one may be an address.
-    let needs_unit = key == LATENCY || plain(at).0 == "start";
+    let needs_unit = key == LATENCY || split(at).0 == "start";
     (!needs_unit || unit_of_time(names[at].as_ref()).is_some()).then_some(at)
 }
 
 /// The unit of time at the end of a column's name.
 fn unit_of_time(name: &str) -> Option<&'static str> {
-    plain(name).1.filter(|(_, is_time)| *is_time).map(|(unit, _)| unit)
+    split_unit(name).1.filter(|(_, is_time)| *is_time).map(|(unit, _)| unit)
 }
 
 /// Nanoseconds of the unit of time at the end of a column's name.
@@ -560,17 +555,18 @@ pub(crate) fn tick_ns(name: &str) -> Option<u64> {
 /// Bytes of the unit of an address or a size by a column's name, and whether the name could mean either unit.
 pub(crate) fn unit_bytes(name: &str) -> (u64, bool) {
     let unit = unit_of_place(name);
-    let (own, unit_in_name) = plain(name);
+    let (own, unit_in_name) = split_unit(name);
     (byte_unit(name, unit).unwrap_or(1), unit == "bytes" && own != "bytes" && unit_in_name.is_none())
 }
 
 /// True if 1 stands for a read in a column of this name.
 pub(crate) fn has_one_as_read(name: &str) -> bool {
-    plain(name).0 == "is_read"
+    split_unit(name).0 == "is_read"
 }
 
 /// The unit of a time that counts from 1970, or from 1601 as Windows' does, by its size. Smaller numbers are seconds.
 fn since_an_epoch(value: f64) -> &'static str {
+    // Up to us, a bound is the year 5138 in the unit before it, and 1973 in the unit behind it; file times of 1918 to 4453 are between the last.
     match value {
         ..1e11 => "s",
         ..1e14 => "ms",
@@ -589,7 +585,7 @@ fn is_date(value: f64) -> bool {
 }
 
 fn unit_of_place(name: &str) -> &'static str {
-    let (name, unit) = plain(name);
+    let (name, unit) = split_unit(name);
     match unit.filter(|(_, is_time)| !is_time) {
         Some((unit, _)) => unit,
         None if name == "count" || ["lb", "sector", "block"].iter().any(|part| name.contains(part)) => "sectors",
@@ -601,13 +597,13 @@ fn unit_of_place(name: &str) -> &'static str {
 type Unit = (&'static str, bool);
 
 /// Normalises a column's name to small letters with underscores, and splits off its unit: "Offset (bytes)" is `offset` in bytes.
-fn plain(name: &str) -> (String, Option<Unit>) {
+fn split_unit(name: &str) -> (String, Option<Unit>) {
     let name = name.to_lowercase();
     let mut words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let unit = words.last().and_then(|last| UNITS.iter().find(|(called, ..)| called.contains(last)));
     let whole = words.join("_");
     let is_whole = is_called(&whole);
-    if let Some((_, unit, is_time)) = unit.filter(|_| !is_whole) {
+    if let Some((_, unit, is_time, _)) = unit.filter(|_| !is_whole) {
         words.pop();
         return (words.join("_"), Some((unit, *is_time)));
     }
@@ -638,23 +634,18 @@ fn guess_separator(lines: &[(usize, &str)]) -> String {
 }
 
 /// The columns of a line, without quotes.
-fn split_columns<'a>(line: &'a str, separator: &str) -> Vec<&'a str> {
-    let Ok(separator) = self::separator("", separator) else { return vec![line] };
+fn split_columns(line: &str, separator: &str) -> Vec<String> {
+    let Ok(separator) = self::separator("", separator) else { return vec![line.to_string()] };
     let mut columns = LineColumns::new(line.as_bytes(), separator);
-    let texts =
-        std::iter::from_fn(|| columns.optional("")).map(|column| str::from_utf8(column.text).unwrap_or_default());
-    texts.map(|text| text.trim_matches('"')).collect()
-}
-
-fn owned(columns: &[&str]) -> Vec<String> {
-    columns.iter().map(|column| column.to_string()).collect()
+    let texts = std::iter::from_fn(|| columns.optional(""));
+    texts.map(|column| str::from_utf8(column.text).unwrap_or_default().trim_matches('"').to_string()).collect()
 }
 
 /// True if a line holds names of columns: none of them begins like a number, and one is known, or a map names columns (`is_by_name`).
-fn is_header(columns: &[&str], is_by_name: bool) -> bool {
+fn is_header(columns: &[String], is_by_name: bool) -> bool {
     let is_number =
-        |column: &&str| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
-    let is_known = |column: &&str| is_called(&plain(column).0);
+        |column: &String| column.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
+    let is_known = |column: &String| is_called(&split_unit(column).0);
     !columns.iter().any(is_number) && (is_by_name || columns.iter().any(is_known))
 }
 
@@ -968,8 +959,8 @@ mod tests {
         assert!([1.7e9, 1.7e12, 1.7e15, 1.28e17, 1.7e18].into_iter().all(is_date));
         // That of a vSCSI trace counts microseconds from the start of the host.
         assert!(![0.0, 3e9, 5_633_898_611_441.0, 9e17].into_iter().any(is_date));
-        assert_eq!(plain("Offset (bytes)"), ("offset".into(), Some(("bytes", false))));
-        assert_eq!(plain("bytes"), ("bytes".into(), None));
-        assert_eq!(plain("R/W"), ("r_w".into(), None));
+        assert_eq!(split_unit("Offset (bytes)"), ("offset".into(), Some(("bytes", false))));
+        assert_eq!(split_unit("bytes"), ("bytes".into(), None));
+        assert_eq!(split_unit("R/W"), ("r_w".into(), None));
     }
 }

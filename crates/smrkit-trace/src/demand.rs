@@ -98,6 +98,7 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
     let (mut requests, mut batch, mut gap, mut span) = (0, Vec::new(), Nanos::ZERO, Nanos::ZERO);
     while trace.fill_next(&mut batch)? {
         requests += batch.len() as u64;
+        // A volume is known from its first row on.
         used.resize(used.len().max(trace.volumes().len()), (0, 0));
         for request in &batch {
             let (count, end) = &mut used[usize::from(request.volume)];
@@ -108,10 +109,9 @@ pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Er
         }
     }
     used.resize(trace.volumes().len(), (0, 0));
-    let volumes = trace.volumes().iter().zip(used);
-    let volumes =
-        volumes.map(|(volume, (requests, end))| VolumeUse { volume: volume.clone(), requests, end: Lba(end) });
-    Ok(VolumeTable { volumes: volumes.collect(), requests, gap, span })
+    let volumes = trace.volumes().iter().cloned().zip(used);
+    let volumes = volumes.map(|(volume, (requests, end))| VolumeUse { volume, requests, end: Lba(end) }).collect();
+    Ok(VolumeTable { volumes, requests, gap, span })
 }
 
 impl VolumeTable {
@@ -122,6 +122,7 @@ impl VolumeTable {
         let (mut first, mut end) = (vec![Lba(0); order.len()], 0_u64);
         for index in order {
             first[index] = Lba(end);
+            // Aligned, so that requests are as aligned on the disk as they are on their volume.
             let size = self.volumes[index].end.0.next_multiple_of(TRACE_ALIGNMENT);
             end = end.checked_add(size).filter(|end| *end < 1 << 54).ok_or_else(|| {
                 Error::input(path, "the volumes laid end to end exceed 2^63 bytes: choose one with {volume} N")
@@ -168,12 +169,21 @@ impl LaidOutTrace {
     pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<LaidOutTrace, Error> {
         let mut trace = Trace::open(path, options)?;
         let mut batch = Vec::new();
+        // A trace that begins with one volume mostly has no other: its scan is saved.
         trace.fill(&mut batch)?;
-        let plan = match choice {
-            VolumeChoice::All if trace.volumes().len() > 1 => {
-                drop(trace);
-                return LaidOutTrace::scanned(path, options);
+        if choice == VolumeChoice::All && trace.volumes().len() > 1 {
+            if path.as_os_str() == "-" {
+                let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
+                               save the trace to a file";
+                return Err(Error::input(path, problem));
             }
+            // The scan reads the file from its beginning.
+            drop(trace);
+            let table = scan(path, options)?;
+            let laid = LaidOutTrace::with_table(path, options, &table)?;
+            return Ok(LaidOutTrace { table: Some(table), ..laid });
+        }
+        let plan = match &choice {
             VolumeChoice::All => LayoutPlan::Single,
             _ => LayoutPlan::Only {
                 choice: choice.clone(),
@@ -182,30 +192,19 @@ impl LaidOutTrace {
                 is_out_of_order: false,
             },
         };
-        Ok(LaidOutTrace { ahead: Some(batch), ..LaidOutTrace::new(path, options, choice, trace, plan) })
+        Ok(LaidOutTrace { ahead: Some(batch), ..LaidOutTrace::new(path, options, &choice, trace, plan) })
     }
 
     /// Opens a trace that has been scanned, all volumes end to end.
     pub(crate) fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<LaidOutTrace, Error> {
         let plan = LayoutPlan::EndToEnd(table.end_to_end(path)?.0);
-        Ok(LaidOutTrace::new(path, options, VolumeChoice::All, Trace::open(path, options)?, plan))
+        Ok(LaidOutTrace::new(path, options, &VolumeChoice::All, Trace::open(path, options)?, plan))
     }
 
-    fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> LaidOutTrace {
+    fn new(path: &Path, options: &OpenOptions, choice: &VolumeChoice, trace: Trace, plan: LayoutPlan) -> LaidOutTrace {
         let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
         let reading = TraceReading { volume: choice.to_string(), format, skip_bad_rows };
         LaidOutTrace { trace, path: path.into(), name: path.into(), reading, plan, ahead: None, table: None }
-    }
-
-    fn scanned(path: &Path, options: &OpenOptions) -> Result<LaidOutTrace, Error> {
-        if path.as_os_str() == "-" {
-            let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
-                           save the trace to a file";
-            return Err(Error::input(path, problem));
-        }
-        let table = scan(path, options)?;
-        let laid = LaidOutTrace::with_table(path, options, &table)?;
-        Ok(LaidOutTrace { table: Some(table), ..laid })
     }
 
     /// True if a row so far is earlier than a row before it. The times of the requests do not show this, because rows earlier than the first row
@@ -233,10 +232,17 @@ impl LaidOutTrace {
             }
             LayoutPlan::Only { choice, first_time, checked_volumes, is_out_of_order } => {
                 let volumes = self.trace.volumes();
-                // A new volume may have the chosen number, too, on another host.
+                // A new volume may have the chosen number, too: disks of two hosts in an MSR trace may.
                 if *checked_volumes != volumes.len() {
                     *checked_volumes = volumes.len();
-                    check_unique(&self.path, volumes, choice)?;
+                    let same: Vec<&str> =
+                        volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
+                    if same.len() > 1 {
+                        let names = same.join(", ");
+                        let message =
+                            format!("several volumes have the number {choice} ({names}): choose one by its name");
+                        return Err(Error::input(&self.path, message));
+                    }
                 }
                 batch.retain(|request| choice.takes(&volumes[usize::from(request.volume)]));
                 for request in batch {
@@ -248,28 +254,6 @@ impl LaidOutTrace {
         }
         Ok(())
     }
-
-    /// Errors: the trace has no request of the chosen volume.
-    fn check_found(&self) -> Result<(), Error> {
-        let LayoutPlan::Only { choice, first_time: None, .. } = &self.plan else {
-            return Ok(());
-        };
-        let volumes = self.trace.volumes();
-        let shown: Vec<String> = volumes.iter().take(SHOWN).map(Volume::shown).collect();
-        let more = if volumes.len() > shown.len() { ", …" } else { "" };
-        let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
-        Err(Error::input(&self.path, message))
-    }
-}
-
-/// Errors: several volumes have the chosen number, as disks of two hosts in an MSR trace may.
-fn check_unique(path: &Path, volumes: &[Volume], choice: &VolumeChoice) -> Result<(), Error> {
-    let same: Vec<&str> = volumes.iter().filter(|volume| choice.takes(volume)).map(|v| v.name.as_str()).collect();
-    if same.len() < 2 {
-        return Ok(());
-    }
-    let message = format!("several volumes have the number {choice} ({}): choose one by its name", same.join(", "));
-    Err(Error::input(path, message))
 }
 
 /// Volumes that a message lists.
@@ -309,8 +293,14 @@ impl Source for LaidOutTrace {
                 None => self.trace.fill(batch)?,
             }
             if batch.is_empty() {
-                return self.check_found();
+                let LayoutPlan::Only { choice, first_time: None, .. } = &self.plan else { return Ok(()) };
+                let volumes = self.trace.volumes();
+                let shown: Vec<String> = volumes.iter().take(SHOWN).map(Volume::shown).collect();
+                let more = if volumes.len() > shown.len() { ", …" } else { "" };
+                let message = format!("no volume {choice}: the trace has {}{more}", shown.join(", "));
+                return Err(Error::input(&self.path, message));
             }
+            // May leave nothing of the batch, which is not the end of the trace.
             self.map_addresses(batch)?;
             if !batch.is_empty() {
                 return Ok(());
@@ -403,6 +393,7 @@ impl TraceDemand {
 
     /// Reads the whole trace for its volumes, once.
     fn table(&self) -> Result<&VolumeTable, Error> {
+        // Not `get_or_init` alone: a scan may fail, and `get_or_try_init` is not stable.
         let _alone = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = self.table.get() {
             return Ok(table);
@@ -441,15 +432,6 @@ impl TraceDemand {
         }
         Ok(LaidOutTrace { name: self.name.clone(), ..laid })
     }
-
-    /// The SHA-256 of the stored file. Reads it once.
-    fn sha256(&self) -> Result<String, Error> {
-        if let Some(known) = self.sha256.get() {
-            return Ok(known.clone());
-        }
-        let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
-        Ok(self.sha256.get_or_init(|| hash).clone())
-    }
 }
 
 impl Demand for TraceDemand {
@@ -468,7 +450,15 @@ impl Demand for TraceDemand {
 
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
         let described = self.open(&Opening { hash: false, ..*opening })?.describe();
-        Ok(Replayed { trace_sha256: Some(self.sha256()?), ..described })
+        // The file is hashed once, for however many runs.
+        let sha256 = match self.sha256.get() {
+            Some(known) => known.clone(),
+            None => {
+                let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
+                self.sha256.get_or_init(|| hash).clone()
+            }
+        };
+        Ok(Replayed { trace_sha256: Some(sha256), ..described })
     }
 
     fn look_for_volumes(&self) -> Result<(), Error> {

@@ -66,6 +66,7 @@ impl<const V: u8> TextFormat for Fio<V> {
         }
         let offset = columns.next("the offset")?;
         let length = columns.next("the length")?;
+        // A wait: its offset is a time.
         let Some(op) = op else {
             let later = self.clock_us.checked_add(offset.integer()?);
             self.clock_us = later.ok_or_else(|| offset.bad(Problem::Overflow))?;

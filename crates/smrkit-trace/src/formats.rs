@@ -13,10 +13,10 @@ use crate::fio::{self, Fio};
 use crate::msr::Msr;
 use crate::number;
 use crate::reader::{
-    Agreement, Heading, NewRows, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is,
-    record_agreement, text_agreement,
+    Agreement, Heading, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is, record_agreement,
+    text_agreement,
 };
-use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
+use crate::row::{Bad, Field, LineColumns, Separator, TraceRow, Volumes, extent};
 use crate::served::Served;
 use crate::snoop::{Ftrace, Snoop, Xperf};
 use crate::srt::Srt;
@@ -36,8 +36,10 @@ pub struct Format {
 /// Way to recognise and read a format.
 #[derive(Clone, Copy)]
 enum FormatKind {
-    /// By its content.
-    Content { agrees: fn(&[u8], bool) -> Agreement, rows: NewRows },
+    /// Lines of plain columns.
+    Lines(&'static LineLayout),
+    /// Lines or records with a reader of their own: how well the beginning of a file fits it, and a new reader.
+    Content { agrees: fn(&[u8], bool) -> Agreement, rows: fn() -> Box<dyn Rows> },
     /// By the names of its columns, or a map of them.
     Map,
     /// By the magic number of Parquet; it needs the file itself, not a stream.
@@ -49,49 +51,20 @@ const fn text<F>(name: &'static str, about: &'static str, sample: &'static str) 
 where
     F: TextFormat + Default + 'static,
 {
-    let rows = || -> Box<dyn Rows> { Box::new(Text(F::default())) };
-    Format {
-        name,
-        about,
-        sample,
-        kind: FormatKind::Content { agrees: |head, whole| text_agreement(F::default(), head, whole), rows },
-    }
+    let kind = FormatKind::Content {
+        agrees: |head, whole| text_agreement(F::default(), head, whole),
+        rows: || Box::new(Text(F::default())),
+    };
+    Format { name, about, sample, kind }
 }
 
 const fn binary<F: RecordFormat + Default + 'static>(name: &'static str, about: &'static str) -> Format {
-    let rows = || -> Box<dyn Rows> { Box::new(Records(F::default())) };
-    Format { name, about, sample: "", kind: FormatKind::Content { agrees: record_agreement::<F>, rows } }
+    let kind = FormatKind::Content { agrees: record_agreement::<F>, rows: || Box::new(Records(F::default())) };
+    Format { name, about, sample: "", kind }
 }
 
-/// A text format that is a list of columns, each a method of [`Columns`] and the name that errors show, and then what may follow them.
-macro_rules! columns {
-    (
-        $name:literal, $about:literal, $sample:literal, $between:ident, tick $tick_ns:literal ns, heading $heading:literal,
-        [$($column:ident $shown:literal),+ $(,)?] then $rest:ident
-    ) => {{
-        #[derive(Default)]
-        struct ByColumns;
-
-        impl TextFormat for ByColumns {
-            fn tick_ns(&self) -> u64 {
-                $tick_ns
-            }
-
-            fn heading(&self, number: u64, line: &[u8]) -> Heading {
-                first_line_is(number, line, $heading)
-            }
-
-            fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
-                let mut line = LineColumns::$between(line);
-                let mut columns = Columns::new();
-                $(columns.$column(line.next($shown)?)?;)+
-                $rest(&mut line)?;
-                columns.row(volumes).map(Some)
-            }
-        }
-
-        text::<ByColumns>($name, $about, $sample)
-    }};
+const fn lines(name: &'static str, about: &'static str, sample: &'static str, layout: &'static LineLayout) -> Format {
+    Format { name, about, sample, kind: FormatKind::Lines(layout) }
 }
 
 /// All formats, the more specific first.
@@ -104,12 +77,21 @@ pub const FORMATS: &[Format] = &[
     text::<Msr>("msr", "MSR Cambridge CSV", "128166372003061629,hm,1,Read,383496192,32768,58000"),
     // SPC trace format 1, as the UMass repository has it. The format allows optional columns after these. An ASU is a volume, and
     // the LBA counts its sectors.
-    columns!(
-        "spc", "SPC / UMass CSV", "0,20941264,8192,W,0.551706", commas, tick 1 ns, heading "",
-        [
-            volume "column 1 (ASU)", sector "column 2 (LBA)", bytes "column 3 (size)", letter "column 4 (opcode)",
-            seconds "column 5 (timestamp)",
-        ] then anything
+    lines(
+        "spc",
+        "SPC / UMass CSV",
+        "0,20941264,8192,W,0.551706",
+        &LineLayout {
+            columns: &[
+                (Column::Volume, "column 1 (ASU)"),
+                (Column::Sector, "column 2 (LBA)"),
+                (Column::Bytes, "column 3 (size)"),
+                (Column::Letter, "column 4 (opcode)"),
+                (Column::Seconds, "column 5 (timestamp)"),
+            ],
+            end: |_| Ok(()),
+            ..COMMAS
+        },
     ),
     text::<Ftrace>(
         "ftrace",
@@ -144,15 +126,28 @@ pub const FORMATS: &[Format] = &[
     ),
     binary::<Vscsi<1>>("vscsi1", "CloudPhysics vscsi, version 1, binary"),
     binary::<Vscsi<2>>("vscsi2", "CloudPhysics vscsi, version 2, binary"),
-    binary::<Cachesim<true, false>>("lcs", "libCacheSim's lcs, binary"),
-    binary::<Cachesim<false, false>>("oracle-general", "libCacheSim's oracleGeneral, binary"),
+    binary::<Cachesim<true>>("lcs", "libCacheSim's lcs, binary"),
+    binary::<Cachesim<false>>("oracle-general", "libCacheSim's oracleGeneral, binary"),
     // DiskSim 4.0 reference manual, "Input". The `batch` variant adds a number, which is not used.
-    columns!(
-        "disksim", "DiskSim ascii", "12.403000 0 264480 16 1", spaces, tick 1 ns, heading "",
-        [
-            milliseconds "column 1 (time in ms)", volume "column 2 (device)", sector "column 3 (block)",
-            sectors "column 4 (size)", flags "column 5 (flags)",
-        ] then batch
+    lines(
+        "disksim",
+        "DiskSim ascii",
+        "12.403000 0 264480 16 1",
+        &LineLayout {
+            separator: Separator::Spaces,
+            columns: &[
+                (Column::Milliseconds, "column 1 (time in ms)"),
+                (Column::Volume, "column 2 (device)"),
+                (Column::Sector, "column 3 (block)"),
+                (Column::Sectors, "column 4 (size)"),
+                (Column::Flags, "column 5 (flags)"),
+            ],
+            end: |line| {
+                line.optional("column 6 (batch)").map_or(Ok(0), |batch| batch.integer())?;
+                line.end()
+            },
+            ..COMMAS
+        },
     ),
     text::<Measured>(
         "disksim-measured",
@@ -166,31 +161,58 @@ pub const FORMATS: &[Format] = &[
         "41268007346 2914 nfsd 508661760 8 W 6 0 0123456789abcdef0123456789abcdef",
     ),
     // A cluster of virtual desktops (SNIA IOTTA 4964). A response time may be missing.
-    columns!(
-        "systor17", "Systor '17 VDI CSV", "1456095145.133076000,0.000806,R,0,899056122368,131072",
-        commas, tick 1 ns, heading "Timestamp,Response,IOType,LUN,Offset,Size",
-        [
-            seconds "column 1 (Timestamp)", seconds_or_nothing "column 2 (Response)", letter "column 3 (IOType)",
-            volume "column 4 (LUN)", byte "column 5 (Offset)", bytes "column 6 (Size)",
-        ] then nothing
+    lines(
+        "systor17",
+        "Systor '17 VDI CSV",
+        "1456095145.133076000,0.000806,R,0,899056122368,131072",
+        &LineLayout {
+            heading: "Timestamp,Response,IOType,LUN,Offset,Size",
+            columns: &[
+                (Column::Seconds, "column 1 (Timestamp)"),
+                (Column::UnusedSeconds, "column 2 (Response)"),
+                (Column::Letter, "column 3 (IOType)"),
+                (Column::Volume, "column 4 (LUN)"),
+                (Column::Byte, "column 5 (Offset)"),
+                (Column::Bytes, "column 6 (Size)"),
+            ],
+            ..COMMAS
+        },
     ),
     // SNIA IOTTA 27917. Times are whole seconds.
-    columns!(
-        "tencent", "Tencent cloud block storage CSV", "1538323200,4247200,128,1,1058",
-        commas, tick 1_000_000_000 ns, heading "Timestamp,Offset,Size,IOType,VolumeID",
-        [
-            ticks "column 1 (Timestamp)", sector "column 2 (Offset)", sectors "column 3 (Size)",
-            zero_or_one "column 4 (IOType)", volume "column 5 (VolumeID)",
-        ] then nothing
+    lines(
+        "tencent",
+        "Tencent cloud block storage CSV",
+        "1538323200,4247200,128,1,1058",
+        &LineLayout {
+            heading: "Timestamp,Offset,Size,IOType,VolumeID",
+            columns: &[
+                (Column::Ticks, "column 1 (Timestamp)"),
+                (Column::Sector, "column 2 (Offset)"),
+                (Column::Sectors, "column 3 (Size)"),
+                (Column::ZeroOrOne, "column 4 (IOType)"),
+                (Column::Volume, "column 5 (VolumeID)"),
+            ],
+            tick_ns: 1_000_000_000,
+            ..COMMAS
+        },
     ),
     // Traces of 2020. The published files have no heading; one is accepted.
-    columns!(
-        "alibaba", "Alibaba cloud block CSV", "64,W,1703755776,4096,1577808000000573",
-        commas, tick 1000 ns, heading "device_id,opcode,offset,length,timestamp",
-        [
-            volume "column 1 (device_id)", letter "column 2 (opcode)", byte "column 3 (offset)",
-            bytes "column 4 (length)", ticks "column 5 (timestamp)",
-        ] then nothing
+    lines(
+        "alibaba",
+        "Alibaba cloud block CSV",
+        "64,W,1703755776,4096,1577808000000573",
+        &LineLayout {
+            heading: "device_id,opcode,offset,length,timestamp",
+            columns: &[
+                (Column::Volume, "column 1 (device_id)"),
+                (Column::Letter, "column 2 (opcode)"),
+                (Column::Byte, "column 3 (offset)"),
+                (Column::Bytes, "column 4 (length)"),
+                (Column::Ticks, "column 5 (timestamp)"),
+            ],
+            tick_ns: 1000,
+            ..COMMAS
+        },
     ),
     Format {
         name: "csv",
@@ -201,107 +223,98 @@ pub const FORMATS: &[Format] = &[
     Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: FormatKind::Parquet },
 ];
 
-/// A row of plain columns, as they are read from the left. The offset comes before the size.
-struct Columns<'a> {
-    ticks: u64,
-    op: Op,
-    offset: (Field<'a>, u64),
-    extent: (u64, u64),
-    volume: (Field<'a>, u64),
+/// A text format that is a list of columns.
+struct LineLayout {
+    separator: Separator,
+    /// The names of all columns, which the first line may have; empty for none.
+    heading: &'static str,
+    /// The columns from left to right, each with the name that errors show.
+    columns: &'static [(Column, &'static str)],
+    /// Checks what follows the columns.
+    end: fn(&mut LineColumns) -> Result<(), Bad>,
+    /// Nanoseconds of [`Column::Ticks`]; 1 with other times, which are nanoseconds.
+    tick_ns: u64,
 }
 
-impl<'a> Columns<'a> {
-    #[inline(always)]
-    fn new() -> Columns<'a> {
-        let none = (Field::named(""), 0);
-        Columns { ticks: 0, op: Op::Read, offset: none, extent: (0, 0), volume: none }
+/// Columns between commas, and nothing after them.
+const COMMAS: LineLayout =
+    LineLayout { separator: Separator::Byte(b','), heading: "", columns: &[], end: |line| line.end(), tick_ns: 1 };
+
+/// A column of a [`LineLayout`]. The offset comes before the size.
+#[derive(Clone, Copy)]
+enum Column {
+    /// The time, in ticks.
+    Ticks,
+    /// The time, in seconds with decimals.
+    Seconds,
+    /// The time, in milliseconds with decimals.
+    Milliseconds,
+    /// A duration that isn't used, and may be missing.
+    UnusedSeconds,
+    /// The operation: R or W.
+    Letter,
+    /// The operation: 0 for a read, 1 for a write.
+    ZeroOrOne,
+    /// The operation as DiskSim's flags: bit 0 is set for a read.
+    Flags,
+    /// The offset in bytes, or in sectors.
+    Byte,
+    Sector,
+    /// The size in bytes, or in sectors.
+    Bytes,
+    Sectors,
+    /// The number of the volume.
+    Volume,
+}
+
+/// The reader of lines of plain columns.
+struct PlainLines(&'static LineLayout);
+
+impl TextFormat for PlainLines {
+    fn tick_ns(&self) -> u64 {
+        self.0.tick_ns
     }
 
-    /// A time in ticks.
-    #[inline(always)]
-    fn ticks(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.ticks = field.integer()?;
-        Ok(())
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        first_line_is(number, line, self.0.heading)
     }
 
-    #[inline(always)]
-    fn seconds(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.ticks = field.decimal(1_000_000_000)?;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn milliseconds(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.ticks = field.decimal(1_000_000)?;
-        Ok(())
-    }
-
-    /// A duration that isn't used.
-    #[inline(always)]
-    fn seconds_or_nothing(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        if field.text.is_empty() { Ok(()) } else { field.decimal(1_000_000_000).map(|_| ()) }
-    }
-
-    #[inline(always)]
-    fn letter(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.op = field.letter()?;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn zero_or_one(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.op = match field.text {
-            b"0" => Op::Read,
-            b"1" => Op::Write,
-            _ => return Err(field.expected("0 (read) or 1 (write)")),
-        };
-        Ok(())
-    }
-
-    /// DiskSim's flags: bit 0 is set for a read.
-    #[inline(always)]
-    fn flags(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.op = if field.hexadecimal()? & 1 == 1 { Op::Read } else { Op::Write };
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn byte(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.offset = (field, 1);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn sector(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.offset = (field, 512);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn bytes(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.extent = extent(self.offset.0, self.offset.1, field, 1)?;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn sectors(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.extent = extent(self.offset.0, self.offset.1, field, 512)?;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn volume(&mut self, field: Field<'a>) -> Result<(), Bad> {
-        self.volume = (field, field.integer()?);
-        Ok(())
-    }
-
-    /// The row. Its volume is looked up last: a malformed row must not add one.
-    #[inline(always)]
-    fn row(self, volumes: &mut Volumes) -> Result<TraceRow, Bad> {
-        let (field, number) = self.volume;
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut line = LineColumns::new(line, self.0.separator);
+        let (mut ticks, mut op, mut bounds) = (0, Op::Read, (0, 0));
+        let (mut start, mut volume) = ((Field::named(""), 1), (Field::named(""), 0));
+        for &(column, name) in self.0.columns {
+            let field = line.next(name)?;
+            match column {
+                Column::Ticks => ticks = field.integer()?,
+                Column::Seconds => ticks = field.decimal(1_000_000_000)?,
+                Column::Milliseconds => ticks = field.decimal(1_000_000)?,
+                Column::UnusedSeconds if field.text.is_empty() => {}
+                Column::UnusedSeconds => {
+                    field.decimal(1_000_000_000)?;
+                }
+                Column::Letter => op = field.letter()?,
+                Column::ZeroOrOne => {
+                    op = match field.text {
+                        b"0" => Op::Read,
+                        b"1" => Op::Write,
+                        _ => return Err(field.expected("0 (read) or 1 (write)")),
+                    };
+                }
+                Column::Flags => op = if field.hexadecimal()? & 1 == 1 { Op::Read } else { Op::Write },
+                Column::Byte => start = (field, 1),
+                Column::Sector => start = (field, 512),
+                Column::Bytes => bounds = extent(start.0, start.1, field, 1)?,
+                Column::Sectors => bounds = extent(start.0, start.1, field, 512)?,
+                Column::Volume => volume = (field, field.integer()?),
+            }
+        }
+        (self.0.end)(&mut line)?;
+        // The volume is looked up last, because a malformed row must not add one.
+        let (field, number) = volume;
         let volume = volumes.numbered(number, field, || number.to_string())?;
-        let (offset, bytes) = self.extent;
-        Ok(TraceRow { ticks: self.ticks, offset, bytes, volume, op: self.op })
+        let (offset, bytes) = bounds;
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
 
@@ -324,6 +337,7 @@ fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
         .map(|line| line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect())
         .collect();
     let column = |at: usize| rows.iter().filter_map(move |row| row.get(at).copied());
+    // A text that is no number is no multiple of 512 either.
     let numbers = |at| column(at).map(|text| number::integer(text).unwrap_or(1));
     let has_bytes = numbers(2).all(|offset| offset % 512 == 0) && numbers(3).all(|size| size % 512 == 0);
     match () {
@@ -343,20 +357,6 @@ fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
 
 /// Rows that [`doubt_of_disksim`] examines.
 const DOUBTED: usize = 1000;
-
-fn nothing(line: &mut LineColumns) -> Result<(), Bad> {
-    line.end()
-}
-
-fn anything(_line: &mut LineColumns) -> Result<(), Bad> {
-    Ok(())
-}
-
-/// The number of a batch, if there is one.
-fn batch(line: &mut LineColumns) -> Result<(), Bad> {
-    line.optional("column 6 (batch)").map_or(Ok(0), |batch| batch.integer())?;
-    line.end()
-}
 
 /// DiskSim's validation traces: `R|W`, buffer action, LBN, sectors, measured response time, think time after it, in µs.
 ///
@@ -405,8 +405,8 @@ impl TextFormat for Measured {
 pub(crate) enum Choice {
     /// The format is recognised from the content.
     Recognise,
-    /// A format that was named.
-    Named(&'static Format, NewRows),
+    /// A format that was named, and its reader.
+    Named(&'static Format, Box<dyn Rows>),
     /// A table, with a map of its columns. If the map is empty, the names in the first line decide.
     Csv(String),
     /// blkparse with one kind of event.
@@ -422,23 +422,17 @@ pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
     };
     let (name, argument) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
     let Some(format) = FORMATS.iter().find(|format| format.name == name) else {
-        return Err(Error::Usage(format!(
-            "no trace format is called `{name}`; {}",
-            known(name, FORMATS.iter().map(|format| format.name))
-        )));
+        let names = known(name, FORMATS.iter().map(|format| format.name));
+        return Err(Error::Usage(format!("no trace format is called `{name}`; {names}")));
     };
-    match (&format.kind, name, argument) {
-        (FormatKind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
-        (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
-            Some(format) => Ok(Choice::Blkparse(format)),
-            None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q, blkparse:D or blkparse:C"))),
-        },
-        (FormatKind::Content { .. }, "lcs" | "oracle-general", _) => {
-            cachesim::named(name, argument).map(|rows| Choice::Named(format, rows))
-        }
-        (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
-        (FormatKind::Parquet, _, None) => Ok(Choice::Parquet),
-        (FormatKind::Content { rows, .. }, _, None) => Ok(Choice::Named(format, *rows)),
+    match (name, argument) {
+        ("csv", _) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
+        ("blkparse", Some(event)) => Blkparse::choosing(event)
+            .map(Choice::Blkparse)
+            .ok_or_else(|| Error::Usage(format!("blkparse:{event}: choose blkparse:Q, blkparse:D or blkparse:C"))),
+        ("lcs" | "oracle-general", _) => Ok(Choice::Named(format, cachesim::named(name, argument)?)),
+        (_, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
+        (_, None) => Ok(format.new_rows().map_or(Choice::Parquet, |rows| Choice::Named(format, rows))),
     }
 }
 
@@ -448,9 +442,19 @@ pub(crate) fn names() -> String {
 }
 
 impl Format {
+    /// A new reader of its rows; `None` for a table, whose columns must be known first, and for Parquet, which is no stream.
+    pub(crate) fn new_rows(&self) -> Option<Box<dyn Rows>> {
+        match self.kind {
+            FormatKind::Lines(layout) => Some(Box::new(Text(PlainLines(layout)))),
+            FormatKind::Content { rows, .. } => Some(rows()),
+            FormatKind::Map | FormatKind::Parquet => None,
+        }
+    }
+
     /// How many of the first rows the format understands.
     pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
         match self.kind {
+            FormatKind::Lines(layout) => text_agreement(PlainLines(layout), head, whole),
             FormatKind::Content { agrees, .. } => agrees(head, whole),
             FormatKind::Map | FormatKind::Parquet => Agreement::default(),
         }
@@ -459,21 +463,15 @@ impl Format {
 
 /// Returns the format that understands the most of the first rows, and at least half of them. If there is none, returns the one that at least
 /// half of the rows resemble, so that an error can name what is wrong with them.
-pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, NewRows)> {
-    let fit = |format: &'static Format| match format.kind {
-        FormatKind::Content { agrees, rows } => Some(((format, rows), agrees(head, whole))),
-        FormatKind::Map | FormatKind::Parquet => None,
+pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, Agreement)> {
+    let found: Vec<_> = FORMATS.iter().map(|format| (format, format.agreement(head, whole))).collect();
+    // The format with the most `sure` rows among those that `claim` at least half of all rows. `max_by_key` takes the last of equals, and the
+    // first is wanted, so the order is reversed.
+    let best = |sure: fn(&Agreement) -> u64, claim: fn(&Agreement) -> u64| {
+        let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
+        fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).copied()
     };
-    let found: Vec<_> = FORMATS.iter().filter_map(fit).collect();
     let understood = |of: &Agreement| of.understood;
     let in_form = |of: &Agreement| of.understood + of.misvalued;
-    let resembling = |of: &Agreement| of.understood + of.misvalued + of.begun;
-    best(&found, understood, understood).or_else(|| best(&found, in_form, resembling))
-}
-
-/// Returns the format with the most `sure` rows among those that `claim` at least half of all rows; the first of equals.
-fn best<T: Copy>(found: &[(T, Agreement)], sure: fn(&Agreement) -> u64, claim: fn(&Agreement) -> u64) -> Option<T> {
-    let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
-    // `max_by_key` takes the last of equals, so the order is reversed.
-    fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).map(|(format, _)| *format)
+    best(understood, understood).or_else(|| best(in_form, |of| of.understood + of.misvalued + of.partly_understood))
 }

@@ -1,7 +1,8 @@
 //! The bytes of a trace, from a file, standard input or memory: hashed and counted as stored, then decompressed. Memory is bounded.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
@@ -22,164 +23,90 @@ pub(crate) const LINE_MAX: usize = 1 << 20;
 /// Archives that are read. The library of zstd is in C, and is left out where that can't be compiled.
 const ARCHIVES: &str = if cfg!(target_family = "wasm") { "gzip or xz" } else { "gzip, zstd or xz" };
 
-/// Reads the source, and counts and hashes its bytes.
-struct CountingReader {
-    inner: Box<dyn Read + Send>,
-    /// The first bytes, read ahead to recognise the compression.
-    head: Vec<u8>,
-    head_at: usize,
+/// What was seen of the stored bytes, shared by their reader, which is inside a decoder, and the stream.
+#[derive(Default)]
+struct Stored {
     bytes_read: u64,
     hash: Option<Sha256>,
     /// True if reading the source failed, and not the decompression.
-    failed: bool,
+    has_failed: bool,
+    /// True if other bytes follow the last member of a gzip archive.
+    has_trailing_bytes: bool,
 }
 
-impl CountingReader {
-    fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> CountingReader {
-        CountingReader { inner, head: Vec::new(), head_at: 0, bytes_read: 0, hash, failed: false }
+impl Stored {
+    /// The SHA-256 of the bytes so far, in hexadecimal, if they are hashed.
+    fn sha256(&self) -> Option<String> {
+        let hash = self.hash.clone()?.finalize();
+        Some(hash.iter().map(|byte| format!("{byte:02x}")).collect())
     }
+}
 
-    /// Reads past the head.
-    fn read_source(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+/// Reads the source, and counts and hashes its bytes.
+struct CountingReader {
+    inner: Box<dyn Read + Send>,
+    stored: Arc<Mutex<Stored>>,
+}
+
+impl Read for CountingReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.inner.read(buf) {
+            let read = self.inner.read(buf);
+            let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            match read {
                 Ok(n) => {
-                    self.bytes_read += n as u64;
-                    if let Some(hash) = &mut self.hash {
+                    stored.bytes_read += n as u64;
+                    if let Some(hash) = &mut stored.hash {
                         hash.update(&buf[..n]);
                     }
                     return Ok(n);
                 }
+                // Decoders pass an interruption on, or take it for the end.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.failed = true;
+                    stored.has_failed = true;
                     return Err(error);
                 }
             }
         }
     }
-
-    fn read_ahead(&mut self, bytes: usize) -> io::Result<()> {
-        let mut head = vec![0; bytes];
-        let mut got = 0;
-        while got < bytes {
-            match self.read_source(&mut head[got..])? {
-                0 => break,
-                n => got += n,
-            }
-        }
-        head.truncate(got);
-        self.head = head;
-        Ok(())
-    }
-}
-
-fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn sha256_of(inner: Box<dyn Read + Send>) -> io::Result<String> {
-    let mut source = CountingReader::new(inner, Some(Sha256::new()));
-    io::copy(&mut source, &mut io::sink())?;
-    Ok(source.hash.map_or_else(String::new, hexadecimal))
-}
-
-impl Read for CountingReader {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let ahead = &self.head[self.head_at..];
-        if ahead.is_empty() {
-            return self.read_source(buf);
-        }
-        let n = ahead.len().min(buf.len());
-        buf[..n].copy_from_slice(&ahead[..n]);
-        self.head_at += n;
-        Ok(n)
-    }
-}
-
-enum Decoder {
-    Plain(CountingReader),
-    Gzip(Gzip),
-    #[cfg(not(target_family = "wasm"))]
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingReader>>>),
-    Xz(Box<XzReader<BufReader<CountingReader>>>),
-}
-
-impl Decoder {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Decoder::Plain(source) => source.read(buf),
-            Decoder::Gzip(decoder) => decoder.read(buf),
-            #[cfg(not(target_family = "wasm"))]
-            Decoder::Zstd(decoder) => decoder.read(buf),
-            Decoder::Xz(decoder) => decoder.read(buf),
-        }
-    }
-
-    fn source(&self) -> &CountingReader {
-        match self {
-            Decoder::Plain(source) => source,
-            Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
-            #[cfg(not(target_family = "wasm"))]
-            Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
-            Decoder::Xz(decoder) => decoder.inner().get_ref(),
-        }
-    }
-
-    /// True if other bytes follow the archive's complete members.
-    fn has_trailing_bytes(&self) -> bool {
-        matches!(self, Decoder::Gzip(gzip) if gzip.has_trailing_bytes)
-    }
-
-    fn archive(&self) -> Option<&'static str> {
-        match self {
-            Decoder::Plain(_) => None,
-            Decoder::Gzip(_) => Some("gzip"),
-            #[cfg(not(target_family = "wasm"))]
-            Decoder::Zstd(_) => Some("zstd"),
-            Decoder::Xz(_) => Some("xz"),
-        }
-    }
+    let stored = Arc::new(Mutex::new(Stored { hash: Some(Sha256::new()), ..Stored::default() }));
+    io::copy(&mut CountingReader { inner, stored: Arc::clone(&stored) }, &mut io::sink())?;
+    let stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(stored.sha256().unwrap_or_default())
 }
 
 /// Members of a gzip archive, one after the other.
 struct Gzip {
-    member: Box<GzDecoder<BufReader<CountingReader>>>,
-    /// True if other bytes follow the last member.
-    has_trailing_bytes: bool,
+    member: GzDecoder<Box<dyn BufRead + Send>>,
+    stored: Arc<Mutex<Stored>>,
 }
 
-impl Gzip {
-    fn new(inner: BufReader<CountingReader>) -> Gzip {
-        Gzip { member: Box::new(GzDecoder::new(inner)), has_trailing_bytes: false }
-    }
-
+impl Read for Gzip {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             let n = self.member.read(buf)?;
-            if n > 0 || !self.next_member()? {
+            if n > 0 {
                 return Ok(n);
             }
-        }
-    }
-
-    /// Begins the next member, if there is one. Zeros after the last are padding to a tape's block, which gzip ignores too.
-    fn next_member(&mut self) -> io::Result<bool> {
-        let inner = self.member.get_mut();
-        while inner.fill_buf()?.first() == Some(&0) {
-            inner.consume(1);
-        }
-        match inner.fill_buf()?.first() {
-            None => Ok(false),
-            Some(0x1f) => {
-                let none = BufReader::with_capacity(0, CountingReader::new(Box::new(io::empty()), None));
-                let inner = std::mem::replace(inner, none);
-                self.member.reset(inner);
-                Ok(true)
+            // Zeros after the last member are padding to a tape's block, which gzip ignores too.
+            let inner = self.member.get_mut();
+            while inner.fill_buf()?.first() == Some(&0) {
+                inner.consume(1);
             }
-            Some(_) => {
-                self.has_trailing_bytes = true;
-                Err(io::ErrorKind::InvalidData.into())
+            match inner.fill_buf()?.first() {
+                None => return Ok(0),
+                Some(0x1f) => {
+                    let rest = std::mem::replace(inner, Box::new(io::empty()));
+                    self.member.reset(rest);
+                }
+                Some(_) => {
+                    self.stored.lock().unwrap_or_else(PoisonError::into_inner).has_trailing_bytes = true;
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
             }
         }
     }
@@ -204,7 +131,10 @@ fn utf8(bytes: &[u8], unit: CodeUnit) -> String {
 
 /// A file's bytes, from UTF-16 in UTF-8.
 pub fn in_utf8(bytes: Vec<u8>) -> Vec<u8> {
-    utf16(&bytes).map_or(bytes.clone(), |unit| utf8(&bytes, unit).into_bytes())
+    match utf16(&bytes) {
+        Some(unit) => utf8(&bytes, unit).into_bytes(),
+        None => bytes,
+    }
 }
 
 /// The decompressed bytes of a trace, a buffer at a time; text in UTF-8, without a byte-order mark.
@@ -219,7 +149,11 @@ pub(crate) struct Stream {
     pub end: usize,
     /// Nothing follows `end`.
     pub eof: bool,
-    decoder: Decoder,
+    /// The decompressed bytes.
+    decoder: Box<dyn Read + Send>,
+    /// The kind of archive, if it is one.
+    archive: Option<&'static str>,
+    stored: Arc<Mutex<Stored>>,
     utf16: Option<CodeUnit>,
     total: Option<u64>,
     decompressed: u64,
@@ -228,38 +162,40 @@ pub(crate) struct Stream {
 impl Stream {
     /// Reads from `inner`; `path` is its name in messages.
     pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
-        let mut source = CountingReader::new(inner, hash.then(Sha256::new));
-        source.read_ahead(8).map_err(|error| Error::reading(path, error))?;
-        let decoder = match *source.head {
-            [] => {
-                let message = "the file is empty: it holds no request; check how it was made";
-                return Err(Error::input(path, message));
-            }
-            [0x1f, 0x8b, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                Decoder::Gzip(Gzip::new(inner))
-            }
+        let stored = Arc::new(Mutex::new(Stored { hash: hash.then(Sha256::new), ..Stored::default() }));
+        let (mut source, mut head) = (CountingReader { inner, stored: Arc::clone(&stored) }, Vec::new());
+        source.by_ref().take(8).read_to_end(&mut head).map_err(|error| Error::reading(path, error))?;
+        if head.is_empty() {
+            return Err(Error::input(path, "the file is empty: it holds no request; check how it was made"));
+        }
+        if let Some((name, tool)) = other_archive(&head) {
+            let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
+            return Err(Error::input(path, message));
+        }
+        let archive = match *head {
+            [0x1f, 0x8b, ..] => Some("gzip"),
             // A frame, or a skippable frame in front of one.
             #[cfg(not(target_family = "wasm"))]
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                let decoder = zstd::stream::read::Decoder::with_buffer(inner);
-                Decoder::Zstd(Box::new(decoder.map_err(|error| Error::reading(path, error))?))
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some("zstd"),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
+            _ => None,
+        };
+        // The head has been read, and is put in front of the rest.
+        let whole = Cursor::new(head).chain(source);
+        let compressed = |whole| -> Box<dyn BufRead + Send> { Box::new(BufReader::with_capacity(COMPRESSED, whole)) };
+        let decoder: Box<dyn Read + Send> = match archive {
+            Some("gzip") => Box::new(Gzip { member: GzDecoder::new(compressed(whole)), stored: Arc::clone(&stored) }),
+            Some("xz") => Box::new(XzReader::new_mem_limit(compressed(whole), true, XZ_KIB)),
+            #[cfg(not(target_family = "wasm"))]
+            Some(_) => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(compressed(whole));
+                Box::new(decoder.map_err(|error| Error::reading(path, error))?)
             }
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-                let inner = BufReader::with_capacity(COMPRESSED, source);
-                Decoder::Xz(Box::new(XzReader::new_mem_limit(inner, true, XZ_KIB)))
-            }
-            _ => match other_archive(&source.head) {
-                Some((name, tool)) => {
-                    let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
-                    return Err(Error::input(path, message));
-                }
-                None => Decoder::Plain(source),
-            },
+            _ => Box::new(whole),
         };
         let (path, buf) = (path.to_path_buf(), vec![0; BUFFER]);
-        Ok(Stream { path, buf, start: 0, end: 0, eof: false, decoder, utf16: None, total, decompressed: 0 })
+        let (start, end, decompressed) = (0, 0, 0);
+        Ok(Stream { path, buf, start, end, eof: false, decoder, archive, stored, utf16: None, total, decompressed })
     }
 
     /// The unread bytes in the buffer.
@@ -307,12 +243,13 @@ impl Stream {
 
     /// The error of reading the stream: of the file itself, or of the archive, with its remedy.
     fn failed(&self, error: io::Error) -> Error {
-        let Some(archive) = self.decoder.archive().filter(|_| !self.decoder.source().failed) else {
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(archive) = self.archive.filter(|_| !stored.has_failed) else {
             return Error::reading(&self.path, error);
         };
         let at = self.decompressed;
         let text = error.to_string();
-        let message = if self.decoder.has_trailing_bytes() {
+        let message = if stored.has_trailing_bytes {
             format!(
                 "the {archive} archive ends after {at} decompressed bytes, but the file goes on with something else; fetch it again, or pack what it holds anew"
             )
@@ -330,13 +267,14 @@ impl Stream {
 
     /// Bytes of the file read so far, and its size where known.
     pub fn progress(&self) -> Progress {
-        Progress { done: self.decoder.source().bytes_read, total: self.total }
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        Progress { done: stored.bytes_read, total: self.total }
     }
 
     /// The SHA-256 of the stored file, once all of it was read.
     pub fn sha256(&self) -> Option<String> {
-        let hash = self.decoder.source().hash.as_ref().filter(|_| self.eof)?;
-        Some(hexadecimal(hash.clone()))
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.eof { stored.sha256() } else { None }
     }
 }
 
@@ -346,6 +284,7 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),
         [b'P', b'K', 3, 4, ..] => Some(("zip", "unzip")),
         [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
+        #[cfg(target_family = "wasm")]
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(("zstd", "zstd -d")),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
         [0x5d, 0, 0, _, _, 0xff, 0xff, 0xff] => Some(("lzma", "unlzma")),

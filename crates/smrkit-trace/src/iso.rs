@@ -20,6 +20,7 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
         return None;
     }
     let seconds = seconds([year, month, day], [hour, minute, second], ahead_s)?;
+    // Further digits are cut off.
     let mut nanos = 0;
     for at in 0..9 {
         let digit = fraction.as_bytes().get(at).map_or(Some(0), |byte| digits(std::str::from_utf8(&[*byte]).ok()?))?;
@@ -53,6 +54,7 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     let Some(at) = time.rfind(['+', '-']) else { return Some((time, 0)) };
     let (clock, zone) = time.split_at(at);
     let (sign, zone) = zone.split_at(1);
+    // `+02:00`, `+0200` or `+02`.
     let (hours, minutes) = match zone.split_once(':') {
         Some(parts) => parts,
         None if zone.len() == 4 && zone.is_ascii() => zone.split_at(2),

@@ -131,6 +131,7 @@ impl Rows {
                     return Ok(Some(request));
                 }
             }
+            // The batch is used up.
             self.at = 0;
             self.trace.fill(&mut self.batch)?;
             if self.batch.is_empty() {

@@ -141,6 +141,7 @@ impl TextFormat for Msr {
         }
         let (ticks, at) = digits(text, 0)?;
         let found = u128::from_le_bytes(*text.get(at..)?.first_chunk::<KEY>()?);
+        // Most rows are of the same host and disk as the row before.
         if found & self.last.mask != self.last.text || self.last.len == 0 {
             self.recall(found)?;
         }
@@ -160,6 +161,7 @@ impl TextFormat for Msr {
         if comma != b',' || *text.get(at)? != b',' || bytes.wrapping_sub(1) >= BYTES_MAX || offset >= 1 << 63 {
             return None;
         }
+        // The response time is passed over, eight digits at a time.
         let mut at = at + 1;
         let mut n = leading_digits(word(text, at)?);
         if n == 0 {

@@ -116,6 +116,7 @@ pub(crate) fn decimal(text: &[u8], scale: u64) -> Result<u64, NoNumber> {
     {
         return Err(NoNumber::Negative);
     }
+    // Rare: few programs write times with an exponent.
     if memchr::memchr2(b'e', b'E', text).is_some() {
         return exponent(text, scale);
     }

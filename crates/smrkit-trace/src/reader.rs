@@ -14,7 +14,7 @@ use smrkit::units::{Lba, Nanos};
 /// Requests in a batch: few enough to leave room in the processor's first-level cache.
 const BATCH: usize = 2048;
 /// Rows that are held back to be sorted.
-const HELD: usize = 4096;
+const SORT_WINDOW: usize = 4096;
 /// Lines or records that are parsed to recognise a format.
 const SAMPLE: u64 = 64;
 /// A line with this many correct columns was meant to be of a format, unless another format understands more.
@@ -80,7 +80,7 @@ pub(crate) trait TextFormat: Send {
         times == RowTimes::Clock
     }
 
-    /// True if rows are in the order of completion, but have the times of arrival. They are sorted within a window of `HELD` rows.
+    /// True if rows are in the order of completion, but have the times of arrival. They are sorted within a window of `SORT_WINDOW` rows.
     const IN_COMPLETION_ORDER: bool = false;
 
     /// True if the last line is skipped if it is incomplete.
@@ -179,7 +179,7 @@ pub(crate) struct Agreement {
     /// Lines in which only a value is impossible, such as a size of 0.
     pub misvalued: u64,
     /// Lines of which the format understood some columns.
-    pub begun: u64,
+    pub partly_understood: u64,
     /// A heading of the format is among the lines.
     pub has_heading: bool,
 }
@@ -192,6 +192,7 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
     for number in 0..SAMPLE {
         let (line, used) = match memchr::memchr(b'\n', rest) {
             Some(end) => (&rest[..end], end + 1),
+            // The last line may be cut off, unless this is all of the file.
             None if whole && !rest.is_empty() => (rest, rest.len()),
             None => break,
         };
@@ -212,7 +213,7 @@ pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bo
         match format.parse(line, &mut volumes) {
             Ok(_) => found.understood += 1,
             Err(bad) if bad.at > 0 && bad.is_of_value() => found.misvalued += 1,
-            Err(bad) => found.begun += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
+            Err(bad) => found.partly_understood += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
         }
     }
     found
@@ -258,9 +259,6 @@ fn is_no_row(line: &[u8]) -> bool {
     line.first() == Some(&b'#') || line.trim_ascii().is_empty() || REMARKS.iter().any(is_remark)
 }
 
-/// Makes the reader of a format's rows.
-pub(crate) type NewRows = fn() -> Box<dyn Rows>;
-
 /// The rows of a stream in one format.
 pub(crate) trait Rows: Send {
     /// Reads the stream's head; returns the nanoseconds of a tick.
@@ -299,7 +297,7 @@ impl Feed {
         Feed {
             stream,
             volumes: Volumes::default(),
-            intake: Intake::new(path, tick_ns, skip_bad_rows),
+            intake: Intake { path, tick_ns, skip_bad_rows, ..Intake::default() },
             outstanding: Vec::new(),
             done: false,
         }
@@ -316,7 +314,7 @@ impl Feed {
 }
 
 /// Converts rows to requests: times count from the first row, bytes become sectors, and mended rows are counted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Intake {
     path: PathBuf,
     tick_ns: u64,
@@ -324,7 +322,7 @@ pub(crate) struct Intake {
     last_ticks: u64,
     skip_bad_rows: bool,
     /// Rows that wait for earlier ones, by time and number.
-    held: BTreeMap<(u64, u64), TraceRow>,
+    unsorted: BTreeMap<(u64, u64), TraceRow>,
     /// Number of the current line or record, from 1.
     number: u64,
     /// The last heading: a file of several recordings repeats it before each of them.
@@ -341,22 +339,6 @@ pub(crate) struct Intake {
 pub(crate) struct TimeTooFar;
 
 impl Intake {
-    pub fn new(path: PathBuf, tick_ns: u64, skip_bad_rows: bool) -> Intake {
-        Intake {
-            path,
-            tick_ns,
-            first_ticks: None,
-            last_ticks: 0,
-            skip_bad_rows,
-            held: BTreeMap::new(),
-            number: 0,
-            heading: Vec::new(),
-            requests: 0,
-            notes: TraceNotes::default(),
-            first_out_of_order: None,
-        }
-    }
-
     /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
     pub fn keep_absolute_times(&mut self) {
         self.first_ticks = Some(0);
@@ -385,8 +367,8 @@ impl Intake {
 
     /// Moves held rows to the batch, the earliest first, until at most `most` are left.
     fn release(&mut self, most: usize, batch: &mut Vec<Request>) -> Result<(), Error> {
-        while self.held.len() > most
-            && let Some((_, row)) = self.held.pop_first()
+        while self.unsorted.len() > most
+            && let Some((_, row)) = self.unsorted.pop_first()
         {
             self.push(row, batch)?;
         }
@@ -422,11 +404,13 @@ impl Intake {
         if self.skip(bad) {
             return Ok(());
         }
+        // A column that ends with the file may have had more characters.
         let is_cut_off = is_unended && bad.at + bad.len >= text.len();
         let mut message = bad.message(text);
         if is_cut_off {
             message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
+        // A fatal problem is not one of this row alone, so that leaving the row out is no remedy.
         if !bad.problem.is_fatal() {
             message += if is_cut_off { ", or" } else { "; mend the row, or" };
             message += " leave such rows out with {skip_bad_rows}";
@@ -484,6 +468,7 @@ impl<F: TextFormat> Text<F> {
         let mut rest = &buf[*start..limit];
         while !rest.is_empty() && batch.len() < BATCH {
             intake.number += 1;
+            // A row whose time is too far goes the slow way, too, which reports it.
             if let Some((row, used)) = self.0.fast(rest)
                 && let Some(after) = rest.get(used..)
                 && let Ok(request) = intake.request(row)
@@ -524,11 +509,12 @@ impl<F: TextFormat> Text<F> {
         }
         match self.0.parse(line, volumes) {
             Ok(Some(row)) if F::IN_COMPLETION_ORDER => {
-                intake.held.insert((row.ticks, intake.number), row);
-                intake.release(HELD, batch)
+                intake.unsorted.insert((row.ticks, intake.number), row);
+                intake.release(SORT_WINDOW, batch)
             }
             Ok(Some(row)) => intake.push(row, batch),
             Ok(None) => Ok(()),
+            // The heading of a further recording in the same file.
             Err(bad) if line == intake.heading && !bad.problem.is_fatal() => Ok(()),
             Err(bad) => intake.bad_line(line, &bad, is_unended),
         }
@@ -543,12 +529,14 @@ impl<F: TextFormat> Rows for Text<F> {
 
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
         while batch.len() < BATCH && !feed.done {
+            // Stops at the last newline of the buffer, or in the middle of it with a full batch.
             self.whole_lines(feed, batch)?;
             if batch.len() == BATCH {
                 break;
             }
             let Feed { stream, volumes, intake, done, .. } = feed;
             if stream.eof {
+                // A last line without its newline.
                 let rest = &stream.buf[stream.start..stream.end];
                 if !rest.is_empty() && !F::MAY_END_IN_PARTIAL_ROW {
                     intake.number += 1;
@@ -601,6 +589,7 @@ impl<F: RecordFormat> Rows for Records<F> {
                 return intake.check_not_empty();
             }
             let step = if bytes.is_empty() { Ok(Step::More) } else { self.0.next(bytes, volumes) };
+            // Records are counted from 1, as lines are, and the heading is none.
             intake.number += u64::from(!matches!(step, Ok(Step::Heading(_) | Step::More)));
             let used = match step {
                 Ok(Step::Row(row, used)) => {
@@ -608,9 +597,20 @@ impl<F: RecordFormat> Rows for Records<F> {
                     used
                 }
                 Ok(Step::Heading(used) | Step::Skip(used)) => used,
+                Ok(Step::More) if !stream.eof && bytes.len() < LINE_MAX => {
+                    stream.refill()?;
+                    continue;
+                }
                 Ok(Step::More) => {
-                    read_more(stream, intake)?;
-                    0
+                    intake.number += 1;
+                    let message = match stream.eof {
+                        true => format!(
+                            "the file ends in the middle of this record, {} bytes into it: it was cut short, fetch or copy it again",
+                            bytes.len()
+                        ),
+                        false => "a record of more than 1 MiB: the file is corrupt or of another format".to_string(),
+                    };
+                    return Err(intake.error(None, message));
                 }
                 Err((bad, used)) => {
                     intake.bad_record(&bad, used)?;
@@ -631,28 +631,12 @@ impl<F: RecordFormat> Rows for Records<F> {
     }
 }
 
-/// Reads more of the stream, for the rest of a record. Errors: the stream has ended, or the record is too long.
-fn read_more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
-    let left = stream.unread().len();
-    if !stream.eof && left < LINE_MAX {
-        return stream.refill();
-    }
-    intake.number += 1;
-    let message = match stream.eof {
-        true => format!(
-            "the file ends in the middle of this record, {left} bytes into it: it was cut short, fetch or copy it again"
-        ),
-        false => "a record of more than 1 MiB: the file is corrupt or of another format".to_string(),
-    };
-    Err(intake.error(None, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn intake(tick_ns: u64, skip_bad_rows: bool) -> Intake {
-        Intake::new("t.csv".into(), tick_ns, skip_bad_rows)
+        Intake { path: "t.csv".into(), tick_ns, skip_bad_rows, ..Intake::default() }
     }
 
     fn row(ticks: u64, offset: u64, bytes: u64, op: Op) -> TraceRow {

@@ -45,6 +45,7 @@ impl Recorded {
     /// The distinct demands, and for each run the index of its demand.
     fn demands(&self) -> (Vec<Replayed>, Vec<usize>) {
         let mut demands: Vec<Replayed> = Vec::new();
+        // Runs of one comparison share their demand, so that its trace is scanned once.
         let number = |outcome: &Outcome| {
             let own = without_results(&outcome.replayed);
             demands.iter().position(|known| *known == own).unwrap_or_else(|| {

@@ -163,6 +163,7 @@ impl Field<'_> {
     /// Parses an operation as tools write it: a letter or letters of RWBS, a word alone or among others (`write|sync`, `REQ_OP_WRITE`), a SCSI
     /// operation code in hexadecimal, or 0 and 1 (false and true), which stand for `zero` and `one`.
     pub fn operation(&self, zero: Op, one: Op) -> Result<Op, Bad> {
+        // The usual case, without an allocation.
         if let Ok(op) = self.letter() {
             return Ok(op);
         }
@@ -178,6 +179,7 @@ impl Field<'_> {
         let of_word = |word: &[u8]| OPERATIONS.iter().find(|(names, _)| is_one_of(names, word)).map(|(_, op)| *op);
         let words = upper.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(of_word);
         let code = upper.strip_prefix(b"0X").unwrap_or(&upper);
+        // SCSI's codes have two digits: 8 alone may be anything.
         let code = number::hexadecimal(code).ok().filter(|_| code.len() == 2).and_then(|code| scsi(code as u16));
         let letters = upper.split(|byte| *byte == b'|').filter_map(|part| rwbs(part)?.request());
         // Beside another operation, sync and flush are attributes of it, as in `write|sync`.
@@ -321,6 +323,7 @@ impl<'a> LineColumns<'a> {
 
     /// The next column, if there is one.
     pub fn optional(&mut self, name: &'static str) -> Option<Field<'a>> {
+        // After a last separator there is one more column, which is empty; after the line's end there is none.
         let start = match self.separator {
             Separator::Byte(_) if self.at > self.line.len() => return None,
             Separator::Byte(_) => self.at,
@@ -407,6 +410,7 @@ impl Volumes {
         }
         let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
         if number < FLAT {
+            // 0 is for numbers that have not been seen.
             self.flat.resize(self.flat.len().max(number as usize + 1), 0);
             self.flat[number as usize] = index + 1;
         } else {

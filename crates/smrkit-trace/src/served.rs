@@ -85,6 +85,7 @@ impl TextFormat for Served {
             b"open" => {
                 (self.pace, self.is_closing) = (0, false);
                 if columns.next("the state")?.text == b"new" {
+                    // Its clock begins at 0 again, so its times continue from the latest of the drive before.
                     (self.origin, self.last_arrival, self.last_seen_end) = (self.last(), 0, 0);
                     self.unseen_ends.clear();
                 }
@@ -120,6 +121,7 @@ impl Served {
 
     /// Adds a request, and returns its time, of the kind asked for.
     fn ticks(&mut self, arrival: u64, end: u64) -> u64 {
+        // The host has seen the completions up to this arrival.
         while let Some(&Reverse(first_end)) = self.unseen_ends.peek()
             && first_end <= arrival
         {

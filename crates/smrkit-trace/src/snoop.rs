@@ -4,7 +4,7 @@
 //! Such tools print a request when it ends. Its time here is its start: the end minus the latency in the same row. Rows are sorted by their
 //! starts within a window ([`TextFormat::IN_COMPLETION_ORDER`]).
 
-use crate::blkparse::{self, Event};
+use crate::blkparse::{self, Event, EventChoice};
 use crate::reader::{Heading, RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
@@ -93,9 +93,10 @@ impl TextFormat for Snoop {
             *words.get_mut(count).ok_or_else(|| word.bad(Problem::Surplus))? = word;
             count += 1;
         }
-        let (columns, process) = (self.columns.len(), self.columns.iter().position(|name| *name == "the process"));
+        let place_of = |name| self.columns.iter().position(|own| *own == name);
+        let (columns, process) = (self.columns.len(), place_of("the process"));
         let find = |name| {
-            let at = self.columns.iter().position(|own| *own == name)?;
+            let at = place_of(name)?;
             let is_after_process = process.is_some_and(|process| at > process);
             Some(Field { name, ..words[if is_after_process { at + count - columns } else { at }] })
         };
@@ -138,11 +139,7 @@ impl TextFormat for Snoop {
 
 /// Text of trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As with blkparse, one kind of event stands for requests.
 #[derive(Debug, Default)]
-pub(crate) struct Ftrace {
-    event: Option<Event>,
-    /// True if the kind of event was chosen by the times asked for.
-    chosen: bool,
-}
+pub(crate) struct Ftrace(EventChoice);
 
 /// Splits a line into its event, the time before the event, and the columns after it; `None` if the line has no time and event.
 fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
@@ -171,16 +168,12 @@ fn kind(event: &[u8]) -> Option<Event> {
 
 impl TextFormat for Ftrace {
     fn prepare(&mut self, head: &[u8]) {
-        // The best kind that occurs, by the order of `Event`.
-        if !self.chosen {
-            self.event = head.split(|byte| *byte == b'\n').filter_map(|line| kind(trace_event(line)?.0)).min();
-        }
+        let lines = head.split(|byte| *byte == b'\n');
+        self.0.choose_among(lines.filter_map(|line| kind(trace_event(line)?.0)));
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        self.event = Event::with_times(times);
-        self.chosen = self.event.is_some();
-        self.chosen || times == RowTimes::Clock
+        self.0.choose_times(times)
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
@@ -192,8 +185,7 @@ impl TextFormat for Ftrace {
                 false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
             };
         };
-        let Some(kind) = kind(event) else { return Ok(None) };
-        if *self.event.get_or_insert(kind) != kind {
+        if !kind(event).is_some_and(|kind| self.0.stands_for_requests(kind)) {
             return Ok(None);
         }
         let ticks = time.decimal(SECOND)?;
@@ -211,7 +203,7 @@ impl TextFormat for Ftrace {
     }
 
     fn detail(&self) -> Option<&str> {
-        Some(self.event?.detail())
+        self.0.detail()
     }
 }
 
@@ -272,12 +264,13 @@ impl TextFormat for Xperf {
         let is_dump = head.starts_with(b"BeginHeader");
         for (number, line) in (1..).zip(head.split(|byte| *byte == b'\n')).take(HEADER_LINES) {
             let line = line.trim_ascii().to_ascii_lowercase();
-            let begins = line.starts_with(DETAILS[0]) || is_dump && line == b"endheader";
-            let names = || line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            let has_details = begins && DETAILS.iter().all(|name| names().any(|own| own == *name));
-            if has_details || begins && is_dump {
+            let names: Vec<Vec<u8>> = line.split(|byte| *byte == b',').map(|name| name.trim_ascii().to_vec()).collect();
+            if line.starts_with(DETAILS[0]) && DETAILS.iter().all(|name| names.iter().any(|own| own == name)) {
+                (self.heading, self.columns) = (number, names);
+                return;
+            }
+            if is_dump && (line.starts_with(DETAILS[0]) || line == b"endheader") {
                 self.heading = number;
-                self.columns = names().filter(|_| has_details).map(<[u8]>::to_vec).collect();
                 return;
             }
         }

@@ -102,6 +102,7 @@ impl RecordFormat for Srt {
         }
         let words = WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT_IO);
         let used = 4 * words;
+        // A record of another size has other fields than are read here.
         if word(0) as usize != used {
             return malformed("the size of the record", "that of its version and kind");
         }

@@ -7,7 +7,7 @@ use crate::blktrace;
 use crate::csv::{self, Csv};
 use crate::formats::{self, Choice, Format};
 use crate::input::{Stream, sha256_of};
-use crate::parquet::ParquetReader;
+use crate::parquet::{NO_TIMES, ParquetReader};
 use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
 use crate::row::Volume;
 use smrkit::error::Error;
@@ -86,11 +86,11 @@ impl Trace {
             Choice::Named(format, rows) => {
                 refuse_foreign(&stream)?;
                 check_forced(&stream, format)?;
-                (format.name, rows())
+                (format.name, rows)
             }
             Choice::Csv(map) => {
                 check_text(&stream, "csv")?;
-                let csv = Csv::of(&map, stream.unread())?;
+                let csv = Csv::for_table(&map, stream.unread())?;
                 refuse_doubt(&stream, csv.doubt.as_deref())?;
                 ("csv", Box::new(Text(csv)))
             }
@@ -99,6 +99,7 @@ impl Trace {
                 ("blkparse", Box::new(Text(blkparse)))
             }
         };
+        // Chosen first, since `Feed::new` has the reader look at the beginning, which may depend on the times wanted.
         let has_times = options.times == RowTimes::Clock || rows.choose_times(options.times);
         check_times(has_times, format, &path)?;
         let feed = Feed::new(stream, rows.as_mut(), options.skip_bad_rows);
@@ -126,7 +127,7 @@ impl Trace {
     pub fn with_absolute_times(mut self) -> Trace {
         match &mut self.reader {
             Reader::Stream(feed, _) => feed.intake.keep_absolute_times(),
-            Reader::Parquet(reader, _) => reader.keep_absolute_times(),
+            Reader::Parquet(reader, _) => reader.origin = Some(0),
         }
         self
     }
@@ -155,7 +156,7 @@ impl Trace {
     pub fn refuse_no_times(&self) -> Result<(), Error> {
         let (path, remedy) = match &self.reader {
             Reader::Stream(feed, rows) => (&feed.stream.path, rows.without_times()),
-            Reader::Parquet(reader, _) => (&reader.path, reader.without_times()),
+            Reader::Parquet(reader, _) => (&reader.path, reader.columns.time.is_none().then(|| NO_TIMES.into())),
         };
         let refuse = |remedy| Error::input(path, format!("no times, by which it could be replayed: {remedy}"));
         remedy.map_or(Ok(()), |remedy| Err(refuse(remedy)))
@@ -253,11 +254,12 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     refuse_foreign(stream)?;
     let (head, whole) = (stream.unread(), stream.eof);
     let found = formats::recognise(head, whole);
-    let agreement = found.map(|(format, _)| format.agreement(head, whole)).unwrap_or_default();
+    let agreement = found.map(|(_, agreement)| agreement).unwrap_or_default();
     let fits = agreement.understood > 0 && agreement.understood == agreement.lines;
+    // A heading of the format is a line that only the format explains, so that the table has to explain one more.
     if !fits
         && !is_binary(head)
-        && let Ok(csv) = Csv::of("", head)
+        && let Ok(csv) = Csv::for_table("", head)
         && (found.is_none()
             || text_agreement(csv.clone(), head, whole).understood
                 >= agreement.understood + u64::from(agreement.has_heading))
@@ -266,17 +268,18 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
         return Ok(("csv", Box::new(Text(csv))));
     }
     if agreement.understood < agreement.lines && !agreement.has_heading && csv::missing(head).is_some() {
+        // A table whose columns have names, but not those that are known, must not be taken for a format that fits half of it.
         return Err(unknown_text(stream));
     }
     refuse_doubt(stream, found.and_then(|(format, _)| formats::doubt(format, head)))?;
-    match found {
-        Some((format, rows)) => Ok((format.name, rows())),
-        None if is_binary(stream.unread()) => Err(Error::input(
-            &stream.path,
-            "a binary file of no known format: check that it is a trace, or name its format with {format}",
-        )),
-        None => Err(unknown_text(stream)),
+    if let Some((format, rows)) = found.and_then(|(format, _)| Some((format, format.new_rows()?))) {
+        return Ok((format.name, rows));
     }
+    if is_binary(head) {
+        let message = "a binary file of no known format: check that it is a trace, or name its format with {format}";
+        return Err(Error::input(&stream.path, message));
+    }
+    Err(unknown_text(stream))
 }
 
 /// Errors: there is a doubt about what the columns mean.
@@ -286,11 +289,11 @@ fn refuse_doubt(stream: &Stream, doubt: Option<&str>) -> Result<(), Error> {
 
 /// Refuses common files that are no traces, and names the remedy.
 fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
-    remedy(stream.unread()).map_or(Ok(()), |what| Err(Error::input(&stream.path, what)))
+    refuse_doubt(stream, foreign_remedy(stream.unread()))
 }
 
 /// The remedy for a kind of file that is no trace, by its first bytes; `None` if it may be one.
-fn remedy(head: &[u8]) -> Option<&'static str> {
+fn foreign_remedy(head: &[u8]) -> Option<&'static str> {
     if head.get(257..262) == Some(b"ustar") {
         return Some("a tar archive: unpack it (tar xf), and name the trace that was in it");
     }
@@ -435,6 +438,7 @@ fn unknown_text(stream: &Stream) -> Error {
 /// Refuses a file that is plainly not of the named format, with a clearer message than the error of its first row.
 fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
     let found = format.agreement(stream.unread(), stream.eof);
+    // One row of the format is enough: the error of the first bad row will say more.
     if found.understood + found.misvalued > 0 {
         return Ok(());
     }
@@ -536,10 +540,10 @@ mod tests {
             let error = refused(bytes, &OpenOptions::default());
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
-        assert_eq!(remedy(b"0,20941264,8192,W,0.551706\n"), None);
-        assert_eq!(remedy(b"1538323200,4247200,128,1,1058\n"), None);
-        assert_eq!(remedy(b"1538323200, 4247200, 128, 1, 1058\n"), None);
-        assert_eq!(remedy(b""), None);
+        assert_eq!(foreign_remedy(b"0,20941264,8192,W,0.551706\n"), None);
+        assert_eq!(foreign_remedy(b"1538323200,4247200,128,1,1058\n"), None);
+        assert_eq!(foreign_remedy(b"1538323200, 4247200, 128, 1, 1058\n"), None);
+        assert_eq!(foreign_remedy(b""), None);
     }
 
     #[test]

@@ -13,9 +13,7 @@ use smrkit::request::Op;
 
 /// The reader of version `V`.
 #[derive(Debug, Default)]
-pub(crate) struct Vscsi<const V: u8> {
-    volume: Option<u16>,
-}
+pub(crate) struct Vscsi<const V: u8>;
 
 /// LBAs of a vscsi disk stay below this: 62 TB is the largest virtual disk, 2^40 sectors are 512 TiB.
 const LBA_MAX: u64 = 1 << 40;
@@ -62,13 +60,8 @@ impl<const V: u8> RecordFormat for Vscsi<V> {
             _ if lba >= LBA_MAX => return bad("the LBA", Problem::Overflow),
             _ => (lba * 512, bytes),
         };
-        let volume = match self.volume {
-            Some(volume) => volume,
-            None => {
-                let field = Field::named("the volume");
-                *self.volume.insert(volumes.numbered(0, field, || "vscsi".into()).map_err(|bad| (bad, 0))?)
-            }
-        };
+        let field = Field::named("the volume");
+        let volume = volumes.numbered(0, field, || "vscsi".into()).map_err(|bad| (bad, 0))?;
         Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, Self::BYTES))
     }
 }

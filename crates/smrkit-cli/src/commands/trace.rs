@@ -11,7 +11,7 @@ use smrkit::message::worded;
 use smrkit::request::{Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::parquet::{self, Converter};
+use smrkit_trace::parquet::{self, Meta, ParquetWriter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
@@ -175,12 +175,13 @@ impl Convert {
         }
         let opening = interrupt.opening_outputs(input, output)?;
         let thinking = thinking.as_mut().map(|trace| trace as &mut dyn Source);
-        let mut converter = Converter::create(&self.output, reader.format, thinking)?;
+        let meta = Meta { source_format: reader.format.into(), ..Meta::default() };
+        let mut writer = ParquetWriter::create(&self.output, &meta, thinking)?;
         drop(opening);
         let is_edited = self.edit.is_some();
         let edit = self.edit.unwrap_or_default();
         let mut watched = WatchedSource::new(edit.apply(reader, u64::MAX), &interrupt, "converting");
-        let rows = if self.sort { converter.sort(&mut watched)? } else { converter.copy(&mut watched)? };
+        let rows = if self.sort { writer.sort(&mut watched)? } else { writer.copy(&mut watched)? };
         // The reader is within `Edited`, which packs (`Packed`) what is taken (`Taken`) of it.
         let (reader, done) = (watched.finish().source.source.source, interrupt.done());
         if done == Done::Interrupted {
@@ -191,7 +192,9 @@ impl Convert {
         }
         interrupt.writing();
         // An edited trace is no copy of its source, so it gets no hash.
-        converter.finish(reader.volumes(), reader.sha256().filter(|_| !is_edited))?;
+        writer.meta.volumes = reader.volumes().to_vec();
+        writer.meta.source_sha256 = reader.sha256().filter(|_| !is_edited);
+        writer.finish()?;
         warn(reader.notes());
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
         eprintln!(

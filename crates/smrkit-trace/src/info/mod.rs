@@ -4,22 +4,16 @@
 //! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
 //! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
 
-mod heat;
-mod rate;
 mod sectors;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
+use smrkit::stats::latency::{Latency, LatencyCounts};
 use smrkit::units::SECTOR_BYTES;
 
-pub use self::heat::{HotSpots, Surface};
-pub use self::rate::{Arrivals, RateSeries};
-
-use self::heat::Heat;
-use self::rate::Rate;
 use self::sectors::SectorSet;
 use crate::row::Volume;
 
@@ -151,7 +145,7 @@ impl TraceInfo {
         if track_sectors == 0 {
             return Err(Error::Usage(format!("a track of {} bytes: give at least 512", settings.track_bytes)));
         }
-        let mut gathered = Gathered::new();
+        let mut gathered = Gathered::default();
         let mut batch = Vec::new();
         while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| gathered.count(request));
@@ -172,18 +166,20 @@ impl TraceInfo {
 /// Sectors in a 4 KiB block.
 const BLOCK: u64 = 8;
 
+/// The counts of a pass.
+#[derive(Default)]
 struct Gathered {
     info: TraceInfo,
     volumes: Vec<VolumeState>,
     read: SectorSet,
     written: SectorSet,
-    read_sizes: SizeCounter,
-    write_sizes: SizeCounter,
+    /// Requests by their sectors.
+    read_sizes: BTreeMap<u32, u64>,
+    write_sizes: BTreeMap<u32, u64>,
     heat: Heat,
     rate: Rate,
+    /// Reads and writes that begin where the one before on their volume ended.
     followers: u64,
-    longest_run_requests: u64,
-    longest_run_bytes: u64,
 }
 
 #[derive(Default)]
@@ -196,22 +192,6 @@ struct VolumeState {
 }
 
 impl Gathered {
-    fn new() -> Gathered {
-        Gathered {
-            info: TraceInfo::default(),
-            volumes: Vec::new(),
-            read: SectorSet::default(),
-            written: SectorSet::default(),
-            read_sizes: SizeCounter::new(),
-            write_sizes: SizeCounter::new(),
-            heat: Heat::default(),
-            rate: Rate::new(),
-            followers: 0,
-            longest_run_requests: 0,
-            longest_run_bytes: 0,
-        }
-    }
-
     fn count(&mut self, request: &Request) {
         let index = usize::from(request.volume);
         if index >= self.volumes.len() {
@@ -225,13 +205,13 @@ impl Gathered {
             Op::Read => {
                 volume.reads += 1;
                 volume.read_bytes += bytes;
-                self.read_sizes.count(request.sectors);
+                *self.read_sizes.entry(request.sectors).or_default() += 1;
                 volume.read_footprint_sectors += self.read.insert(request.volume, request.lba.0, request.sectors);
             }
             Op::Write => {
                 volume.writes += 1;
                 volume.written_bytes += bytes;
-                self.write_sizes.count(request.sectors);
+                *self.write_sizes.entry(request.sectors).or_default() += 1;
                 new_sectors = self.written.insert(request.volume, request.lba.0, request.sectors);
                 volume.written_footprint_sectors += new_sectors;
             }
@@ -261,20 +241,27 @@ impl Gathered {
         volume.previous_end = Some(end);
         volume.run_requests += 1;
         volume.run_bytes += bytes;
-        self.longest_run_requests = self.longest_run_requests.max(volume.run_requests);
-        self.longest_run_bytes = self.longest_run_bytes.max(volume.run_bytes);
+        let longest = &mut self.info.sequential;
+        longest.longest_run_requests = longest.longest_run_requests.max(volume.run_requests);
+        longest.longest_run_bytes = longest.longest_run_bytes.max(volume.run_bytes);
     }
 
     fn finish(self, track_sectors: u64) -> TraceInfo {
+        let Gathered { read, written, followers, .. } = self;
         let sum = |of: fn(&VolumeInfo) -> u64| self.volumes.iter().map(|volume| of(&volume.info)).sum::<u64>();
         let ends: Vec<u64> = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).collect();
-        let (reads, writes) = (sum(|volume| volume.reads), sum(|volume| volume.writes));
-        let (requests, written_bytes) = (sum(|volume| volume.requests), sum(|volume| volume.written_bytes));
-        let read_bytes = sum(|volume| volume.read_bytes);
+        let (requests, reads, writes) = (sum(|volume| volume.requests), sum(|volume| volume.reads), sum(|v| v.writes));
+        let (read_bytes, written_bytes) = (sum(|volume| volume.read_bytes), sum(|volume| volume.written_bytes));
         let written_sectors = written_bytes / SECTOR_BYTES;
         // Saturating, because sectors from 2^63 on are counted, but in no set.
-        let rewritten = written_sectors.saturating_sub(self.written.len());
+        let rewritten = written_sectors.saturating_sub(written.len());
+        let runs = reads + writes - followers;
         let (rate, arrivals) = self.rate.finish();
+        let volumes = self.volumes.into_iter().zip(0..).map(|(state, index)| VolumeInfo {
+            index,
+            number: u64::from(index),
+            ..state.info
+        });
         TraceInfo {
             requests,
             reads,
@@ -283,55 +270,38 @@ impl Gathered {
             read_bytes,
             written_bytes,
             highest_end_sectors: ends.iter().copied().max().unwrap_or(0),
-            footprint: footprint(&self.read, &self.written),
+            footprint: Footprint {
+                read_sectors: read.len(),
+                written_sectors: written.len(),
+                touched_sectors: read.len() + written.len() - read.overlap(&written),
+                read_4kib_blocks: read.pieces(BLOCK),
+                written_4kib_blocks: written.pieces(BLOCK),
+            },
             rewrite_share: share(rewritten, written_sectors),
             track_bytes: track_sectors * SECTOR_BYTES,
-            written_tracks: self.written.pieces(track_sectors),
-            read_sizes: self.read_sizes.finish(),
-            write_sizes: self.write_sizes.finish(),
+            written_tracks: written.pieces(track_sectors),
+            read_sizes: Sizes::from_counts(&self.read_sizes),
+            write_sizes: Sizes::from_counts(&self.write_sizes),
             sequential: Sequential {
-                share: share(self.followers, reads + writes),
-                runs: reads + writes - self.followers,
-                mean_run_requests: share(reads + writes, reads + writes - self.followers),
-                mean_run_bytes: share(read_bytes + written_bytes, reads + writes - self.followers),
-                longest_run_requests: self.longest_run_requests,
-                longest_run_bytes: self.longest_run_bytes,
+                share: share(followers, reads + writes),
+                runs,
+                mean_run_requests: share(reads + writes, runs),
+                mean_run_bytes: share(read_bytes + written_bytes, runs),
+                ..self.info.sequential
             },
             arrivals,
             rate,
             hot_spots: self.heat.hot_spots(),
             surface: self.heat.surface(&ends),
-            volumes: volumes(self.volumes),
+            volumes: volumes.filter(|volume| volume.requests > 0).collect(),
             ..self.info
         }
     }
 }
 
-fn footprint(read: &SectorSet, written: &SectorSet) -> Footprint {
-    Footprint {
-        read_sectors: read.len(),
-        written_sectors: written.len(),
-        touched_sectors: read.len() + written.len() - read.overlap(written),
-        read_4kib_blocks: read.pieces(BLOCK),
-        written_4kib_blocks: written.pieces(BLOCK),
-    }
-}
-
-fn volumes(states: Vec<VolumeState>) -> Vec<VolumeInfo> {
-    let numbered = states.into_iter().zip(0_u16..=u16::MAX).map(|(state, index)| VolumeInfo {
-        index,
-        number: u64::from(index),
-        ..state.info
-    });
-    numbered.filter(|volume| volume.requests > 0).collect()
-}
-
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
-
-/// Sizes up to here, in sectors, are counted in a table: 2 MiB.
-const SMALL: usize = 4096;
 
 /// The sizes of requests, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -354,33 +324,14 @@ pub struct Sizes {
     pub common: Vec<(u64, u64)>,
 }
 
-struct SizeCounter {
-    small: Vec<u64>,
-    large: BTreeMap<u32, u64>,
-}
-
-impl SizeCounter {
-    fn new() -> SizeCounter {
-        SizeCounter { small: vec![0; SMALL], large: BTreeMap::new() }
-    }
-
-    fn count(&mut self, sectors: u32) {
-        match self.small.get_mut(sectors as usize) {
-            Some(count) => *count += 1,
-            None => *self.large.entry(sectors).or_default() += 1,
-        }
-    }
-
-    fn finish(&self) -> Sizes {
-        let small = self.small.iter().enumerate().map(|(sectors, &count)| (sectors as u64, count));
-        let large = self.large.iter().map(|(&sectors, &count)| (u64::from(sectors), count));
-        let counts: Vec<(u64, u64)> = small
-            .chain(large)
-            .filter(|&(_, count)| count > 0)
-            .map(|(size, count)| (size * SECTOR_BYTES, count))
-            .collect();
+impl Sizes {
+    /// The sizes of requests that were counted by their sectors.
+    fn from_counts(counts: &BTreeMap<u32, u64>) -> Sizes {
+        let counts: Vec<(u64, u64)> =
+            counts.iter().map(|(&sectors, &count)| (u64::from(sectors) * SECTOR_BYTES, count)).collect();
         let total: u64 = counts.iter().map(|&(_, count)| count).sum();
         let bytes: f64 = counts.iter().map(|&(size, count)| size as f64 * count as f64).sum();
+        // The smallest size that is no smaller than this share of all.
         let rank = |percent: u64| {
             let mut left = (u128::from(total) * u128::from(percent)).div_ceil(100) as u64;
             let reached = |&&(_, count): &&(u64, u64)| {
@@ -405,6 +356,254 @@ impl SizeCounter {
             common,
         }
     }
+}
+
+/// Sectors in a piece.
+const PIECE: u64 = 2048;
+/// Pieces in a block of the hash table.
+const BLOCK_PIECES: u64 = 64;
+/// Parts of the histogram, at most.
+const PARTS: u64 = 256;
+
+/// Accesses by piece of 1 MiB: 8 bytes a piece in blocks of 64 pieces, 40 MB for all of 5 TB. A request counts where it begins.
+#[derive(Default)]
+struct Heat {
+    /// A hash table: with requests all over a large disk, a search tree would take most of the time of reading a trace.
+    blocks: HashMap<(u16, u64), Box<[Count; BLOCK_PIECES as usize]>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    reads: u32,
+    writes: u32,
+}
+
+/// Skew of the accesses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HotSpots {
+    /// The size of a piece of the address space.
+    pub piece_bytes: u64,
+    /// Pieces in which at least one request begins.
+    pub accessed_pieces: u64,
+    /// Share of requests that begin in the most accessed 1 % of these pieces (at least one piece).
+    pub hottest_1_percent_share: Option<f64>,
+    /// Share of requests that begin in the most accessed 10 %.
+    pub hottest_10_percent_share: Option<f64>,
+}
+
+/// Beginnings of requests over the address space: the volumes end to end, in the order of their indexes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Surface {
+    /// Sectors in a part.
+    pub part_sectors: u64,
+    /// Reads that begin in each part.
+    pub reads: Vec<u64>,
+    /// Writes that begin in each part.
+    pub writes: Vec<u64>,
+}
+
+impl Heat {
+    fn count(&mut self, volume: u16, lba: u64, is_write: bool) {
+        let piece = lba / PIECE;
+        let block = self.blocks.entry((volume, piece / BLOCK_PIECES));
+        let block = block.or_insert_with(|| Box::new([Count::default(); BLOCK_PIECES as usize]));
+        let count = &mut block[(piece % BLOCK_PIECES) as usize];
+        let counter = if is_write { &mut count.writes } else { &mut count.reads };
+        *counter = counter.saturating_add(1);
+    }
+
+    /// The pieces that were accessed, in no order.
+    fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
+        let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
+            (0..BLOCK_PIECES).zip(counts.iter()).map(move |(at, &count)| (volume, block * BLOCK_PIECES + at, count))
+        });
+        numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
+    }
+
+    /// Skew of the accesses.
+    fn hot_spots(&self) -> HotSpots {
+        let total = |count: Count| u64::from(count.reads) + u64::from(count.writes);
+        let mut counts: Vec<u64> = self.pieces().map(|(_, _, count)| total(count)).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u64 = counts.iter().sum();
+        let share = |percent: usize| {
+            let hottest = (counts.len() * percent).div_ceil(100);
+            (all > 0).then(|| counts[..hottest].iter().sum::<u64>() as f64 / all as f64)
+        };
+        HotSpots {
+            piece_bytes: PIECE * SECTOR_BYTES,
+            accessed_pieces: counts.len() as u64,
+            hottest_1_percent_share: share(1),
+            hottest_10_percent_share: share(10),
+        }
+    }
+
+    /// The histogram; `ends` are the volumes' highest ends in sectors, by index.
+    fn surface(&self, ends: &[u64]) -> Surface {
+        let mut pieces_before = vec![0_u64];
+        for end in ends {
+            pieces_before.push(pieces_before.last().unwrap_or(&0).saturating_add(end.div_ceil(PIECE)));
+        }
+        let pieces = *pieces_before.last().unwrap_or(&0);
+        let part_pieces = pieces.div_ceil(PARTS).max(1);
+        let parts = pieces.div_ceil(part_pieces) as usize;
+        let mut surface =
+            Surface { part_sectors: part_pieces.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
+        for (volume, piece, count) in self.pieces() {
+            let piece = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
+            // Sectors from 2^63 on are beyond the last part.
+            let at = ((piece / part_pieces) as usize).min(parts.saturating_sub(1));
+            if let (Some(reads), Some(writes)) = (surface.reads.get_mut(at), surface.writes.get_mut(at)) {
+                *reads += u64::from(count.reads);
+                *writes += u64::from(count.writes);
+            }
+        }
+        surface
+    }
+}
+
+/// Windows are joined in pairs when there would be more.
+const WINDOWS: usize = 512;
+/// The first length of a window: 1 ms.
+const WINDOW_NS: u64 = 1_000_000;
+
+/// The course of time, in equal windows from the first row's time; rows before it count in the first window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateSeries {
+    /// The length of a window.
+    pub window_ns: u64,
+    /// Requests that arrived.
+    pub requests: Vec<u64>,
+    /// Bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Bytes written.
+    pub written_bytes: Vec<u64>,
+    /// Bytes written for the first time in the trace: the load of a cache that keeps each sector once.
+    pub first_written_bytes: Vec<u64>,
+}
+
+impl Default for RateSeries {
+    fn default() -> RateSeries {
+        let [requests, read_bytes, written_bytes, first_written_bytes] = [const { Vec::new() }; 4];
+        RateSeries { window_ns: WINDOW_NS, requests, read_bytes, written_bytes, first_written_bytes }
+    }
+}
+
+impl RateSeries {
+    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
+        [&mut self.requests, &mut self.read_bytes, &mut self.written_bytes, &mut self.first_written_bytes]
+    }
+}
+
+/// When requests arrive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arrivals {
+    /// The earliest time.
+    pub first_ns: u64,
+    /// From the earliest time to the latest.
+    pub span_ns: u64,
+    /// Requests per second of the span.
+    pub mean_requests_per_s: Option<f64>,
+    /// Requests per second in the busiest window of the series.
+    pub peak_requests_per_s: Option<f64>,
+    /// Share of windows without requests.
+    pub idle_window_share: Option<f64>,
+    /// Variance of requests per window / their mean: 1 where arrivals are independent, larger in bursts.
+    pub dispersion: Option<f64>,
+    /// Standard deviation of gaps / their mean.
+    pub gap_variation: Option<f64>,
+    /// Time from one row to the next.
+    pub gap_ns: Latency,
+    /// Rows whose time lies before the row above; their gap counts as 0.
+    pub out_of_order_rows: u64,
+}
+
+/// Gathers the series and the gaps.
+#[derive(Default)]
+struct Rate {
+    series: RateSeries,
+    start_ns: Option<u64>,
+    previous_ns: Option<u64>,
+    earliest_ns: u64,
+    latest_ns: u64,
+    gaps: LatencyCounts,
+    gap_sum: f64,
+    gap_squares: f64,
+    out_of_order_rows: u64,
+}
+
+impl Rate {
+    /// Counts a request, `new_sectors` of which were written for the first time.
+    fn count(&mut self, request: &Request, new_sectors: u64) {
+        let time = request.time.0;
+        let start_ns = *self.start_ns.get_or_insert(time);
+        if let Some(previous_ns) = self.previous_ns.replace(time) {
+            self.out_of_order_rows += u64::from(time < previous_ns);
+            let gap = time.saturating_sub(previous_ns);
+            // `Op::Read` stands for all operations: gaps have one total.
+            self.gaps.record(Op::Read, gap);
+            self.gap_sum += gap as f64;
+            self.gap_squares += gap as f64 * gap as f64;
+        } else {
+            self.earliest_ns = time;
+        }
+        self.earliest_ns = self.earliest_ns.min(time);
+        self.latest_ns = self.latest_ns.max(time);
+        let at = self.window(time.saturating_sub(start_ns));
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        self.series.requests[at] += 1;
+        match request.op {
+            Op::Read => self.series.read_bytes[at] += bytes,
+            Op::Write => self.series.written_bytes[at] += bytes,
+            Op::Flush | Op::Discard => {}
+        }
+        self.series.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
+    }
+
+    /// The window of a moment. Joins windows in pairs if it would be beyond the last.
+    fn window(&mut self, since_start_ns: u64) -> usize {
+        // Doubling keeps what was counted exact, which another division of the time would not.
+        while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
+            self.series.window_ns *= 2;
+            self.series.columns().into_iter().for_each(join_pairs);
+        }
+        let at = (since_start_ns / self.series.window_ns) as usize;
+        if at >= self.series.requests.len() {
+            self.series.columns().into_iter().for_each(|column| column.resize(at + 1, 0));
+        }
+        at
+    }
+
+    fn finish(self) -> (RateSeries, Arrivals) {
+        let span_ns = self.latest_ns.saturating_sub(self.earliest_ns);
+        let rows = self.series.requests.iter().sum::<u64>() as f64;
+        let windows = self.series.requests.len() as f64;
+        let mean = rows / windows;
+        let squares = self.series.requests.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>();
+        let idle = self.series.requests.iter().filter(|&&count| count == 0).count() as f64;
+        let busiest = self.series.requests.iter().max().map(|&count| count as f64);
+        let gaps = self.gaps.list().summary().all;
+        let gap_count = gaps.count.max(1) as f64;
+        let gap_mean = self.gap_sum / gap_count;
+        let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
+        let arrivals = Arrivals {
+            first_ns: self.earliest_ns,
+            span_ns,
+            mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
+            peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),
+            idle_window_share: (windows > 0.0).then(|| idle / windows),
+            dispersion: (rows > 0.0).then(|| squares / windows / mean),
+            gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
+            gap_ns: gaps,
+            out_of_order_rows: self.out_of_order_rows,
+        };
+        (self.series, arrivals)
+    }
+}
+
+fn join_pairs(column: &mut Vec<u64>) {
+    let joined = column.chunks(2).map(|pair| pair.iter().sum()).collect();
+    *column = joined;
 }
 
 #[cfg(test)]

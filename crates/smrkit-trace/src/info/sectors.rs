@@ -4,7 +4,7 @@
 //! runs (4 to 8 bytes each) until a bitmap takes less room: one of 4 KiB blocks if all its runs are aligned to them (512 bytes a chunk, 156 MB
 //! for all of 5 TB), or else one of sectors (4 KiB a chunk, 1.25 GB for 5 TB).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Bits of an address within a chunk.
@@ -23,8 +23,9 @@ const FINE_RUNS: usize = 1024;
 /// Sectors of any number of volumes.
 #[derive(Default)]
 pub(super) struct SectorSet {
-    /// Chunks that are partly present, by volume and number.
-    partial: Paged<ChunkSectors>,
+    /// Chunks that are partly present, by volume and number. A hash table: with requests all over a large disk, a search tree would take most of
+    /// the time of reading a trace.
+    partial: HashMap<u64, ChunkSectors>,
     /// Wholly present stretches: their first chunk, and the one after their last.
     full: BTreeMap<u64, u64>,
     sectors: u64,
@@ -51,6 +52,7 @@ impl SectorSet {
             self.insert_part(first, from..to);
         } else {
             self.insert_part(first, from..CHUNK);
+            // All chunks between the first and the last are covered whole.
             if last - first > 1 {
                 self.insert_full(first + 1, last);
             }
@@ -60,11 +62,12 @@ impl SectorSet {
     }
 
     fn insert_part(&mut self, chunk: u64, sectors: Range<u32>) {
+        // Stretches do not overlap, so only the last that begins at or before the chunk can contain it.
         let is_full = self.full.range(..=chunk).next_back().is_some_and(|(_, &end)| end > chunk);
         if is_full {
             return;
         }
-        let part = self.partial.entry(chunk);
+        let part = self.partial.entry(chunk).or_default();
         let before = part.sectors;
         part.insert(sectors);
         self.sectors += u64::from(part.sectors - before);
@@ -82,14 +85,23 @@ impl SectorSet {
             present += (stop.min(end).saturating_sub(start.max(first))) * u64::from(CHUNK);
             (from, to) = (from.min(start), to.max(stop));
         }
-        self.partial.take(first..end, |part| present += u64::from(part.sectors));
+        // A long request covers more chunks than the table has, and a chunk that has just become full is one among many in it.
+        if end - first > self.partial.len() as u64 {
+            let covered = self.partial.extract_if(|chunk, _| (first..end).contains(chunk));
+            present += covered.map(|(_, part)| u64::from(part.sectors)).sum::<u64>();
+        } else {
+            let covered = (first..end).filter_map(|chunk| self.partial.remove(&chunk));
+            present += covered.map(|part| u64::from(part.sectors)).sum::<u64>();
+        }
         self.full.insert(from, to);
         self.sectors += (end - first) * u64::from(CHUNK) - present;
     }
 
     /// The runs in ascending order: volume, and sectors. Runs may touch where chunks meet.
     pub(super) fn runs(&self) -> impl Iterator<Item = (u16, Range<u64>)> {
-        let mut partial = self.partial.iter().peekable();
+        let mut partial: Vec<(u64, &ChunkSectors)> = self.partial.iter().map(|(chunk, part)| (*chunk, part)).collect();
+        partial.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let mut partial = partial.into_iter().peekable();
         let mut full = self.full.iter().peekable();
         let chunks = std::iter::from_fn(move || match (partial.peek(), full.peek()) {
             (Some((chunk, _)), Some((first, _))) if chunk > *first => full.next().map(whole),
@@ -126,6 +138,7 @@ impl SectorSet {
             if volume == other_volume {
                 common += a.end.min(b.end).saturating_sub(a.start.max(b.start));
             }
+            // The run that ends first overlaps no later run of the other set.
             let ours_ends_first = (*volume, a.end) <= (*other_volume, b.end);
             if ours_ends_first {
                 ours.next()
@@ -143,10 +156,11 @@ fn whole((&first, &end): (&u64, &u64)) -> (u64, Vec<Range<u64>>) {
 }
 
 /// A chunk that is partly present.
+#[derive(Default)]
 struct ChunkSectors {
     sectors: u32,
-    /// True if every insertion began and ended at a multiple of `BLOCK`.
-    is_aligned: bool,
+    /// True if an insertion began or ended within a block of `BLOCK` sectors.
+    is_unaligned: bool,
     form: Form,
 }
 
@@ -157,6 +171,12 @@ enum Form {
     Coarse(Box<[u64; (CHUNK / BLOCK / 64) as usize]>),
     /// A bit a sector.
     Fine(Box<[u64; (CHUNK / 64) as usize]>),
+}
+
+impl Default for Form {
+    fn default() -> Form {
+        Form::Runs(Vec::new())
+    }
 }
 
 /// A run within a chunk: its first and its last sector, which fit in 16 bits.
@@ -172,18 +192,12 @@ impl Run {
     }
 }
 
-impl Default for ChunkSectors {
-    fn default() -> ChunkSectors {
-        ChunkSectors { sectors: 0, is_aligned: true, form: Form::Runs(Vec::new()) }
-    }
-}
-
 impl ChunkSectors {
     /// Adds sectors. Runs become a bitmap as soon as that takes less memory.
     fn insert(&mut self, sectors: Range<u32>) {
-        let is_aligned = sectors.start.is_multiple_of(BLOCK) && sectors.end.is_multiple_of(BLOCK);
-        self.is_aligned &= is_aligned;
-        if matches!(self.form, Form::Coarse(_)) && !is_aligned {
+        self.is_unaligned |= !(sectors.start | sectors.end).is_multiple_of(BLOCK);
+        // Before the sectors are added: a bit of the coarse form stands for a whole block.
+        if matches!(self.form, Form::Coarse(_)) && self.is_unaligned {
             self.become_fine();
         }
         self.sectors += match &mut self.form {
@@ -192,7 +206,7 @@ impl ChunkSectors {
             Form::Fine(bits) => set_bits(&mut bits[..], sectors),
         };
         let Form::Runs(runs) = &self.form else { return };
-        if self.is_aligned && runs.len() > COARSE_RUNS {
+        if !self.is_unaligned && runs.len() > COARSE_RUNS {
             let mut bits = Box::new([0; (CHUNK / BLOCK / 64) as usize]);
             for run in self.runs() {
                 set_bits(&mut bits[..], run.start as u32 / BLOCK..run.end as u32 / BLOCK);
@@ -265,60 +279,12 @@ fn bit_runs(words: &[u64], scale: u64) -> Vec<Range<u64>> {
                 Some(last) if last.end == run.start => last.end = run.end,
                 _ => runs.push(run),
             }
+            // A run of 64 ones is all of the word.
             rest = rest.checked_shr(length).unwrap_or(0);
             bit = start + u64::from(length);
         }
     }
     runs
-}
-
-const PAGE: u64 = 64;
-
-type Page<T> = Box<[Option<T>; PAGE as usize]>;
-
-/// An ordered map for numbers that are close together: a search tree of pages, each with the values of 64 numbers.
-///
-/// Requests all over a large disk find their page among some thousand, which stay in the processor's caches; among all values
-/// each search would miss them several times.
-struct Paged<T> {
-    pages: BTreeMap<u64, Page<T>>,
-}
-
-impl<T> Default for Paged<T> {
-    fn default() -> Paged<T> {
-        Paged { pages: BTreeMap::new() }
-    }
-}
-
-impl<T: Default> Paged<T> {
-    /// The value of a number; the default value is added if it has none.
-    fn entry(&mut self, at: u64) -> &mut T {
-        let page = self.pages.entry(at / PAGE).or_insert_with(|| Box::new([const { None }; PAGE as usize]));
-        page[(at % PAGE) as usize].get_or_insert_default()
-    }
-
-    /// Removes the values of a range of numbers, and calls `each` with them.
-    fn take(&mut self, range: Range<u64>, mut each: impl FnMut(T)) {
-        let mut emptied = Vec::new();
-        for (&number, page) in self.pages.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)) {
-            let first = number * PAGE;
-            let within = range.start.max(first) - first..range.end.min(first + PAGE) - first;
-            page[within.start as usize..within.end as usize].iter_mut().filter_map(Option::take).for_each(&mut each);
-            if page.iter().all(Option::is_none) {
-                emptied.push(number);
-            }
-        }
-        for number in emptied {
-            self.pages.remove(&number);
-        }
-    }
-
-    /// The numbers that have a value, and the values.
-    fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.pages.iter().flat_map(move |(&number, page)| {
-            (number * PAGE..).zip(page.iter()).filter_map(|(at, value)| Some((at, value.as_ref()?)))
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The fit of a drive to the logs of the job: its kind, and the values of its mechanisms, each from the shape of one curve in closed form.
+//! The fit of a drive to the logs of the job: its kind, the values of its mechanisms, each from the shape of one curve in closed form, and the
+//! drive file of them.
 //!
 //! **Kind.** A log takes a small durable write at the same cost wherever its LBA lies; a conventional disk has to seek. Data that was
 //! written at random, and is read in order after a rest, is as fast as before if the drive has moved it to its static place (static
@@ -10,6 +11,7 @@
 
 use serde::Serialize;
 use smrkit::error::Error;
+use smrkit::units::SECTOR_BYTES;
 
 use super::{KIB, Logs, MIB, NEAR, Row, rest_s};
 
@@ -26,17 +28,17 @@ pub struct Fitted {
 
 impl Fitted {
     /// A value with an error of `share` of itself.
-    pub(super) fn within(value: f64, share: f64) -> Fitted {
+    fn within(value: f64, share: f64) -> Fitted {
         Fitted { low: value * (1.0 - share), value, high: value * (1.0 + share) }
     }
 
     /// The value and its range rounded to counts of at least one.
-    pub(super) fn whole(self) -> Fitted {
+    fn whole(self) -> Fitted {
         let count = |value: f64| value.round().max(1.0);
         Fitted { low: count(self.low), value: count(self.value), high: count(self.high) }
     }
 
-    pub(super) fn scaled(self, by: f64) -> Fitted {
+    fn scaled(self, by: f64) -> Fitted {
         Fitted { low: self.low * by, value: self.value * by, high: self.high * by }
     }
 }
@@ -92,21 +94,21 @@ pub struct Fit {
 }
 
 /// Names of the values that a drive file needs.
-pub(super) const CAPACITY: &str = "capacity, GB";
-pub(super) const OUTER: &str = "outermost tracks, MB/s";
-pub(super) const INNER: &str = "innermost tracks, MB/s";
-pub(super) const RPM: &str = "rotations a minute";
-pub(super) const MEAN_SEEK: &str = "mean seek, ms";
-pub(super) const ENTRY: &str = "an entry of the log, ms";
-pub(super) const SHARED: &str = "writes that share an entry";
-pub(super) const MOST_IN_ENTRY: &str = "the most in an entry, MiB";
-pub(super) const UNTIL_FALL: &str = "small random writes until the fall";
-pub(super) const BETWEEN_COPIES: &str = "writes between copies of the map";
-pub(super) const COPY: &str = "a copy of the map, s";
-pub(super) const CACHE: &str = "persistent cache, GB";
-pub(super) const GAP: &str = "lost between two writes, MiB";
-pub(super) const BAND: &str = "a band, MB";
-pub(super) const BYPASS: &str = "runs that bypass the cache from, MiB";
+const CAPACITY: &str = "capacity, GB";
+const OUTER: &str = "outermost tracks, MB/s";
+const INNER: &str = "innermost tracks, MB/s";
+const RPM: &str = "rotations a minute";
+const MEAN_SEEK: &str = "mean seek, ms";
+const ENTRY: &str = "an entry of the log, ms";
+const SHARED: &str = "writes that share an entry";
+const MOST_IN_ENTRY: &str = "the most in an entry, MiB";
+const UNTIL_FALL: &str = "small random writes until the fall";
+const BETWEEN_COPIES: &str = "writes between copies of the map";
+const COPY: &str = "a copy of the map, s";
+const CACHE: &str = "persistent cache, GB";
+const GAP: &str = "lost between two writes, MiB";
+const BAND: &str = "a band, MB";
+const BYPASS: &str = "runs that bypass the cache from, MiB";
 
 /// The last entry of a chunk is half full on average.
 const LAST_ENTRY: f64 = 0.5;
@@ -146,7 +148,7 @@ pub(super) struct LogCosts {
 impl LogCosts {
     /// Computes the costs from `chunks` (bytes, and seconds that they take). `spread` is the relative error of an entry's time. Without
     /// `bytes_per_s`, the rate of transfer is taken from the short chunks.
-    pub fn of(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
+    pub fn fit(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
         let short: Vec<(f64, f64)> = chunks.iter().copied().filter(|(bytes, _)| *bytes <= SHORT).collect();
         let bytes_per_s = bytes_per_s.unwrap_or_else(|| 1.0 / slope(&short).max(1e-12));
         let entry_s = mean(short.iter().map(|(bytes, seconds)| seconds - bytes / bytes_per_s)).max(1e-6);
@@ -177,7 +179,7 @@ pub(super) struct Room {
 impl Room {
     /// Computes the room from writes in chunks of two sizes, each given as (bytes of a chunk, bytes written until the fall). Both fill the
     /// same room with data and gaps: `until + gap * until / chunk` is equal for both.
-    pub fn of([(small, until_small), (large, until_large)]: [(f64, f64); 2]) -> Room {
+    pub fn from_falls([(small, until_small), (large, until_large)]: [(f64, f64); 2]) -> Room {
         let gap = ((until_large - until_small) / (until_small / small - until_large / large).max(1e-9)).max(0.0);
         Room { bytes: until_large * (1.0 + gap / large), gap }
     }
@@ -190,7 +192,7 @@ impl Room {
 
 /// A fall of the rate: the number of commands before it, and the seconds of a command before and after.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fall {
+struct Fall {
     commands: usize,
     before_s: f64,
     after_s: f64,
@@ -202,7 +204,7 @@ const WINDOWS: usize = 200;
 impl Fall {
     /// Finds the fall of the rate. It is where splitting the commands leaves the least variance of the logarithms of their times within both
     /// parts. `None` if commands after it do not take at least `factor` times as long.
-    fn of(rows: &[Row], factor: f64) -> Option<Fall> {
+    fn find(rows: &[Row], factor: f64) -> Option<Fall> {
         let window_rows = rows.len().div_ceil(WINDOWS).max(1);
         let windows: Vec<f64> = rows.chunks_exact(window_rows).map(|rows| mean(seconds(rows)).ln()).collect();
         let (count, sum) = (windows.len(), windows.iter().sum::<f64>());
@@ -255,7 +257,7 @@ fn rate(rows: &[Row]) -> f64 {
 }
 
 /// The seek curve, which is scaled to fit a drive: shares of the stroke, and ms.
-pub(super) const SEEK: [(f64, f64); 5] = [(0.0, 0.5), (0.005, 2.0), (0.05, 4.5), (0.333, 12.0), (1.0, 22.0)];
+const SEEK: [(f64, f64); 5] = [(0.0, 0.5), (0.005, 2.0), (0.05, 4.5), (0.333, 12.0), (1.0, 22.0)];
 
 /// Seconds of a seek over `share` of the stroke, by that curve.
 fn seek_s(share: f64) -> f64 {
@@ -273,7 +275,7 @@ fn mean_seek_s() -> f64 {
 const SURFACE_BYTES: f64 = 0.67e12;
 
 /// Number of surfaces of a disk of `capacity` bytes.
-pub(super) fn surfaces(capacity: f64) -> f64 {
+fn surfaces(capacity: f64) -> f64 {
     2.0 * (capacity / 2.0 / SURFACE_BYTES).ceil().max(1.0)
 }
 
@@ -307,7 +309,7 @@ impl Fit {
         if let Some(name) = needed.into_iter().find(|name| logs.rows(name).len() < 20) {
             return Err(Error::Usage(format!("the log of phase {name} is missing or cut short: run the whole job")));
         }
-        let fall = Fall::of(logs.rows("fall"), RANDOM_FALL);
+        let fall = Fall::find(logs.rows("fall"), RANDOM_FALL);
         let (kind, evidence) = kind(logs, fall);
         let mut fit = Fit { kind, evidence, values: Vec::new(), residuals: Vec::new() };
         fit.mechanics(logs);
@@ -323,17 +325,17 @@ impl Fit {
     }
 
     /// A value that every drive of the kind has.
-    pub(super) fn value(&self, name: &str) -> f64 {
+    fn value(&self, name: &str) -> f64 {
         self.get(name).map_or(f64::NAN, |fitted| fitted.value)
     }
 
     /// The drive's seek times as a multiple of [`SEEK`].
-    pub(super) fn seek(&self) -> Fitted {
+    fn seek(&self) -> Fitted {
         self.get(MEAN_SEEK).unwrap_or(Fitted::within(f64::NAN, 0.0)).scaled(1.0 / (mean_seek_s() * 1e3))
     }
 
     /// Number of small writes that fit into the log by its room alone, without the limit of its entries.
-    pub(super) fn small_writes_by_room(&self) -> Option<f64> {
+    fn small_writes_by_room(&self) -> Option<f64> {
         let small = 4.0 * KIB as f64;
         let room = Room { bytes: self.get(CACHE)?.value * 1e9, gap: self.get(GAP)?.value * MIB as f64 };
         Some(room.until_fall(self.value(SHARED) * small) / small)
@@ -394,7 +396,7 @@ impl Fit {
             (quantile(small, 0.75) - quantile(small, 0.25)) / median(small) * 3.0 / (small.len() as f64).sqrt();
         // Only the persistent cache has a largest entry; without it, the two shortest chunks give the costs.
         let used = if self.kind == Kind::PersistentCache { points.len() } else { 2.min(points.len()) };
-        let costs = LogCosts::of(&points[..used], None, spread.clamp(0.02, 0.3));
+        let costs = LogCosts::fit(&points[..used], None, spread.clamp(0.02, 0.3));
         self.note(ENTRY, costs.entry_s.scaled(1e3));
         for (bytes, seconds) in &points[..used] {
             let what = match *bytes as u64 / KIB {
@@ -452,10 +454,10 @@ impl Fit {
         let bytes_until_fall = |name| {
             let rows = logs.rows(name);
             let chunk = rows.first()?.bytes;
-            Some((chunk, Fall::of(rows, CHUNK_FALL)?.commands as f64 * chunk))
+            Some((chunk, Fall::find(rows, CHUNK_FALL)?.commands as f64 * chunk))
         };
         if let (Some(small), Some(large)) = (bytes_until_fall("order-1m"), bytes_until_fall("order-16m")) {
-            let room = Room::of([small, large]);
+            let room = Room::from_falls([small, large]);
             let gap = room.gap / MIB as f64;
             self.note(CACHE, Fitted::within(room.bytes / 1e9, COUNT_ERROR));
             // A gap of 0 may still be one of 0.05 MiB (assumption).
@@ -477,7 +479,7 @@ impl Fit {
         self.note(BAND, Fitted::within(self.band_bytes(clean_s, writes_a_byte) / 1e6, BAND_ERROR));
         // The phase `again` repeats the small writes after a rest. Each of its writes before the cache is full again took the place of one
         // that was cleaned, with its band, in this rest.
-        if let Some(again) = Fall::of(logs.rows("again"), RANDOM_FALL) {
+        if let Some(again) = Fall::find(logs.rows("again"), RANDOM_FALL) {
             self.check("cleaning a band in idle time, s", rest_s("again") / again.commands as f64, clean_s);
         }
     }
@@ -552,4 +554,192 @@ fn kind(logs: &Logs, fall: Option<Fall>) -> (Kind, Vec<String>) {
         _ => Kind::Unknown,
     };
     (kind, evidence)
+}
+
+/// Recording zones of the drive file (assumption).
+const ZONES: usize = 16;
+/// Time to switch to the next track (assumption).
+const SWITCH_S: f64 = 0.5e-3;
+
+/// Interference of a shingled disk, which is assumed.
+const INTERFERENCE: &str = "\
+[interference]
+inner_tracks = { value = 2, source = \"assumption: as the disk of Vguard 2017\" }
+outer_tracks = { value = 1, source = \"assumption: as the disk of Vguard 2017\" }
+
+";
+
+/// Values that the job does not measure.
+const ELECTRONICS: &str = "\
+switch_ms = { value = 0.5, source = \"assumption\" }
+overhead_ms = { value = 0.1, source = \"assumption\" }
+write_cache_bytes = { low = 8000000, value = 64000000, high = 256000000, source = \"assumption\" }
+read_ahead_bytes = { value = 4_194_304, source = \"assumption\" }
+queued_commands = { value = 32, source = \"SATA NCQ: assumption\" }
+queue_age_ms = { value = 1500, source = \"assumption: as hc620\" }
+bus_bytes_per_s = { value = 600000000, source = \"SATA at 6 Gb/s: assumption\" }
+";
+
+/// Rounds a number to three digits.
+fn short(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+/// Lines of a table of TOML: a key, its value with a range, and the source.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, key: &str, Fitted { low, value, high }: Fitted, unit: &str, source: &str) {
+        let [low, value, high] = [low, value, high].map(|number| match unit {
+            "" => short(number).to_string(),
+            unit => format!("\"{}{unit}\"", short(number)),
+        });
+        self.0 += &match low == high {
+            true => format!("{key} = {{ value = {value}, source = \"{source}\" }}\n"),
+            false => format!("{key} = {{ low = {low}, value = {value}, high = {high}, source = \"{source}\" }}\n"),
+        }
+    }
+
+    fn exact(&mut self, key: &str, value: f64, unit: &str, source: &str) {
+        self.add(key, Fitted::within(value, 0.0), unit, source);
+    }
+}
+
+/// The seek curve with all times multiplied by `factor`, as a list of TOML.
+fn curve(factor: f64) -> String {
+    let points = SEEK.map(|(share, ms)| format!("[{share:?}, {:?}]", short(ms * factor)));
+    format!("[{}]", points.join(", "))
+}
+
+/// The drive file: measured values with their ranges, and assumptions for values that no load of a host can show.
+impl Fit {
+    /// Returns the text of a drive file called `name`; `None` if the kind is unknown.
+    pub fn drive_file(&self, name: &str) -> Option<String> {
+        let (layer, is_shingled) = match self.kind {
+            Kind::PersistentCache => ("drive-managed", true),
+            Kind::DynamicMapping => ("log", true),
+            Kind::Conventional => ("in-place", false),
+            Kind::Unknown => return None,
+        };
+        let (what, capacity, rpm) = (self.kind.in_words(), self.value(CAPACITY) * 1e9, self.value(RPM));
+        let surfaces = surfaces(capacity);
+        let [outer, inner] = [OUTER, INNER].map(|name| self.value(name) * 1e6);
+        // Sectors of a track: the rate falls evenly to the inner one, which was measured from 95 % of the disk on.
+        let track = |zone: usize| {
+            let rate = outer + (inner - outer) / 0.95 * zone as f64 / (ZONES - 1) as f64;
+            (rate * (60.0 / rpm + SWITCH_S) / SECTOR_BYTES as f64).round().max(1.0)
+        };
+        let all: f64 = (0..ZONES).map(track).sum();
+        // A shingled disk has 6 % more than its capacity, for caches and for guards of bands of 20 tracks (assumption).
+        let raw = capacity * if is_shingled { 1.06 } else { 1.0 };
+        let tracks = (raw / SECTOR_BYTES as f64 / surfaces / all).ceil();
+        let zone = |zone| format!("  {{ tracks = {tracks}, track_sectors = {}, guard_tracks = 1 }},\n", track(zone));
+        let zones: String = (0..ZONES).map(zone).collect();
+        let seek = self.seek();
+        let [low, middle, high] = [seek.low, seek.value, seek.high].map(curve);
+        let mut lines = Lines::default();
+        match self.kind {
+            Kind::PersistentCache => {
+                self.persistent_cache(&mut lines, track(0) * SECTOR_BYTES as f64, tracks * ZONES as f64 * surfaces)
+            }
+            Kind::DynamicMapping => self.dynamic_mapping(&mut lines, capacity),
+            Kind::Conventional | Kind::Unknown => {}
+        }
+        Some(format!(
+            "\
+# Written by smrkit drives fit.
+name = \"{name}\"
+summary = \"A measured disk of {:.2} TB: {what}\"
+
+[geometry]
+surfaces = {{ value = {surfaces}, source = \"assumption: 0.67 TB each\" }}
+
+[geometry.zones]
+source = \"measured at both edges; equal steps: assumption; as many tracks as the size takes: derived\"
+value = [
+{zones}]
+
+{}[mechanical]
+rpm = {{ value = {rpm:.0}, source = \"measured: the spread of reads near each other\" }}
+seek = {{ low = {low}, value = {middle}, high = {high}, source = \"measured: what random reads take longer than near ones; its shape: assumption\" }}
+{ELECTRONICS}
+[translation]
+layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
+{}",
+            capacity / 1e12,
+            if is_shingled { INTERFERENCE } else { "" },
+            lines.0
+        ))
+    }
+
+    /// Adds the lines of a persistent cache. `outer_track`: bytes of an outermost track; `tracks`: all tracks of the disk.
+    fn persistent_cache(&self, lines: &mut Lines, outer_track: f64, tracks: f64) {
+        self.entries(lines);
+        lines.exact("append_bytes", 512.0, "", "assumption: the transfer counts from the first sector on");
+        if let Some(most) = self.get(MOST_IN_ENTRY) {
+            lines.add("entry_bytes", most.scaled(MIB as f64 / KIB as f64), "Ki", "measured: longer durable chunks");
+        }
+        if let Some(copy) = self.get(COPY) {
+            let every = self.value(BETWEEN_COPIES);
+            lines.exact("map_every_writes", every, "", "measured: pauses among durable chunks");
+            lines.add("map_time", copy.scaled(1e3), "ms", "measured: how long they are");
+        }
+        let (shared, until_fall) = (self.value(SHARED), self.get(UNTIL_FALL));
+        // Percent of the disk's tracks that a byte of cache takes, if the cache is on outermost tracks.
+        let cache_percent = 100.0 / outer_track / tracks;
+        if let Some(cache) = self.get(CACHE) {
+            let gap = (self.value(GAP) * MIB as f64 / KIB as f64).round();
+            lines.exact("gap_bytes", gap, "Ki", "measured: falls of durable chunks of 1 and 16 MiB");
+            // The measured room plus the part that cleaning keeps free.
+            let bytes = cache.value * 1e9 + (128 * MIB) as f64;
+            let percent = Fitted::within(bytes * cache_percent, 0.05);
+            lines.add("cache_percent", percent, "", "measured: falls of durable chunks");
+            let by_room = self.small_writes_by_room().unwrap_or(f64::INFINITY);
+            // Only a fall well before the room ends shows a limit of entries, because the room's own error is 5 %.
+            if let Some(until) = until_fall.filter(|until| until.value < 0.93 * by_room) {
+                let source = "measured: small random writes fall before the cache is full";
+                lines.add("beta", until.scaled(1.0 / shared).whole(), "", source);
+                lines.add("alpha", until.whole(), "", source);
+            }
+        } else if let Some(until) = until_fall {
+            let percent = until.value / shared * MIB as f64 * cache_percent;
+            let range = Fitted { low: percent / 16.0, value: percent, high: percent * 2.0 };
+            lines.add("cache_percent", range, "", "assumption: 1 MiB an entry; their number is measured");
+        }
+        if let Some(band) = self.get(BAND) {
+            // The mean track is three quarters of the outermost (assumption).
+            let tracks = band.scaled(1e6 / (outer_track * 0.75)).whole();
+            let source = "measured: the time of cleaning a band, of which half is rewritten on average";
+            lines.add("band_tracks", tracks, "", source);
+        }
+        if let Some(stream) = self.get(BYPASS) {
+            lines.add("bypass_bytes", stream, "Mi", "measured: runs that are as fast as a stream");
+        }
+    }
+
+    fn dynamic_mapping(&self, lines: &mut Lines, capacity: f64) {
+        self.entries(lines);
+        match self.get(UNTIL_FALL) {
+            Some(until) => {
+                let percent = until.scaled(100.0 * 4.0 * KIB as f64 / capacity);
+                lines.add("spare_percent", percent, "", "measured: random writes until the fall");
+            }
+            None => {
+                let range = Fitted { low: 0.2, value: 0.5, high: 2.0 };
+                lines.add("spare_percent", range, "", "assumption: no fall was seen");
+            }
+        }
+        lines.0 += "spare_outer = { value = \"on\", source = \"assumption: as wd40efax\" }\n\
+                    idle_clean = { value = \"on\", source = \"FAST 2017, Evolving Ext4 for Shingled Disks\" }\n";
+    }
+
+    /// Adds the lines that both kinds of log have.
+    fn entries(&self, lines: &mut Lines) {
+        if let Some(entry) = self.get(ENTRY) {
+            lines.add("append_time", entry, "ms", "measured: durable writes, less their transfer");
+        }
+        let source = "measured: small writes that wait together, compared with durable ones";
+        lines.exact("shared_writes", self.value(SHARED), "", source);
+    }
 }

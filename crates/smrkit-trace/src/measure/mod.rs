@@ -3,7 +3,6 @@
 //! The job is a table of phases with one command outstanding, so that every latency is the time of one command. Each phase isolates one
 //! mechanism; `fit` says which.
 
-mod file;
 mod fit;
 #[cfg(test)]
 mod tests;
@@ -110,6 +109,7 @@ pub fn longest_s() -> u64 {
 
 /// fio's job file for the disk or file at `target`. It writes its logs to the working directory.
 pub fn job(target: &str) -> String {
+    // One command at a time (psync); logs with the place of each command (log_offset), and no number in their names (per_job_logs).
     let mut text = format!(
         "; Measures a disk. Everything on it is destroyed. Run by fio, the job leaves logs that `smrkit drives fit` reads.\n\
          [global]\nfilename={target}\nioengine=psync\ndirect=1\nrandrepeat=0\nnorandommap\nstonewall\n\

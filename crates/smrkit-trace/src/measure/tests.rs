@@ -246,8 +246,8 @@ const PUBLIC: [(f64, f64, f64); 4] = [(1.0, 58.0, 17.0), (4.0, 91.0, 27.3), (16.
 fn half_of_a_public_measurement_predicts_the_other_half() {
     let [short, held, long, longest] = PUBLIC;
     let chunks = [short, long].map(|(mib, rate, _)| (mib * MIB as f64, mib / rate));
-    let costs = LogCosts::of(&chunks, Some(190.0 * MIB as f64), 0.1);
-    let room = Room::of([short, long].map(|(mib, _, gib)| (mib * MIB as f64, gib * GIB as f64)));
+    let costs = LogCosts::fit(&chunks, Some(190.0 * MIB as f64), 0.1);
+    let room = Room::from_falls([short, long].map(|(mib, _, gib)| (mib * MIB as f64, gib * GIB as f64)));
     let predicted = [held, longest].map(|(mib, rate, gib)| {
         let bytes = mib * MIB as f64;
         let error = |own: f64, measured: f64| (100.0 * (own / measured - 1.0)).round();

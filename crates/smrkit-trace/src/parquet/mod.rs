@@ -20,7 +20,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 use smrkit::error::Error;
-use smrkit::request::{InMemory, Op, Progress, Request, Source};
+use smrkit::request::{Op, Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::Nanos;
 
@@ -76,7 +76,7 @@ struct Pauses {
 
 impl Pauses {
     /// Reads the pauses from a trace that was opened with its think times.
-    fn of(closed: &mut dyn Source) -> Result<Pauses, Error> {
+    fn read(closed: &mut dyn Source) -> Result<Pauses, Error> {
         let (mut batch, mut all, mut columns) = (Vec::new(), Vec::new(), &PAUSES[..1]);
         while closed.fill_next(&mut batch)? {
             let mut outstanding = closed.outstanding().iter().copied();
@@ -168,9 +168,9 @@ fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
 pub struct ParquetReader {
     pub(crate) path: PathBuf,
     batches: ParquetRecordBatchReader,
-    columns: TableColumns,
+    pub(crate) columns: TableColumns,
     /// The time that others count from; unknown before the first row of a table that `smrkit` did not write.
-    origin: Option<u64>,
+    pub(crate) origin: Option<u64>,
     /// The file's metadata.
     pub meta: Meta,
     /// True for a table that another program wrote: its volumes are taken from its rows.
@@ -205,6 +205,7 @@ impl ParquetReader {
         let has_think_times = table.schema().column_with_name(THINK).is_some();
         let is_closed = has_think_times && times == RowTimes::Think;
         let mut columns = TableColumns::of(table.schema()).map_err(bad)?;
+        // Sums of think times take the place of the times.
         if is_closed {
             columns.time = Some((THINK.into(), 1));
         }
@@ -241,16 +242,6 @@ impl ParquetReader {
         })
     }
 
-    /// Keeps times relative to the source's own zero, so that rows earlier than the first keep theirs.
-    pub(crate) fn keep_absolute_times(&mut self) {
-        self.origin = Some(0);
-    }
-
-    /// The remedy, if the table has no times.
-    pub(crate) fn without_times(&self) -> Option<String> {
-        self.columns.time.is_none().then(|| NO_TIMES.into())
-    }
-
     /// The error of row `row` of the batch that is being read.
     fn bad(&self, row: usize, why: &str) -> Error {
         let message = match self.is_foreign {
@@ -280,6 +271,7 @@ impl Source for ParquetReader {
             self.outstanding = counts.into_iter().map(|count| count.min(u64::from(u16::MAX)) as u16).collect();
         }
         if self.is_foreign {
+            // Such a table has no list of volumes, so there are those up to the highest number seen.
             let last_volume = batch.iter().map(|request| request.volume).max().unwrap_or(0);
             let new_volumes = self.meta.volumes.len() as u64..=u64::from(last_volume);
             self.meta.volumes.extend(new_volumes.map(|number| Volume { number, name: number.to_string() }));
@@ -307,7 +299,8 @@ impl Source for ParquetReader {
 /// Writes a trace, a row group at a time; the file appears under its name at `finish`.
 pub struct ParquetWriter {
     path: PathBuf,
-    meta: Meta,
+    /// The metadata, up to `finish`: volumes and hash are known only when the source has been read.
+    pub meta: Meta,
     table: TableWriter,
     /// The row group being gathered.
     group: Vec<Request>,
@@ -320,7 +313,7 @@ pub struct ParquetWriter {
 impl ParquetWriter {
     /// Starts the trace that will become `path`. `thinking` are the same requests by their think times, to be stored beside the times.
     pub fn create(path: &Path, meta: &Meta, thinking: Option<&mut dyn Source>) -> Result<ParquetWriter, Error> {
-        let pauses = thinking.map(Pauses::of).transpose()?;
+        let pauses = thinking.map(Pauses::read).transpose()?;
         let none = batch(&COLUMNS, &[]);
         let schema = pauses.as_ref().map_or(none.schema(), |pauses| pauses.beside(&none, 0).schema());
         // Opened at once, so that a path that can't be written is reported before the work.
@@ -335,9 +328,24 @@ impl ParquetWriter {
         })
     }
 
-    /// Replaces the metadata. It may be called late: volumes and hash are known only when the source has been read.
-    pub fn set_meta(&mut self, meta: &Meta) {
-        self.meta = meta.clone();
+    /// Appends all requests of a source as they come; returns how many.
+    pub fn copy(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
+        let (mut batch, mut rows) = (Vec::new(), 0);
+        while source.fill_next(&mut batch)? {
+            rows += batch.len() as u64;
+            self.write(&batch)?;
+        }
+        Ok(rows)
+    }
+
+    /// Appends all requests of a source in the order of their times, from zero on; returns how many.
+    pub fn sort(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
+        let mut all = source.rest()?;
+        all.sort_by_key(|request| request.time);
+        let first = all.first().map_or(Nanos::ZERO, |request| request.time);
+        all.iter_mut().for_each(|request| request.time -= first);
+        self.write(&all)?;
+        Ok(all.len() as u64)
     }
 
     /// Appends requests, in any order of time.
@@ -357,14 +365,33 @@ impl ParquetWriter {
     /// Writes the rest and the metadata, and makes the file appear under its name.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
-        let metadata = self.metadata();
-        self.table.finish(metadata)
+        let mut pairs = vec![
+            (KEY_FORMAT.to_string(), FORMAT.to_string()),
+            (KEY_VERSION.to_string(), VERSION.to_string()),
+            (KEY_ROWS.to_string(), self.rows.to_string()),
+            (KEY_SOURCE_FORMAT.to_string(), self.meta.source_format),
+        ];
+        pairs.extend(self.meta.source_sha256.map(|hash| (KEY_SOURCE_SHA256.to_string(), hash)));
+        // Requests may have volumes that `meta` lacks; the file's table has them all.
+        for index in 0..self.meta.volumes.len().max(self.volumes_used).max(1) {
+            let unnamed = Volume { number: index as u64, name: String::new() };
+            let volume = self.meta.volumes.get(index).unwrap_or(&unnamed);
+            pairs.push((format!("{KEY_VOLUME}{index}"), format!("{} {}", volume.number, volume.name)));
+        }
+        self.table.finish(pairs)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
         let Some(used) = self.group.iter().map(|request| usize::from(request.volume) + 1).max() else { return Ok(()) };
         self.volumes_used = self.volumes_used.max(used);
-        check(&self.group).map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
+        // The reader would refuse these.
+        if self.group.iter().any(|one| one.sectors == 0 && one.op != Op::Flush) {
+            return Err(Error::input(&self.path, "can't be written: a request has 0 sectors; leave it out"));
+        }
+        if self.group.iter().any(|one| one.lba.0 >> 63 != 0) {
+            let problem = "can't be written: an LBA lies past the end of any disk (2^63 sectors)";
+            return Err(Error::input(&self.path, problem));
+        }
         // The pauses were read in an earlier pass over the trace.
         let paused_requests = self.pauses.as_ref().map_or(usize::MAX, |pauses| pauses.all.len());
         if paused_requests < self.rows as usize + self.group.len() {
@@ -377,38 +404,6 @@ impl ParquetWriter {
         self.rows += self.group.len() as u64;
         self.group.clear();
         Ok(())
-    }
-
-    fn metadata(&self) -> Vec<(String, String)> {
-        let mut pairs = vec![
-            (KEY_FORMAT.to_string(), FORMAT.to_string()),
-            (KEY_VERSION.to_string(), VERSION.to_string()),
-            (KEY_ROWS.to_string(), self.rows.to_string()),
-            (KEY_SOURCE_FORMAT.to_string(), self.meta.source_format.clone()),
-        ];
-        if let Some(hash) = &self.meta.source_sha256 {
-            pairs.push((KEY_SOURCE_SHA256.to_string(), hash.clone()));
-        }
-        // Requests may have volumes that `meta` lacks; the file's table has them all.
-        for index in 0..self.meta.volumes.len().max(self.volumes_used).max(1) {
-            let unnamed = Volume { number: index as u64, name: String::new() };
-            let volume = self.meta.volumes.get(index).unwrap_or(&unnamed);
-            pairs.push((format!("{KEY_VOLUME}{index}"), format!("{} {}", volume.number, volume.name)));
-        }
-        pairs
-    }
-}
-
-/// Refuses requests that the reader would refuse.
-fn check(requests: &[Request]) -> Result<(), &'static str> {
-    match () {
-        () if requests.iter().any(|one| one.sectors == 0 && one.op != Op::Flush) => {
-            Err("a request has 0 sectors; leave it out")
-        }
-        () if requests.iter().any(|one| one.lba.0 >> 63 != 0) => {
-            Err("an LBA lies past the end of any disk (2^63 sectors)")
-        }
-        () => Ok(()),
     }
 }
 
@@ -425,48 +420,6 @@ pub fn check_ending(output: &Path) -> Result<(), Error> {
         "{}: a trace is converted to Parquet, not to .{ending}: name a file that ends in .parquet",
         output.display()
     )))
-}
-
-/// A Parquet trace that is being written; it appears at `finish`.
-pub struct Converter {
-    meta: Meta,
-    writer: ParquetWriter,
-}
-
-impl Converter {
-    /// Starts the trace that will become `output`, from one of the format `source_format`; `thinking` as for [`ParquetWriter::create`].
-    pub fn create(output: &Path, source_format: &str, thinking: Option<&mut dyn Source>) -> Result<Converter, Error> {
-        let meta = Meta { source_format: source_format.into(), ..Meta::default() };
-        let writer = ParquetWriter::create(output, &meta, thinking)?;
-        Ok(Converter { meta, writer })
-    }
-
-    /// Writes all requests as they come; returns how many.
-    pub fn copy(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
-        let (mut batch, mut rows) = (Vec::new(), 0);
-        while source.fill_next(&mut batch)? {
-            rows += batch.len() as u64;
-            self.writer.write(&batch)?;
-        }
-        Ok(rows)
-    }
-
-    /// Writes all requests in the order of their times, from zero on; returns how many.
-    pub fn sort(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
-        let mut all = source.rest()?;
-        all.sort_by_key(|request| request.time);
-        let first = all.first().map_or(Nanos::ZERO, |request| request.time);
-        all.iter_mut().for_each(|request| request.time -= first);
-        self.copy(&mut InMemory::new(all))
-    }
-
-    /// Adds the volumes and the hash, known once the source has been read, and makes the file appear under its name.
-    pub fn finish(mut self, volumes: &[Volume], source_sha256: Option<String>) -> Result<(), Error> {
-        self.meta.volumes = volumes.to_vec();
-        self.meta.source_sha256 = source_sha256;
-        self.writer.set_meta(&self.meta);
-        self.writer.finish()
-    }
 }
 
 #[cfg(test)]

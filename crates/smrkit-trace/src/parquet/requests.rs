@@ -41,7 +41,7 @@ impl TableColumns {
     /// Finds the columns of a table. The error says which is missing.
     pub fn of(schema: &Schema) -> Result<TableColumns, String> {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let find = |key: &str| csv::found(key, &names).map(|at| names[at].to_string());
+        let find = |key: &str| csv::find_column(key, &names).map(|at| names[at].to_string());
         let need = |key: &str, name: &str| {
             find(key).ok_or_else(|| {
                 format!(
@@ -122,6 +122,7 @@ impl TableColumns {
         for (row, ((((time, op_number), offset), size), volume)) in
             times.into_iter().zip(ops).zip(offsets).zip(sizes).zip(owners).enumerate()
         {
+            // Other numbers are refused below.
             let op = OPS[op_number as usize & 3];
             let time = time.saturating_sub(first);
             let (lba, lead) = if self.offset.1 == 1 { (offset / 512, offset % 512) } else { (offset, 0) };
@@ -180,6 +181,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
         return Err(NULLS.into());
     }
     if let DataType::Timestamp(..) = array.data_type() {
+        // Dates are stored as counts since 1970, whose unit `TableColumns` knows.
         let counts = array.to_data().into_builder().data_type(DataType::Int64).build();
         return numbers(&make_array(counts.map_err(|error| error.to_string())?));
     }

@@ -133,7 +133,7 @@ fn the_file_says_where_it_came_from() {
     };
     let mut writer = ParquetWriter::create(&path, &Meta::default(), None).unwrap();
     writer.write(&[Request { volume: 2, ..Request::new(Op::Write, Lba(9), 1) }]).unwrap();
-    writer.set_meta(&meta);
+    writer.meta = meta.clone();
     writer.finish().unwrap();
     // The request used a volume that the table lacked: it was given a line.
     meta.volumes.push(volume(2, ""));
@@ -474,9 +474,9 @@ fn think_times_of_a_served_log_are_kept_for_a_closed_loop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let open = |times| Trace::from_bytes("log", log, &OpenOptions { times, ..OpenOptions::default() }).unwrap();
-    let mut converter = Converter::create(&path, "smrkit-log", Some(&mut open(RowTimes::Think))).unwrap();
-    converter.copy(&mut open(RowTimes::Clock)).unwrap();
-    converter.finish(&[], None).unwrap();
+    let mut writer = ParquetWriter::create(&path, &Meta::default(), Some(&mut open(RowTimes::Think))).unwrap();
+    writer.copy(&mut open(RowTimes::Clock)).unwrap();
+    writer.finish().unwrap();
     for times in [RowTimes::Clock, RowTimes::Think] {
         let (mut log, mut batch) = (open(times), Vec::new());
         let (mut parquet, mut kept) = (ParquetReader::open(&path, times).unwrap(), Vec::new());

@@ -338,3 +338,13 @@ fn line_ends_headings_and_marks_make_no_difference() {
         assert_eq!((trace.format, &all), ("msr", &expected), "{text:?}");
     }
 }
+
+#[test]
+fn asking_for_think_times_leaves_the_choice_of_events_alone() {
+    let text = "  fio-1 [001] d..1. 100.500000: block_rq_issue: 8,0 WS 4096 () 2000 + 8 [fio]\n  \
+                  fio-1 [001] d..1. 100.600000: block_bio_queue: 8,0 WS 3000 + 8 [fio]\n";
+    let mut trace = Trace::from_bytes("t", text, &OpenOptions::default()).unwrap();
+    assert!(trace.format == "ftrace" && !trace.has_think_times());
+    let lbas: Vec<u64> = drain(&mut trace).unwrap().iter().map(|request| request.lba.0).collect();
+    assert_eq!(lbas, [3000], "the queued request, and not the issued one that comes first");
+}

@@ -205,7 +205,8 @@ impl MemberDrive {
         self.keeps_order() && self.device.layer.takes_together() == 1
     }
 
-    /// True if a power cut may lose completed writes.
+    /// True if a power cut may lose completed writes that are in the cache above the layer. A cache that writes in the order of arrival is the
+    /// clock's, and does not count ([`DriveClock::completes_early`](crate::drive::DriveClock::completes_early)).
     pub fn has_write_cache(&self) -> bool {
         self.write_cache.is_some()
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{Mechanical, Position};
-use crate::geometry::{Geometry, SectorPlace};
+use crate::geometry::Geometry;
 use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
@@ -57,14 +57,6 @@ pub struct Overheads {
     pub completion: [Nanos; 2],
 }
 
-impl Overheads {
-    /// One overhead for all commands, and none at their end.
-    pub fn all(overhead: Nanos) -> Overheads {
-        let each = [overhead; 2];
-        Overheads { read_miss: each, read_hit: each, write: each, media_write: each, ..Overheads::default() }
-    }
-}
-
 /// A buffer and the bus to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Buffer {
@@ -98,32 +90,11 @@ impl Buffer {
     /// SATA at 6 Gb/s with its 8b/10b code (assumption where a drive file names none).
     pub const BUS_BYTES_PER_S: f64 = 600e6;
 
-    /// No cache, no read-ahead, and the same overhead for all commands.
-    pub fn plain(overhead: Nanos) -> Buffer {
-        Buffer {
-            write_cache_bytes: 0,
-            write_cache_order: WriteCacheOrder::Position,
-            read_ahead_bytes: 0,
-            read_ahead_to: ReadAheadTo::Bytes,
-            segment_bytes: 0,
-            segments: 1,
-            reads_passing: false,
-            keeps_requested: false,
-            bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
-            watermark: 0.0,
-            write_watermark: 0.0,
-            overheads: Overheads::all(overhead),
-        }
-    }
-
-    /// True if the media does anything that no command waits for.
+    /// True if commands wait for all that the media does: it has no cache, and does not read ahead.
     pub fn is_off(&self) -> bool {
-        self.write_cache_bytes < SECTOR_BYTES && !self.reads_ahead()
-    }
-
-    /// True if the media reads on.
-    pub fn reads_ahead(&self) -> bool {
-        self.read_ahead_bytes >= SECTOR_BYTES || self.read_ahead_to != ReadAheadTo::Bytes
+        self.write_cache_bytes < SECTOR_BYTES
+            && self.read_ahead_bytes < SECTOR_BYTES
+            && self.read_ahead_to == ReadAheadTo::Bytes
     }
 }
 
@@ -185,7 +156,7 @@ impl Buffered {
 
     /// True if writes complete in a cache that this clock keeps, in the order of arrival.
     pub fn completes_early(&self) -> bool {
-        self.queue.takes(1)
+        self.queue.can_hold(1)
     }
 
     /// When a command that needs only the bus completes: it was sent at `sent`, and its data is carried from `start` on.
@@ -195,16 +166,6 @@ impl Buffered {
         let end = ready + self.bus(write, sectors) + overheads.completion[usize::from(write)];
         self.after_write = write;
         end
-    }
-
-    /// Moves the head over a place.
-    pub fn leave_at(&mut self, place: &SectorPlace) {
-        self.media.leave_at(place);
-    }
-
-    /// Starts the count of `unwaited` anew.
-    pub fn reset_unwaited(&mut self) {
-        self.unwaited = Nanos::ZERO;
     }
 
     /// Notes that the next command was sent at `moment`: its overhead began then.
@@ -221,6 +182,7 @@ impl Buffered {
     /// Serves an access issued at `now`; returns when the command completes.
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.catch_up(g, now);
+        // While a command is served, nothing that the media does counts as unwaited.
         let counted_to = std::mem::replace(&mut self.counted_to, Nanos::MAX);
         let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
         let completed = match write {
@@ -254,11 +216,12 @@ impl Buffered {
 
     /// The end of a write: into the buffer or, if it is longer than that, to the media.
     fn write(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
-        if self.segments.meet(pba, pba + sectors) {
+        // What is read ahead from now on would be older than this write.
+        if self.segments.is_read_ahead(pba, pba + sectors) {
             self.stop_reading_ahead(g, now);
         }
         self.segments.overwrite(pba, pba + sectors);
-        if !self.queue.takes(sectors) {
+        if !self.queue.can_hold(sectors) {
             // A write that is longer than the cache goes to the media, after all queued writes.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
@@ -276,7 +239,7 @@ impl Buffered {
         while !self.queue.has_room(sectors) {
             // A write frees its room when the media has done it; then the next begins.
             room_at = room_at.max(self.busy_until);
-            self.queue.written();
+            self.queue.finish_write();
             if !self.queue.has_room(sectors) {
                 self.begin_write(g, Nanos::MAX);
             }
@@ -302,7 +265,7 @@ impl Buffered {
     fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         let end = pba + sectors;
         let from_buffer = self.ready(now, sent, self.buffer.overheads.read_hit) + self.bus(false, sectors);
-        if self.queue.holds(pba, end) || self.segments.keep(pba, end) {
+        if self.queue.holds(pba, end) || self.segments.has_kept(pba, end) {
             return from_buffer;
         }
         if let Some(ahead) = self.segments.ahead_of(g, &self.media, now, pba, end) {
@@ -313,9 +276,11 @@ impl Buffered {
             self.read_on(g, ahead.began, pba, end, passed);
             return from_buffer.max(passed + self.bus(false, 1));
         }
+        // The read waits for the write that the media has begun, but goes before those that are queued.
         let start = self.ready(now, sent, self.buffer.overheads.read_miss).max(self.busy_until);
-        self.queue.written();
+        self.queue.finish_write();
         if self.buffer.reads_passing {
+            // The head must be where it stops before the sectors that pass it are counted.
             self.stop_reading_ahead(g, start);
         }
         let passing = if self.buffer.reads_passing { self.media.passing_before(g, start, pba) } else { 0 };
@@ -334,7 +299,7 @@ impl Buffered {
     #[inline]
     pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
         let wait = if self.queue.has_room(sectors) { Nanos::ZERO } else { self.busy_until.since(now) };
-        self.queue.takes(sectors).then_some(wait)
+        self.queue.can_hold(sectors).then_some(wait)
     }
 
     /// True if a read finds its sectors in the buffer: among queued writes, in a kept stretch, or where the media reads ahead.
@@ -342,7 +307,7 @@ impl Buffered {
     pub fn holds(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> bool {
         let end = pba + sectors;
         self.queue.holds(pba, end)
-            || self.segments.keep(pba, end)
+            || self.segments.has_kept(pba, end)
             || self.segments.ahead_of(g, &self.media, now, pba, end).is_some()
     }
 
@@ -357,7 +322,7 @@ impl Buffered {
             ReadAheadTo::NextTrack if g.track_of(began) < g.track_of(end - 1) => end_of_track(2),
             ReadAheadTo::Track | ReadAheadTo::NextTrack => end_of_track(1),
         };
-        self.segments.read_on(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors)) });
+        self.segments.ahead = Some(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors)) });
     }
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
@@ -365,15 +330,15 @@ impl Buffered {
         self.count_unwaited(self.counted_to, now.min(self.busy_until));
         while self.begin_write(g, now) {}
         if self.busy_until <= now {
-            self.queue.written();
+            self.queue.finish_write();
         }
     }
 
     /// Begins the next queued write if the media is free for it before `before`.
     fn begin_write(&mut self, g: &Geometry, before: Nanos) -> bool {
-        let start = self.queue.next().map(|since| self.busy_until.max(since));
+        let start = self.queue.next_since().map(|since| self.busy_until.max(since));
         let Some(start) = start.filter(|start| *start < before) else { return false };
-        let Some(next) = self.queue.begin() else { return false };
+        let Some(next) = self.queue.start_write() else { return false };
         let end = self.on_media(g, start, true, next.pba, next.sectors);
         self.count_unwaited(start, before.min(end));
         true
@@ -454,16 +419,12 @@ impl Segments {
         Segments { ahead: None, kept: VecDeque::new(), count, length }
     }
 
-    /// Starts reading ahead of a stretch.
-    pub fn read_on(&mut self, ahead: ReadAhead) {
-        self.ahead = Some(ahead);
-    }
-
     /// Stops reading ahead; returns the sector that reading got to. If there are more segments, the stretch is kept.
     pub fn stop(&mut self, g: &Geometry, media: &Mechanical, now: Nanos) -> Option<Pba> {
         let ahead = self.ahead.take()?;
         let reached = ahead.reached(g, media, now);
         if self.count > 1 {
+            // One segment is for the next stretch, and one for this.
             self.kept.truncate(self.count - 2);
             self.kept.push_front((self.kept_from(&ahead, reached), reached));
         }
@@ -477,7 +438,7 @@ impl Segments {
 
     /// True if a stretch that was read holds sectors.
     #[inline]
-    pub fn keep(&self, pba: Pba, end: Pba) -> bool {
+    pub fn has_kept(&self, pba: Pba, end: Pba) -> bool {
         self.kept.iter().any(|&(from, to)| from <= pba && end <= to)
     }
 
@@ -489,7 +450,7 @@ impl Segments {
     }
 
     /// True if any of these sectors are read ahead.
-    pub fn meet(&self, pba: Pba, end: Pba) -> bool {
+    pub fn is_read_ahead(&self, pba: Pba, end: Pba) -> bool {
         self.ahead.is_some_and(|ahead| pba < ahead.limit && end > ahead.began)
     }
 
@@ -547,7 +508,7 @@ impl WriteQueue {
     }
 
     /// True if the queue is long enough for the write.
-    pub fn takes(&self, sectors: u64) -> bool {
+    pub fn can_hold(&self, sectors: u64) -> bool {
         sectors <= self.room
     }
 
@@ -556,16 +517,10 @@ impl WriteQueue {
         self.queued + self.writing + sectors <= self.room
     }
 
-    /// Index of a granule's count.
-    fn place(&self, granule: u64) -> usize {
-        granule as usize & (self.granules.len() - 1)
-    }
-
-    fn recount(&mut self, granules: std::ops::RangeInclusive<u64>, change: impl Fn(u32) -> u32) {
-        for granule in granules {
-            let place = self.place(granule);
-            self.granules[place] = change(self.granules[place]);
-        }
+    /// The count of a granule, which other granules may share.
+    fn count_of(&mut self, granule: u64) -> &mut u32 {
+        let shared = granule as usize & (self.granules.len() - 1);
+        &mut self.granules[shared]
     }
 
     /// Adds a write that completes for the host at `since`; joins it to the last one if it continues that.
@@ -576,37 +531,38 @@ impl WriteQueue {
         match self.writes.back_mut() {
             Some(before) if before.pba + before.sectors == pba => {
                 before.sectors += sectors;
+                // The granule of the sector before is counted already.
                 first = (pba.0 - 1) / GRANULE_SECTORS + 1;
             }
             _ => self.writes.push_back(Pending { pba, sectors, since }),
         }
-        self.recount(first..=last, |count| count + 1);
+        (first..=last).for_each(|granule| *self.count_of(granule) += 1);
     }
 
     /// When the next write completed for the host.
-    pub fn next(&self) -> Option<Nanos> {
+    pub fn next_since(&self) -> Option<Nanos> {
         self.writes.front().map(|next| next.since)
     }
 
     /// Takes out the next write, which the media begins.
-    pub fn begin(&mut self) -> Option<Pending> {
+    pub fn start_write(&mut self) -> Option<Pending> {
         let next = self.writes.pop_front()?;
         self.queued -= next.sectors;
         self.writing = next.sectors;
         let granules = next.pba.0 / GRANULE_SECTORS..=(next.pba.0 + next.sectors - 1) / GRANULE_SECTORS;
-        self.recount(granules, |count| count - 1);
+        granules.for_each(|granule| *self.count_of(granule) -= 1);
         Some(next)
     }
 
     /// Frees the room of the write that the media has done.
-    pub fn written(&mut self) {
+    pub fn finish_write(&mut self) {
         self.writing = 0;
     }
 
     /// True if one write has all sectors from `pba` to `end`.
     #[inline]
     pub fn holds(&self, pba: Pba, end: Pba) -> bool {
-        self.granules[self.place(pba.0 / GRANULE_SECTORS)] > 0
+        self.granules[(pba.0 / GRANULE_SECTORS) as usize & (self.granules.len() - 1)] > 0
             && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
     }
 }

@@ -1,4 +1,4 @@
-//! From a drive file to a drive: geometry, interference, clock, and the order of commands. Checks that values fit together.
+//! From a drive file to a drive: geometry, interference, clock, the order of commands, and other sizes. Checks that values fit together.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::file::{
 use super::mechanical::nanos;
 use super::{Buffer, Buffered, Constant, DriveClock, Mechanical, Mechanics, Overheads, SeekPoints};
 use crate::error::Error;
-use crate::geometry::{Alternation, Edge, Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, turn};
+use crate::geometry::{Edge, Geometry, SECTORS_MAX, Skews, Slips, TrackSequence, Turn, ZONES_MAX, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
 use crate::units::Nanos;
 
@@ -45,6 +45,7 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
             "cw_degrees and ccw_degrees go with inner_tracks and outer_tracks: add them or leave the angles out",
         );
     }
+    // At most one form is given, so that the order of these does not matter; half a form fits none of the first four.
     match (t, distances, physical) {
         (InterferenceTable { blocks: Some(b), .. }, ..) => Ok(Interference::Blocks { reach: b.value }),
         (InterferenceTable { tracks: Some(w), .. }, ..) => {
@@ -97,6 +98,7 @@ pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error
                     )));
                 }
             };
+            // The copies of a surface follow each other, so that its tracks (perhaps of another length) stay together.
             let shape = |surface| ZoneShape { surface, outer_cylinder, tracks: zone.tracks, track_sectors, toward };
             shapes.extend((0..copies).map(|copy| shape(surface * copies + copy)));
         }
@@ -137,6 +139,7 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
         (None, Some(t)) => {
             let clock = Mechanical::new(g, &mechanics(t)?)?;
             let buffer = buffer(t, clock.overhead())?;
+            // Overheads by kind, and watermarks of the bus, are known to the buffered clock alone, even without a buffer.
             Ok(if buffer.is_off() && !t.has_electronics() {
                 DriveClock::Mechanical(clock)
             } else {
@@ -212,24 +215,21 @@ pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Er
 const SPARE_STRETCHES_MAX: u64 = 1 << 22;
 
 /// True if the tracks of a recording zone lie on all surfaces in turn.
-pub(super) fn is_interleaved(file: &DriveFile) -> bool {
+fn is_interleaved(file: &DriveFile) -> bool {
     file.geometry.order.given().unwrap_or_default() != OrderName::Surfaces
 }
 
 /// The geometry of a drive file whose zones lie on all surfaces.
 fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, Error> {
     let order = file.geometry.order.given();
-    let alternation = match order {
-        Some(OrderName::Alternating) => Alternation::InZone,
-        Some(OrderName::AlternatingThroughout) => Alternation::Throughout,
-        _ => Alternation::Never,
-    };
-    let run_tracks = match (order, file.geometry.run_tracks.given()) {
-        (Some(OrderName::Serpentine), Some(run)) if run > 0 => run,
+    let sequence = match (order, file.geometry.run_tracks.given()) {
+        (Some(OrderName::Alternating), _) => TrackSequence::Alternating,
+        (Some(OrderName::AlternatingThroughout), _) => TrackSequence::AlternatingThroughout,
+        (Some(OrderName::Serpentine), Some(run)) if run > 0 => TrackSequence::Runs(run),
         (Some(OrderName::Serpentine), _) => {
             return Err(Error::Impossible("order = \"serpentine\" needs run_tracks: give at least 1".into()));
         }
-        _ => 1,
+        _ => TrackSequence::Cylinders,
     };
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
@@ -241,12 +241,13 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
             skews(zone, i, track_sectors, skew)?,
         ));
         let sectors = zone.tracks.saturating_mul(u64::from(surfaces)).saturating_mul(track_sectors);
+        // A zone lists its slips from its own first sector on.
         let own = zone_slips(zone, track_sectors, sectors)
             .map_err(|problem| Error::Impossible(format!("recording zone {i}: {problem}")))?;
         slips.extend(own.into_iter().map(|range| raw.saturating_add(range.start)..raw.saturating_add(range.end)));
         raw = raw.saturating_add(sectors);
     }
-    Geometry::interleaved(&shapes, TrackInterleave { surfaces, run_tracks, alternation }, Slips::from(slips))
+    Geometry::interleaved(&shapes, surfaces, sequence, Slips::from(slips))
 }
 
 fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
@@ -278,11 +279,12 @@ fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<S
 }
 
 /// The raw sectors of a zone of `sectors` that hold nothing, counted from its first.
-pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<Range<u64>>, String> {
+fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<Range<u64>>, String> {
     let listed = |slip: &Slip| match *slip {
         Slip::One(first) => first..first.saturating_add(1),
-        Slip::Some(first, count) => first..first.saturating_add(count),
+        Slip::Run(first, count) => first..first.saturating_add(count),
     };
+    // Slips beyond the end of a zone that was made smaller go with its tracks.
     let mut slips: Vec<Range<u64>> = zone.slips.iter().map(listed).filter(|slip| slip.end <= sectors).collect();
     slips.sort_unstable_by_key(|slip| slip.start);
     let mut spares = Vec::new();
@@ -291,6 +293,7 @@ pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> 
         if sectors / stretch > SPARE_STRETCHES_MAX {
             return Err(format!("{} stretches with spares: give a larger spare_tracks", sectors / stretch));
         }
+        // Each stretch takes its slips from the front of the rest, because both ascend.
         let mut rest = slips.as_slice();
         for end in (1..=sectors / stretch).map(|n| n * stretch) {
             let (here, after) = rest.split_at(rest.partition_point(|slip| slip.start < end));
@@ -319,7 +322,7 @@ fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
 }
 
 /// Cylinder of each recording zone's outermost track.
-pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
+fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
     let mut next = 0u64;
     let place = |zone: &ZoneTable| {
         let start = zone.first_cylinder.unwrap_or(next);
@@ -327,6 +330,148 @@ pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
         start
     };
     zones.iter().map(place).collect()
+}
+
+// The sizes that a drive can be made in: how many times it has its surfaces, and what share of its tracks each recording zone keeps. Every
+// zone grows with the share, so sizes are ordered: the smallest drive that holds some number of sectors is also the smallest that holds its
+// own size.
+
+/// A share of 1: all tracks of a zone. A step is far less than a track.
+const WHOLE: u128 = 1 << 40;
+
+/// Makes a drive the smallest that holds `want` sectors.
+pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
+    let (own, most) = (file.copies(), most_copies(file));
+    // No fewer platters hold that many sectors; spares on each of them and the defects of the first may take more.
+    let least = u128::from(want).div_ceil(raw_sectors(file, WHOLE).max(1));
+    let mut copies = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
+    file.copies = own.saturating_mul(copies);
+    while copies < most && usable_sectors(file, WHOLE) < u128::from(want) {
+        copies += 1;
+        file.copies = own.saturating_mul(copies);
+    }
+    let share = least_share(file, want)?;
+    if share != WHOLE {
+        scale(file, share);
+    }
+    let raw = raw_sectors(file, WHOLE);
+    if let Some(slips) = &mut file.geometry.slips {
+        slips.value.retain(|&slip| u128::from(slip) < raw);
+    }
+    Ok(())
+}
+
+/// The sectors of a drive with `times` its platters.
+pub(super) fn sectors_of_platters(mut file: DriveFile, times: u64) -> u64 {
+    let sectors = match u32::try_from(times) {
+        Ok(times) if times <= most_copies(&file) => {
+            file.copies = file.copies().saturating_mul(times);
+            usable_sectors(&file, WHOLE)
+        }
+        // It gets more tracks instead.
+        _ => {
+            let (raw, usable) = (raw_sectors(&file, WHOLE), usable_sectors(&file, WHOLE));
+            raw.saturating_mul(times.into()) - (raw - usable)
+        }
+    };
+    u64::try_from(sectors).unwrap_or(u64::MAX)
+}
+
+/// How many times a mechanical drive can have its surfaces, as long as zones can be counted. A constant clock has no surfaces, and gets more
+/// tracks instead.
+fn most_copies(file: &DriveFile) -> u32 {
+    if file.mechanical.is_none() {
+        return 1;
+    }
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1).max(1);
+    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies());
+    (ZONES_MAX as u64 / zones.max(1)).clamp(1, u64::from(u32::MAX)) as u32
+}
+
+/// The smallest share at which the drive holds `want` sectors.
+fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
+    let (mut too_small, mut enough) = (0, WHOLE);
+    while usable_sectors(file, enough) < u128::from(want) {
+        if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || enough > WHOLE << 40 {
+            let name = &file.name;
+            let message = format!("{name}: no size of it holds {want} sectors: give a smaller {{capacity}}");
+            return Err(Error::Impossible(message));
+        }
+        (too_small, enough) = (enough, enough * 2);
+    }
+    // `enough` holds them and `too_small` does not, until they are neighbours.
+    while enough - too_small > 1 {
+        let middle = (too_small + enough) / 2;
+        if usable_sectors(file, middle) < u128::from(want) {
+            too_small = middle;
+        } else {
+            enough = middle;
+        }
+    }
+    // A whole drive stays as its file describes it.
+    Ok(if raw_sectors(file, enough) == raw_sectors(file, WHOLE) { WHOLE } else { enough })
+}
+
+/// Tracks of zone `at` of `zones` in a drive scaled to `share`, at least one. Zones round up at different shares, so that drives of many
+/// sizes can be made.
+fn scaled_tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
+    let rounding = WHOLE * at as u128 / zones as u128;
+    ((u128::from(zone.tracks) * share + rounding) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
+}
+
+/// Sectors on the platters of a drive scaled to `share`, defective ones included.
+fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
+    let zones = &file.geometry.zones.value;
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1);
+    let a_cylinder = |zone: &ZoneTable| match &zone.track_sectors {
+        Lengths::All(sectors) => u128::from(*sectors) * u128::from(surfaces),
+        Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
+    };
+    let of_zone = |(at, zone)| u128::from(scaled_tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
+    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
+}
+
+/// Raw sectors without the defective ones.
+fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
+    let raw = raw_sectors(file, share);
+    if is_interleaved(file) {
+        return raw - slipped_by_zone(file, share).min(raw);
+    }
+    let slips = file.geometry.slips.as_ref().map_or(&[][..], |slips| slips.value.as_slice());
+    raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
+}
+
+/// Sectors that slips take from the recording zones of a drive scaled to `share`. A zone whose slips can't be laid out loses none here:
+/// building the drive reports the mistake.
+fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
+    let zones = &file.geometry.zones.value;
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1);
+    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
+    let of_zone = |(at, zone): (usize, &ZoneTable)| {
+        let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
+        let sectors =
+            scaled_tracks(zone, at, zones.len(), share).saturating_mul(all_surfaces).saturating_mul(track_sectors);
+        let slips = zone_slips(zone, track_sectors, sectors).unwrap_or_default();
+        u128::from(Slips::from(slips).count())
+    };
+    zones.iter().enumerate().map(of_zone).sum()
+}
+
+/// Scales each recording zone to `share`. Gaps between zones stay as they are.
+fn scale(file: &mut DriveFile, share: u128) {
+    let zones = &mut file.geometry.zones.value;
+    let old = outer_cylinders(zones);
+    let count = zones.len();
+    // Zones may be listed in another order than they lie on the surface.
+    let mut by_place: Vec<usize> = (0..count).collect();
+    by_place.sort_by_key(|&i| old[i]);
+    let (mut old_end, mut new_end) = (0, 0u64);
+    for i in by_place {
+        let tracks = scaled_tracks(&zones[i], i, count, share);
+        let start = new_end.saturating_add(old[i].saturating_sub(old_end));
+        (old_end, new_end) = (old[i].saturating_add(zones[i].tracks), start.saturating_add(tracks));
+        (zones[i].first_cylinder, zones[i].tracks) = (Some(start), tracks);
+    }
 }
 
 #[cfg(test)]

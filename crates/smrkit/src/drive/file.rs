@@ -30,7 +30,7 @@ macro_rules! table {
             const NAME: &str = $name;
 
             /// The table, if the file has it.
-            fn of(file: &mut TomlKeys) -> Result<Option<$table>, Mistake> {
+            fn take_from(file: &mut TomlKeys) -> Result<Option<$table>, Mistake> {
                 let Some(mut keys) = file.table($name, &[$(stringify!($key)),*])? else { return Ok(None) };
                 let table = $table { $($key: FileEntry::take(&mut keys, stringify!($key), $unit)?,)* };
                 keys.end();
@@ -158,7 +158,7 @@ pub(super) struct ZoneTable {
 #[serde(untagged, expecting = "expected a sector, or [first sector, how many]")]
 pub(super) enum Slip {
     One(u64),
-    Some(u64, u64),
+    Run(u64, u64),
 }
 
 named_values! {
@@ -272,7 +272,7 @@ impl TranslationTable {
     const NAME: &str = "translation";
     const LAYER: &str = "layer";
 
-    fn of(file: &mut TomlKeys) -> Result<Option<TranslationTable>, Mistake> {
+    fn take_from(file: &mut TomlKeys) -> Result<Option<TranslationTable>, Mistake> {
         let Some(mut keys) = file.open_table(Self::NAME)? else { return Ok(None) };
         let layer = FileEntry::take(&mut keys, Self::LAYER, "")?;
         let mut parameters = Vec::new();
@@ -352,11 +352,11 @@ impl DriveFile {
         let file = DriveFile {
             name: keys.need("name")?,
             summary: keys.need("summary")?,
-            geometry: GeometryTable::of(&mut keys)?.ok_or_else(|| keys.lacks(GeometryTable::NAME))?,
-            interference: InterferenceTable::of(&mut keys)?.unwrap_or_default(),
-            constant: ConstantTable::of(&mut keys)?,
-            mechanical: MechanicalTable::of(&mut keys)?,
-            translation: TranslationTable::of(&mut keys)?,
+            geometry: GeometryTable::take_from(&mut keys)?.ok_or_else(|| keys.lacks(GeometryTable::NAME))?,
+            interference: InterferenceTable::take_from(&mut keys)?.unwrap_or_default(),
+            constant: ConstantTable::take_from(&mut keys)?,
+            mechanical: MechanicalTable::take_from(&mut keys)?,
+            translation: TranslationTable::take_from(&mut keys)?,
             copies: 0,
             stands_for: None,
         };

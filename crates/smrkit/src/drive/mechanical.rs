@@ -84,7 +84,8 @@ impl Mechanical {
         let rotation = m.rotation_ns()?;
         let turn_per_ns = ((1u128 << 64) / u128::from(rotation)) as u64;
         let switch = nanos("mechanical.switch_ms", m.switch_ms)?;
-        let hidden = high(g.skew, rotation) + SLACK_NS;
+        // The skew is rounded up to an angle, and its time down again: without slack, a skew that just hides the switch would lose a rotation.
+        let hidden = angle_ns(g.skew, rotation) + SLACK_NS;
         Ok(Mechanical {
             rotation: Divisor::new(rotation),
             turn_per_ns,
@@ -119,6 +120,7 @@ impl Mechanical {
             return ready;
         }
         let raw = g.raw(pba);
+        // Defects within the extent pass under the head, too.
         let count = if g.slipped() == 0 { sectors } else { g.raw(pba + (sectors - 1)) + 1 - raw };
         let zone = &g.zones[g.zone_index(raw)];
         let (k, sector) = Geometry::in_zone(zone, raw);
@@ -126,7 +128,7 @@ impl Mechanical {
             return Nanos(self.transfer_long(g, ready.0, write, raw, count));
         }
         let begin = self.move_to(ready.0, write, zone, k, sector);
-        Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value))
+        Nanos(begin + angle_ns(count.wrapping_mul(zone.sector_turn()), self.rotation.value))
     }
 
     /// The time from `now` until a read at a position would begin: overhead, seek and rotational latency.
@@ -166,7 +168,7 @@ impl Mechanical {
         }
         let arrive = now.0 + self.overhead + self.seek_ns(first.cylinder, first.surface);
         let step = g.zones[first.zone as usize].sector_turn();
-        let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value);
+        let passes = angle_ns(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value);
         let in_order = self.wait(arrive, first.angle) + passes;
         Some(Nanos(arrive + in_order.min(self.rotation.value) - now.0))
     }
@@ -210,7 +212,7 @@ impl Mechanical {
         let zone = g.zone_of(pba);
         let a_track = match zone.run_tracks() {
             None => u128::from(self.turns(1, 0)),
-            Some(_) => u128::from(self.rotation.value + high(zone.mean_skew, self.rotation.value)),
+            Some(_) => u128::from(self.rotation.value + angle_ns(zone.mean_skew, self.rotation.value)),
         };
         Nanos((u128::from(sectors) * a_track / u128::from(zone.track_sectors)) as u64)
     }
@@ -256,7 +258,7 @@ impl Mechanical {
             time += if end_angle >= start {
                 self.turns(tracks, end_angle - start)
             } else {
-                self.turns(tracks, 0) - high((start - end_angle) as u64, self.rotation.value) - 1
+                self.turns(tracks, 0) - angle_ns((start - end_angle) as u64, self.rotation.value) - 1
             };
             self.cylinder = zone.cylinder(last_k) as u32;
             at = stop;
@@ -283,8 +285,9 @@ impl Mechanical {
             let end = if k == last_k { last_sector + 1 } else { zone.track_sectors };
             time = self.move_to(time, write, zone, k, first);
             time += match end - first == zone.track_sectors {
+                // A whole turn is 0 as an angle.
                 true => self.rotation.value,
-                false => high((end - first).wrapping_mul(zone.sector_turn()), self.rotation.value),
+                false => angle_ns((end - first).wrapping_mul(zone.sector_turn()), self.rotation.value),
             };
         }
         time
@@ -295,7 +298,7 @@ impl Mechanical {
         let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
         let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
         let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value);
-        whole.saturating_add(high(total as u64, self.rotation.value))
+        whole.saturating_add(angle_ns(total as u64, self.rotation.value))
     }
 
     #[inline]
@@ -308,15 +311,17 @@ impl Mechanical {
     #[inline]
     fn wait(&self, moment: u64, target: Turn) -> u64 {
         let angle = self.rotation.remainder(moment) * self.turn_per_ns;
+        // A head that is late by rounding only does not wait for another rotation: adding the slack wraps such an angle around to almost 0,
+        // and subtracting it saturates there.
         let slack = SLACK_NS * self.turn_per_ns;
         let ahead = target.wrapping_sub(angle).wrapping_add(slack).saturating_sub(slack);
-        high(ahead, self.rotation.value)
+        angle_ns(ahead, self.rotation.value)
     }
 }
 
 /// Time of an angle in a rotation, rounded down.
 #[inline]
-fn high(angle: Turn, rotation: u64) -> u64 {
+fn angle_ns(angle: Turn, rotation: u64) -> u64 {
     ((u128::from(angle) * u128::from(rotation)) >> 64) as u64
 }
 

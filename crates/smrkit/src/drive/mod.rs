@@ -30,7 +30,6 @@ mod file;
 pub mod import;
 mod mechanical;
 mod seek;
-mod size;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,10 +126,10 @@ pub struct Translation {
 
 /// A question that names the models most like a mistyped one, and how each records, since one letter may tell shingled from conventional.
 fn similar(text: &str) -> String {
-    let told = |model: catalogue::Model| {
+    let in_words = |model: catalogue::Model| {
         format!("`{}` ({}: {})", model.name, model.family, catalogue::recording_in_words(model.recording))
     };
-    let all: Vec<String> = catalogue::similar(text).into_iter().map(told).collect();
+    let all: Vec<String> = catalogue::similar(text).into_iter().map(in_words).collect();
     if all.is_empty() { String::new() } else { format!("did you mean {}? ", all.join(" or ")) }
 }
 
@@ -141,9 +140,9 @@ impl Drive {
     /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file. `@KEY=low` or `@KEY=high`
     /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
-        match ends(name_or_path) {
-            Some((own, key, value)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, value),
-            _ => {}
+        // A file may have such a name itself.
+        if let Some((own, key, value)) = ends(name_or_path).filter(|_| !Path::new(name_or_path).exists()) {
+            return Drive::load(own)?.at(key, value);
         }
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| name.eq_ignore_ascii_case(name_or_path)) {
             let path = format!("drives/{name}.toml");
@@ -253,8 +252,9 @@ impl Drive {
                  for it {{fold}}"
             )));
         }
+        // The law is kept, since it may be another than the file's (`with_interference`).
         let Drive { interference, mut file, path, text, .. } = self;
-        size::resize(&mut file, sectors)?;
+        build::resize(&mut file, sectors)?;
         Drive { text, ..Drive::build(file, &path)? }.with_interference(interference)
     }
 
@@ -284,11 +284,10 @@ impl Drive {
         Ok(Drive { text: self.text.clone(), ..drive })
     }
 
-    /// The drive with `times` its platters, with the same tracks and seeks. Its defects are on the first of its platters, as before.
+    /// The drive with `times` its platters, with the same tracks and seeks. Each platter has its spares; the defects stay on the first of them.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
-        let slipped = self.geometry.slipped();
-        let raw = self.geometry.sectors + slipped;
-        self.with_capacity(raw.saturating_mul(times) - slipped)
+        let sectors = build::sectors_of_platters(self.file.clone(), times);
+        self.with_capacity(sectors)
     }
 
     /// The drive under another law. Errors: a law that its geometry does not suit.
@@ -308,6 +307,7 @@ impl Drive {
     }
 
     fn try_build(mut file: DriveFile) -> Result<Drive, Error> {
+        // A value out of its range is named before values that don't fit together.
         file.check()?;
         let interference = build::interference(&file.interference)?;
         let head = match &interference {

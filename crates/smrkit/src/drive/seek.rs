@@ -93,8 +93,9 @@ impl SeekCurve {
             SeekPoints::Cylinders(_) => reach.saturating_add(1).clamp(EXACT, EXACT_MAX),
         };
         let mut curve = SeekCurve { points: Arc::new(points), cylinders, exact, samples: Arc::new([]) };
-        let count = index(reach, exact) + 2;
-        let at = |i| (curve.plain_ms(distance(i, exact)).clamp(0.0, SEEK_MS_MAX) * 1e6).round() as i32;
+        // One sample more than the last distance has, so that it can be interpolated.
+        let count = sample_index(reach, exact) + 2;
+        let at = |i| (curve.interpolated_ms(sample_distance(i, exact)).clamp(0.0, SEEK_MS_MAX) * 1e6).round() as i32;
         curve.samples = (0..count).map(|i| (at(i) as u32, at(i + 1) - at(i))).collect();
         Ok(curve)
     }
@@ -102,7 +103,7 @@ impl SeekCurve {
     /// The time over a distance in cylinders, in nanoseconds; 0 for none.
     #[inline]
     pub fn ns(&self, cylinders: u32) -> u64 {
-        let index = index(cylinders, self.exact).min(self.samples.len() - 1);
+        let index = sample_index(cylinders, self.exact).min(self.samples.len() - 1);
         let (base, step) = self.samples[index];
         if cylinders < self.exact {
             return u64::from(base);
@@ -126,21 +127,22 @@ impl SeekCurve {
     }
 
     /// The curve itself, without samples.
-    fn plain_ms(&self, cylinders: u64) -> f64 {
+    fn interpolated_ms(&self, cylinders: u64) -> f64 {
         match &*self.points {
             _ if cylinders == 0 => 0.0,
             SeekPoints::Shares(points) => {
+                // The point at share 0 is the one-track seek, however short the stroke is.
                 let share = if cylinders == 1 { 0.0 } else { (cylinders as f64 / self.stroke()).min(1.0) };
-                between(points, share)
+                interpolate(points, share)
             }
-            SeekPoints::Cylinders(points) => between(points, cylinders as f64),
+            SeekPoints::Cylinders(points) => interpolate(points, cylinders as f64),
         }
     }
 }
 
 /// Interpolates linearly between the points around `x`. Before the first point its value holds; beyond the last, the line through the last
 /// two continues.
-fn between(points: &[(f64, f64)], x: f64) -> f64 {
+fn interpolate(points: &[(f64, f64)], x: f64) -> f64 {
     if points.len() < 2 || x <= points[0].0 {
         return points[0].1;
     }
@@ -151,7 +153,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
 
 /// Index of the sample at or before a distance.
 #[inline]
-fn index(cylinders: u32, exact: u32) -> usize {
+fn sample_index(cylinders: u32, exact: u32) -> usize {
     if cylinders < exact {
         return cylinders as usize;
     }
@@ -162,7 +164,7 @@ fn index(cylinders: u32, exact: u32) -> usize {
 }
 
 /// The distance of a sample.
-fn distance(index: usize, exact: u32) -> u64 {
+fn sample_distance(index: usize, exact: u32) -> u64 {
     let Some(above) = index.checked_sub(exact as usize) else { return index as u64 };
     let octave = (above >> OCTAVE_BITS) as u32 + exact.ilog2();
     let within = (above & ((1 << OCTAVE_BITS) - 1)) as u64;
@@ -182,7 +184,7 @@ mod tests {
             let mut last = 0;
             for d in (0..cylinders).step_by((cylinders / 5000).max(1) as usize) {
                 let ns = curve.ns(d as u32);
-                let plain = curve.plain_ms(d) * 1e6;
+                let plain = curve.interpolated_ms(d) * 1e6;
                 assert!((ns as f64 - plain).abs() <= 2.0 + plain * 0.01, "{d}: {ns} for {plain}");
                 assert!(ns >= last);
                 last = ns;

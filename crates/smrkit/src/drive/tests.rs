@@ -111,6 +111,22 @@ fn more_platters_are_the_same_platters() {
 
 /// A run can be repeated from the size that it records.
 #[test]
+fn more_platters_have_the_same_tracks_where_each_has_spares() {
+    let (_, tiny) = DRIVES.iter().find(|(name, _)| *name == "tiny").unwrap();
+    let (geometry, rest) = tiny.split_once("[interference]").unwrap();
+    let (_, mechanical) = rest.split_once("[mechanical]").unwrap();
+    let text = format!("{geometry}[mechanical]{mechanical}")
+        .replace("[geometry]", "[geometry]\norder = { value = \"cylinders\", source = \"made for tests\" }")
+        .replace("track_sectors = 64,", "track_sectors = 64, spare_sectors = 8, spare_tracks = 2,");
+    let own = Drive::parse(Path::new("spares.toml"), &text).unwrap();
+    let larger = own.clone().with_platters(3).unwrap();
+    assert_eq!((own.geometry.slipped(), larger.geometry.slipped()), (192, 576));
+    assert_eq!(larger.geometry.sectors, 3 * own.geometry.sectors);
+    assert_eq!(larger.geometry.tracks, 3 * own.geometry.tracks);
+    assert_eq!(own.with_capacity(larger.geometry.sectors).unwrap().geometry.sectors, larger.geometry.sectors);
+}
+
+#[test]
 fn a_capacity_gives_itself_again() {
     let zones = |drive: &Drive| format!("{:?}", drive.geometry);
     for text in DRIVES[..5].iter().map(|drive| drive.1).chain([TINY, BUFFERED]) {

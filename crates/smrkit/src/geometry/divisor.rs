@@ -75,6 +75,7 @@ impl StretchIndex {
     pub fn new(end: u64, count: usize, ended_at: impl Fn(u64) -> usize) -> StretchIndex {
         assert!((1..=1 << 16).contains(&count), "{count} stretches");
         let shift = (0..).find(|shift| (end >> shift) < BUCKETS).unwrap_or(0);
+        // One bucket more than the numbers have: the search in a bucket ends at the first stretch of the next.
         let buckets = 0..=(end >> shift) + 1;
         StretchIndex { firsts: buckets.map(|bucket| ended_at(bucket << shift).min(count - 1) as u16).collect(), shift }
     }

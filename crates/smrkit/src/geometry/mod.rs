@@ -15,7 +15,7 @@ use crate::units::{Pba, Track};
 
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
-pub use zone::{Alternation, Edge, RecordingZone, Skews, TRACK_SECTORS_MAX, TrackInterleave, ZONES_MAX, ZoneShape};
+pub use zone::{Edge, RecordingZone, Skews, TRACK_SECTORS_MAX, TrackSequence, ZONES_MAX, ZoneShape};
 
 pub(crate) use divisor::{Divisor, StretchIndex, pieces_by_divisor};
 pub(crate) use zone::SECTORS_MAX;
@@ -79,10 +79,11 @@ impl Geometry {
     /// surface is ignored. `slips` are raw sectors. Errors: as for [`Geometry::new`].
     pub fn interleaved(
         shapes: &[(ZoneShape, Skews)],
-        interleave: TrackInterleave,
+        surfaces: u32,
+        sequence: TrackSequence,
         slips: Slips,
     ) -> Result<Geometry, Error> {
-        Geometry::of_zones(zone::interleaved_zones(shapes, interleave)?, 0, slips)
+        Geometry::of_zones(zone::interleaved_zones(shapes, surfaces, sequence)?, 0, slips)
     }
 
     fn of_zones(mut zones: Vec<RecordingZone>, skew: Turn, slips: Slips) -> Result<Geometry, Error> {
@@ -97,6 +98,7 @@ impl Geometry {
         if slips.count() == raw {
             return Err(Error::Impossible("every sector is defective: shorten geometry.slips".into()));
         }
+        // Until here zones count raw sectors.
         for zone in &mut zones {
             zone.first_pba = slips.usable(zone.raw_first);
         }

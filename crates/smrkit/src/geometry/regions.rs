@@ -124,6 +124,7 @@ impl Regions {
 fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
     let room = to.0.saturating_sub(from.0);
     let stride = region.saturating_add(guard);
+    // The last region needs no guard.
     let regions = room.saturating_add(guard) / stride;
     vec![ZoneRegions { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
 }
@@ -140,6 +141,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
         let first = low.saturating_sub(raw.start).div_ceil(length).min(zone.tracks);
         let end = (high.saturating_sub(raw.start) / length).min(zone.tracks);
         let tracks = end.saturating_sub(first);
+        // As many tracks as hold the region wherever the defects are.
         let own = region.saturating_add(margin).div_ceil(length);
         let stride = own.saturating_add(guard);
         // The last region of the stretch needs no guard: nothing follows it.

@@ -29,6 +29,7 @@ impl From<Vec<Range<u64>>> for Slips {
             }
         }
         let with_total = |total: &mut u64, range: Range<u64>| {
+            // The PBA after a run is the number of usable sectors before it.
             let at = range.start - *total;
             *total += range.end - range.start;
             Some((at, *total))
@@ -81,6 +82,7 @@ impl Slips {
 
     /// The most slipped sectors in any stretch that has at most `sectors` others between its first and its last slipped one.
     pub fn most_within(&self, sectors: u64) -> u64 {
+        // A window from run `first` on, which ends at each run in turn. `before` is slipped before the window.
         let (mut first, mut before, mut most) = (0, 0, 0);
         for (at, total) in self.runs.iter() {
             while at - self.runs[first].0 > sectors {

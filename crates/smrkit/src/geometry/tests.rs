@@ -177,9 +177,10 @@ fn the_mean_skew_is_that_of_all_steps_of_a_zone() {
     let plain = Geometry::new(&[shape(5), ZoneShape { outer_cylinder: 5, ..shape(1) }], 70, vec![]).unwrap();
     assert_eq!([0, 1].map(|zone| plain.zones[zone].mean_skew), [70, 70]);
     let mean = |cylinders, surfaces, run_tracks| {
-        let interleave = TrackInterleave { surfaces, run_tracks, ..Default::default() };
+        let sequence = TrackSequence::Runs(run_tracks);
         let skews = Skews { offset: 0, head: 30, cylinder: 90 };
-        Geometry::interleaved(&[(shape(cylinders), skews)], interleave, Default::default()).unwrap().zones[0].mean_skew
+        Geometry::interleaved(&[(shape(cylinders), skews)], surfaces, sequence, Default::default()).unwrap().zones[0]
+            .mean_skew
     };
     // Head, cylinder, head; then in runs of two tracks: cylinder, head, cylinder, head, cylinder, head, cylinder.
     assert_eq!((mean(2, 2, 1), mean(4, 2, 2)), (50, (4 * 90 + 3 * 30) / 7));

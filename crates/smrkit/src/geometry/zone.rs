@@ -81,10 +81,9 @@ impl RecordingZone {
     #[inline(always)]
     pub fn spot(&self, k: u64) -> (u64, u32) {
         match (&self.order, self.toward) {
-            (TrackOrder::Surface(surface), Edge::Inner) => (self.first_cylinder + k, *surface),
             (TrackOrder::Surface(surface), Edge::Outer) => (self.first_cylinder - k, *surface),
-            (order, _) => {
-                let (inward, surface) = order.spot(k).unwrap_or_default();
+            _ => {
+                let (inward, surface) = self.order.spot(k);
                 (self.first_cylinder + inward, surface)
             }
         }
@@ -100,7 +99,11 @@ impl RecordingZone {
 
     /// Consecutive tracks on one surface; `None` if the whole zone is on one.
     pub fn run_tracks(&self) -> Option<u64> {
-        self.order.run_tracks()
+        match self.order {
+            TrackOrder::Surface(_) => None,
+            TrackOrder::Cylinders(_) | TrackOrder::Alternating(..) => Some(1),
+            TrackOrder::Runs(runs) => Some(runs.run.value),
+        }
     }
 
     /// Sets the skews, to the next track and to one on another surface.
@@ -146,9 +149,11 @@ impl RecordingZone {
 
     /// The surfaces that it lies on.
     pub fn surfaces(&self) -> std::ops::Range<u32> {
-        match &self.order {
-            TrackOrder::Surface(surface) => *surface..*surface + 1,
-            order => 0..order.surfaces(),
+        match self.order {
+            TrackOrder::Surface(surface) => surface..surface + 1,
+            TrackOrder::Cylinders(surfaces)
+            | TrackOrder::Alternating(surfaces, _)
+            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => 0..surfaces.value as u32,
         }
     }
 
@@ -163,27 +168,16 @@ impl RecordingZone {
 }
 
 /// Order of tracks that lie on all surfaces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrackInterleave {
-    /// Surfaces, at least 1.
-    pub surfaces: u32,
-    /// Tracks of a run on one surface before the next surface. 1 means cylinder by cylinder; longer runs alternate in direction
-    /// (serpentine).
-    pub run_tracks: u64,
-    /// Cylinders on which the surfaces go backward, if runs have 1 track.
-    pub alternation: Alternation,
-}
-
-/// Cylinders on which the surfaces go backward, so that the step to the next cylinder keeps the surface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Alternation {
-    /// None.
-    #[default]
-    Never,
-    /// Each second one of a recording zone.
-    InZone,
-    /// The odd ones of the disk.
-    Throughout,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackSequence {
+    /// The surfaces of a cylinder, then those of the next.
+    Cylinders,
+    /// As `Cylinders`, but backward on each second cylinder of a recording zone, so that the step to the next cylinder keeps the surface.
+    Alternating,
+    /// As `Cylinders`, but backward on the odd cylinders of the disk.
+    AlternatingThroughout,
+    /// Serpentine: a run of this many tracks on a surface, then one on the next, back. Runs of 1 are cylinders.
+    Runs(u64),
 }
 
 /// Angles of an interleaved recording zone.
@@ -224,43 +218,46 @@ pub(super) struct SurfaceRuns {
 
 impl TrackOrder {
     /// The order of a zone of `cylinders` cylinders from `first` on.
-    pub fn new(interleave: TrackInterleave, first: u64, cylinders: u64) -> TrackOrder {
-        let surfaces = u64::from(interleave.surfaces);
-        if interleave.run_tracks <= 1 {
-            let surfaces = Divisor::new(surfaces);
-            return match interleave.alternation {
-                Alternation::Never => TrackOrder::Cylinders(surfaces),
-                Alternation::InZone => TrackOrder::Alternating(surfaces, 0),
-                Alternation::Throughout => TrackOrder::Alternating(surfaces, first % 2),
-            };
-        }
-        let run = interleave.run_tracks.min(cylinders);
+    pub fn new(sequence: TrackSequence, surfaces: u32, first: u64, cylinders: u64) -> TrackOrder {
+        let surfaces = Divisor::new(surfaces.into());
+        let run = match sequence {
+            TrackSequence::Cylinders | TrackSequence::Runs(..=1) => return TrackOrder::Cylinders(surfaces),
+            TrackSequence::Alternating => return TrackOrder::Alternating(surfaces, 0),
+            TrackSequence::AlternatingThroughout => return TrackOrder::Alternating(surfaces, first % 2),
+            TrackSequence::Runs(run) => run.min(cylinders),
+        };
         let rounds = cylinders / run;
         TrackOrder::Runs(SurfaceRuns {
-            surfaces: Divisor::new(surfaces),
+            surfaces,
             run: Divisor::new(run),
             // 0 if all rounds are whole, and then not used.
             last_run: Divisor::new(cylinders % run),
-            whole_tracks: rounds * run * surfaces,
-            whole_runs: rounds * surfaces,
+            whole_tracks: rounds * run * surfaces.value,
+            whole_runs: rounds * surfaces.value,
         })
     }
 
-    /// The cylinder of track `k`, counted from the zone's outermost, and its surface; `None` for a zone on one surface.
-    #[inline]
-    pub fn spot(&self, k: u64) -> Option<(u64, u32)> {
+    /// The cylinder of track `k`, counted from the zone's first, and its surface.
+    #[inline(always)]
+    pub fn spot(&self, k: u64) -> (u64, u32) {
         match self {
-            TrackOrder::Surface(_) => None,
+            TrackOrder::Surface(surface) => (k, *surface),
             TrackOrder::Cylinders(surfaces) => {
                 let (cylinder, head) = surfaces.divide(k);
-                Some((cylinder, head as u32))
+                (cylinder, head as u32)
             }
             TrackOrder::Alternating(surfaces, first) => {
                 let (cylinder, head) = surfaces.divide(k);
                 let is_backward = (cylinder + first) % 2 == 1;
-                Some((cylinder, if is_backward { surfaces.value - 1 - head } else { head } as u32))
+                (cylinder, if is_backward { surfaces.value - 1 - head } else { head } as u32)
             }
-            TrackOrder::Runs(runs) => Some(runs.spot(k)),
+            TrackOrder::Runs(runs) => {
+                let (run, at, length) = runs.run_of(k);
+                let (round, surface) = runs.surfaces.divide(run);
+                // Serpentine: runs on odd surfaces go outward.
+                let inward = if surface % 2 == 0 { at } else { length - 1 - at };
+                (round * runs.run.value + inward, surface as u32)
+            }
         }
     }
 
@@ -271,25 +268,6 @@ impl TrackOrder {
             TrackOrder::Surface(_) => 0,
             TrackOrder::Cylinders(surfaces) | TrackOrder::Alternating(surfaces, _) => k - surfaces.quotient(k),
             TrackOrder::Runs(runs) => runs.run_of(k).0,
-        }
-    }
-
-    /// Number of surfaces.
-    pub fn surfaces(&self) -> u32 {
-        match self {
-            TrackOrder::Surface(_) => 1,
-            TrackOrder::Cylinders(surfaces)
-            | TrackOrder::Alternating(surfaces, _)
-            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value as u32,
-        }
-    }
-
-    /// Consecutive tracks on one surface; `None` if the whole zone is on one.
-    pub fn run_tracks(&self) -> Option<u64> {
-        match self {
-            TrackOrder::Surface(_) => None,
-            TrackOrder::Cylinders(_) | TrackOrder::Alternating(..) => Some(1),
-            TrackOrder::Runs(runs) => Some(runs.run.value),
         }
     }
 }
@@ -304,14 +282,6 @@ impl SurfaceRuns {
         let (run, at) = self.last_run.divide(k - self.whole_tracks);
         (self.whole_runs + run, at, self.last_run.value)
     }
-
-    fn spot(&self, k: u64) -> (u64, u32) {
-        let (run, at, length) = self.run_of(k);
-        let (round, surface) = self.surfaces.divide(run);
-        // Serpentine: runs on odd surfaces go outward.
-        let inward = if surface % 2 == 0 { at } else { length - 1 - at };
-        (round * self.run.value + inward, surface as u32)
-    }
 }
 
 /// Recording zones that lie on one surface each, in order. Errors: no shapes, sizes out of range, zones that overlap.
@@ -319,10 +289,16 @@ pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Recording
     let mut zones = end_to_end(shapes)?;
     for zone in &mut zones {
         zone.set_skews(skew, 0);
+        // The skews of all tracks before it, so that a transfer into the next zone waits no longer than within one.
         zone.origin = zone.first_track.0.wrapping_mul(skew);
     }
     for i in 1..zones.len() {
-        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
+        let (a, b) = (&zones[i - 1], &zones[i]);
+        let is_downstream = match a.toward {
+            Edge::Inner => b.first_cylinder > a.first_cylinder,
+            Edge::Outer => b.first_cylinder < a.first_cylinder,
+        };
+        zones[i - 1].continues = a.surface() == b.surface() && a.toward == b.toward && is_downstream;
     }
     no_overlap(&zones)?;
     Ok(zones)
@@ -331,17 +307,20 @@ pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Recording
 /// Recording zones that lie on all surfaces, in order, and run inward. Errors: as for [`zones_of`].
 pub(super) fn interleaved_zones(
     shapes: &[(ZoneShape, Skews)],
-    interleave: TrackInterleave,
+    surfaces: u32,
+    sequence: TrackSequence,
 ) -> Result<Vec<RecordingZone>, Error> {
-    if interleave.surfaces == 0 || interleave.run_tracks == 0 {
+    if surfaces == 0 || sequence == TrackSequence::Runs(0) {
         return Err(Error::Impossible("0 surfaces or runs of 0 tracks: give at least 1 of each".into()));
     }
-    let surfaces = u64::from(interleave.surfaces);
-    let on_all =
-        |(shape, _): &(ZoneShape, Skews)| ZoneShape { tracks: shape.tracks.saturating_mul(surfaces), ..shape.clone() };
+    // A shape counts the tracks of one surface.
+    let on_all = |(shape, _): &(ZoneShape, Skews)| ZoneShape {
+        tracks: shape.tracks.saturating_mul(surfaces.into()),
+        ..shape.clone()
+    };
     let mut zones = end_to_end(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
     for (zone, (shape, skews)) in zones.iter_mut().zip(shapes) {
-        zone.order = TrackOrder::new(interleave, shape.outer_cylinder, shape.tracks);
+        zone.order = TrackOrder::new(sequence, surfaces, shape.outer_cylinder, shape.tracks);
         zone.origin = skews.offset;
         zone.set_skews(skews.cylinder, skews.head);
     }
@@ -356,6 +335,7 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
         return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
     }
     let mut zones: Vec<RecordingZone> = Vec::with_capacity(shapes.len());
+    // PBAs follow the order of the list, wherever the zones lie.
     let (mut raw, mut track) = (0u64, 0u64);
     for (i, s) in shapes.iter().enumerate() {
         if s.track_sectors == 0 || s.track_sectors > TRACK_SECTORS_MAX {
@@ -393,6 +373,7 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
             continues: false,
             raw_first: raw,
             raw_end: end,
+            // Rounded down: `angle` says how exact that is.
             step: (u128::from(u64::MAX) / u128::from(s.track_sectors)) as u64,
             divisor: Divisor::new(s.track_sectors),
         });
@@ -401,18 +382,10 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
     Ok(zones)
 }
 
-/// True if zone `b` continues `a`: on the same surface, in the same direction.
-fn continues(a: &RecordingZone, b: &RecordingZone) -> bool {
-    let downstream = match a.toward {
-        Edge::Inner => b.first_cylinder > a.first_cylinder,
-        Edge::Outer => b.first_cylinder < a.first_cylinder,
-    };
-    a.surface() == b.surface() && a.toward == b.toward && downstream
-}
-
 fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
     // Zones on all surfaces are compared on the first.
     let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surfaces().start, z.cylinders(), i)).collect();
+    // Sorted by their outer cylinders, zones overlap only if two neighbours do.
     spans.sort_unstable();
     for pair in spans.windows(2) {
         let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
@@ -434,9 +407,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_track_of_every_surface_has_one_place(surfaces in 1u32..6, run_tracks in 1u64..9, cylinders in 1u64..40) {
-            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
+            let order = TrackOrder::new(TrackSequence::Runs(run_tracks), surfaces, 0, cylinders);
             let tracks = cylinders * u64::from(surfaces);
-            let mut spots: Vec<_> = (0..tracks).map(|k| order.spot(k).unwrap()).collect();
+            let mut spots: Vec<_> = (0..tracks).map(|k| order.spot(k)).collect();
             for (k, step) in spots.windows(2).enumerate() {
                 let (a, b) = (step[0], step[1]);
                 let is_head_step = order.head_steps(k as u64 + 1) > order.head_steps(k as u64);
@@ -454,9 +427,10 @@ mod tests {
     #[test]
     fn runs_go_inward_and_outward_in_turn() {
         let spots = |surfaces, run_tracks, cylinders| -> Vec<(u64, u32)> {
-            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
-            assert_eq!((order.surfaces(), order.run_tracks()), (surfaces, Some(run_tracks.min(cylinders))));
-            (0..cylinders * u64::from(surfaces)).map(|k| order.spot(k).unwrap()).collect()
+            let order = TrackOrder::new(TrackSequence::Runs(run_tracks), surfaces, 0, cylinders);
+            let TrackOrder::Runs(runs) = order else { panic!("{order:?}") };
+            assert_eq!((runs.surfaces.value, runs.run.value), (u64::from(surfaces), run_tracks.min(cylinders)));
+            (0..cylinders * u64::from(surfaces)).map(|k| order.spot(k)).collect()
         };
         // The last round has shorter runs.
         let five = [(0, 0), (1, 0), (1, 1), (0, 1), (2, 0), (3, 0), (3, 1), (2, 1), (4, 0), (4, 1)];
@@ -466,14 +440,14 @@ mod tests {
 
     #[test]
     fn surfaces_alternate_from_cylinder_to_cylinder() {
-        let heads = |alternation, first| -> Vec<(u64, u32)> {
-            let order = TrackOrder::new(TrackInterleave { surfaces: 3, run_tracks: 1, alternation }, first, 3);
-            (0..9).map(|k| order.spot(k).unwrap()).collect()
+        let heads = |sequence, first| -> Vec<(u64, u32)> {
+            let order = TrackOrder::new(sequence, 3, first, 3);
+            (0..9).map(|k| order.spot(k)).collect()
         };
         let forward = [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)];
         let backward = [(0, 2), (0, 1), (0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 1), (2, 0)];
-        assert_eq!(heads(Alternation::InZone, 7), forward);
-        assert_eq!(heads(Alternation::Throughout, 8), forward);
-        assert_eq!(heads(Alternation::Throughout, 7), backward);
+        assert_eq!(heads(TrackSequence::Alternating, 7), forward);
+        assert_eq!(heads(TrackSequence::AlternatingThroughout, 8), forward);
+        assert_eq!(heads(TrackSequence::AlternatingThroughout, 7), backward);
     }
 }

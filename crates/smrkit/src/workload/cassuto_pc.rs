@@ -5,7 +5,7 @@
 //! all writes fill the cache only half. So writes spread over the whole disk and still prefer some caches: a run begins in
 //! one of 120 places, chosen by Zipf's law, in any of 99 periods. No PC does this; the table implies it.
 
-use super::stream::Pattern;
+use super::patterns::Pattern;
 use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
@@ -45,52 +45,45 @@ const SPOTS: u64 = 120;
 /// The smallest disk.
 pub(super) const LEAST_SECTORS: u64 = 2048;
 
-pub(super) struct CassutoPlan {
-    pub reads: u64,
-    pub writes: u64,
-    /// First sector, and number of sectors, of the span.
-    pub area: (u64, u64),
-    pub theta: f64,
-    pub duration: Nanos,
-}
-
 pub(super) struct CassutoPc {
     dice: Dice,
     reads: Deck,
     writes: Deck,
     places: Places,
+    /// Where the latest writes began, and the index of the oldest of them.
     recent: Vec<u64>,
-    recent_at: usize,
+    oldest: usize,
+    /// The run in progress: its operation, where its next request begins, and how many are left.
     op: Op,
     at: u64,
     left: u64,
+    /// Requests so far.
     done: u64,
+    /// The time of `TOGETHER` requests and the pause after them.
     slot_ns: u64,
     slot_start_ns: u64,
 }
 
 impl CassutoPc {
-    pub fn new(plan: CassutoPlan, mut dice: Dice) -> CassutoPc {
-        let count = plan.reads + plan.writes;
+    /// A day of `duration` with these numbers of reads and writes, in the `area` from a first sector on, of some number of sectors.
+    pub fn new([reads, writes]: [u64; 2], area: (u64, u64), theta: f64, duration: Nanos, mut dice: Dice) -> CassutoPc {
         let share = |whole: u64, n: u64, of: u64| {
             ((u128::from(whole) * u128::from(n) + u128::from(of / 2)) / u128::from(of)) as u64
         };
-        let long = plan.reads * LONG_READS / READS;
-        let reads = Deck::new(plan.reads, share(READ_SECTORS, plan.reads, READS), READ_SIZES, long);
-        let writes = Deck::new(plan.writes, share(WRITE_SECTORS, plan.writes, WRITES), WRITE_SIZES, 0);
-        let slots = count.div_ceil(TOGETHER).max(1);
+        let slots = (reads + writes).div_ceil(TOGETHER).max(1);
+        let long = reads * LONG_READS / READS;
         CassutoPc {
-            places: Places::new(&plan, &mut dice),
+            places: Places::new(area, theta, &mut dice),
             dice,
-            reads,
-            writes,
+            reads: Deck::new(reads, share(READ_SECTORS, reads, READS), READ_SIZES, long),
+            writes: Deck::new(writes, share(WRITE_SECTORS, writes, WRITES), WRITE_SIZES, 0),
             recent: Vec::new(),
-            recent_at: 0,
+            oldest: 0,
             op: Op::Read,
             at: 0,
             left: 0,
             done: 0,
-            slot_ns: plan.duration.0 / slots,
+            slot_ns: duration.0 / slots,
             slot_start_ns: 0,
         }
     }
@@ -106,15 +99,6 @@ impl CassutoPc {
         } else {
             self.places.draw(&mut self.dice)
         };
-    }
-
-    fn remember(&mut self, at: u64) {
-        if self.recent.len() < RECENT {
-            self.recent.push(at);
-        } else {
-            self.recent[self.recent_at] = at;
-            self.recent_at = (self.recent_at + 1) % RECENT;
-        }
     }
 
     /// The time of the next request. A burst begins somewhere in the first half of its slot.
@@ -133,18 +117,21 @@ impl Pattern for CassutoPc {
         if self.reads.left + self.writes.left == 0 {
             return None;
         }
-        let empty = |pattern: &CassutoPc| match pattern.op {
-            Op::Write => pattern.writes.left == 0,
-            _ => pattern.reads.left == 0,
-        };
-        if self.left == 0 || empty(self) {
+        let left_of_kind = if self.op == Op::Write { self.writes.left } else { self.reads.left };
+        if self.left == 0 || left_of_kind == 0 {
             self.begin_run();
         }
         let deck = if self.op == Op::Write { &mut self.writes } else { &mut self.reads };
         let sectors = deck.deal(&mut self.dice);
-        let at = self.places.keep_inside(self.at, u64::from(sectors));
+        // A run that would cross the end of the span stays at the end.
+        let at = self.at.min(self.places.end - u64::from(sectors));
         if self.op == Op::Write {
-            self.remember(at);
+            if self.recent.len() < RECENT {
+                self.recent.push(at);
+            } else {
+                self.recent[self.oldest] = at;
+                self.oldest = (self.oldest + 1) % RECENT;
+            }
         }
         self.left -= 1;
         self.at = at + u64::from(sectors);
@@ -206,39 +193,35 @@ struct Places {
     period: u64,
     periods: u64,
     spot: u64,
-    weights: Vec<f64>,
+    summed_weights: Vec<f64>,
     order: Shuffle,
 }
 
 impl Places {
-    fn new(plan: &CassutoPlan, dice: &mut Dice) -> Places {
-        let period = PERIOD_SECTORS.min(plan.area.1);
+    fn new((first, sectors): (u64, u64), theta: f64, dice: &mut Dice) -> Places {
+        let period = PERIOD_SECTORS.min(sectors);
         let mut sum = 0.0;
         let weights = (0..SPOTS).map(|k| {
-            sum += libm::exp(-plan.theta * libm::log((k + 1) as f64));
+            sum += libm::exp(-theta * libm::log((k + 1) as f64));
             sum
         });
         Places {
-            first: plan.area.0,
-            end: plan.area.0 + plan.area.1,
+            first,
+            end: first + sectors,
             period,
-            periods: plan.area.1 / period,
+            periods: sectors / period,
             spot: period / SPOTS,
-            weights: weights.collect(),
+            summed_weights: weights.collect(),
             order: Shuffle::new(SPOTS, dice),
         }
     }
 
     fn draw(&self, dice: &mut Dice) -> u64 {
-        let drawn = dice.unit() * self.weights[self.weights.len() - 1];
-        let rank = self.weights.partition_point(|&sum| sum <= drawn).min(self.weights.len() - 1);
+        let drawn = dice.unit() * self.summed_weights[self.summed_weights.len() - 1];
+        let rank = self.summed_weights.partition_point(|&sum| sum <= drawn).min(self.summed_weights.len() - 1);
         let spot = self.order.at(rank as u64) * self.spot;
         let within = dice.below(self.spot / 8) * 8;
         self.first + dice.below(self.periods) * self.period + spot + within
-    }
-
-    fn keep_inside(&self, at: u64, sectors: u64) -> u64 {
-        at.min(self.end - sectors)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::draws::ZipfRanks;
-use super::stream::Pattern;
+use super::patterns::Pattern;
 use crate::dice::{Dice, Shuffle};
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
@@ -18,7 +18,7 @@ const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 struct Day {
     areas: BTreeMap<String, Area>,
     sizes: BTreeMap<String, Vec<(u32, u64)>>,
-    ways: BTreeMap<String, Way>,
+    ways: BTreeMap<String, AccessOrder>,
     activity: Vec<Activity>,
 }
 
@@ -34,7 +34,7 @@ struct Area {
 /// The order in which an activity accesses its area.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+enum AccessOrder {
     /// Short sequential runs of up to `run` requests in files, some of which are used far more often (Zipf's law).
     Files { files: u64, theta: f64, run: u64 },
     /// Each burst is one sequential stretch from a random place.
@@ -76,14 +76,15 @@ fn day() -> Day {
 pub(super) const LEAST_SECTORS: u64 = 1 << 17;
 
 /// Requests and sectors of a day, on average.
-pub(super) fn a_day() -> (u64, f64) {
+pub(super) fn mean_day() -> (f64, f64) {
     let day = day();
     let mean = |sizes: &[(u32, u64)]| {
         let whole: u64 = sizes.iter().map(|size| size.1).sum();
         sizes.iter().map(|size| u64::from(size.0) * size.1).sum::<u64>() as f64 / whole as f64
     };
     let sectors = |activity: &Activity| activity.all_requests() as f64 * mean(&day.sizes[&activity.sizes]);
-    (day.activity.iter().map(Activity::all_requests).sum(), day.activity.iter().map(sectors).sum())
+    let requests: u64 = day.activity.iter().map(Activity::all_requests).sum();
+    (requests as f64, day.activity.iter().map(sectors).sum())
 }
 
 /// The stream of requests, day after day.
@@ -103,11 +104,6 @@ impl Desktop {
         Desktop { activities: running.collect(), day_start_ns: 0 }
     }
 
-    fn begin_day(&mut self) {
-        self.day_start_ns = self.day_start_ns.saturating_add(DAY_NS);
-        self.activities.iter_mut().for_each(Running::begin_day);
-    }
-
     fn earliest(&self) -> Option<usize> {
         let times = self.activities.iter().enumerate().filter_map(|(i, running)| Some((running.time_ns?, i)));
         times.min().map(|(_, i)| i)
@@ -117,7 +113,8 @@ impl Desktop {
 impl Pattern for Desktop {
     fn next(&mut self) -> Option<Request> {
         if self.earliest().is_none() {
-            self.begin_day();
+            self.day_start_ns = self.day_start_ns.saturating_add(DAY_NS);
+            self.activities.iter_mut().for_each(Running::begin_day);
         }
         let earliest = self.earliest()?;
         let running = &mut self.activities[earliest];
@@ -149,7 +146,7 @@ impl Room {
 /// The state of an activity during the day.
 struct Running {
     activity: Activity,
-    way: Way,
+    way: AccessOrder,
     sizes: Vec<(u32, u64)>,
     dice: Dice,
     room: Room,
@@ -170,7 +167,7 @@ impl Running {
         let (way, sizes) = (day.ways[&activity.way], day.sizes[&activity.sizes].clone());
         let mut file_sectors = room.sectors;
         let mut ranks = None;
-        if let Way::Files { files, theta, .. } = way {
+        if let AccessOrder::Files { files, theta, .. } = way {
             // Files of at least 64 KiB, which on small disks are fewer.
             let files = files.min(room.sectors / 128).max(1);
             file_sectors = room.sectors / files;
@@ -208,7 +205,7 @@ impl Running {
         let burst = self.done / requests;
         self.time_ns = Some(from_s * 1_000_000_000 + burst * slot_ns + self.dice.below(room_ns + 1));
         self.run_left = 0;
-        if matches!(self.way, Way::Stretch | Way::Copy { .. }) {
+        if matches!(self.way, AccessOrder::Stretch | AccessOrder::Copy { .. }) {
             self.at = self.dice.below(self.room.sectors / 8) * 8;
         }
     }
@@ -231,25 +228,22 @@ impl Running {
     /// The operation and the address of the next request.
     fn place(&mut self, sectors: u64) -> (Op, u64) {
         match self.way {
-            Way::Files { run, .. } if self.run_left == 0 => {
+            AccessOrder::Files { run, .. } if self.run_left == 0 => {
                 self.run_left = self.dice.between(1, run);
-                self.at = self.in_a_file(sectors);
+                if let Some((zipf, order)) = &self.ranks {
+                    let file = order.at(zipf.sample(&mut self.dice));
+                    let places = self.file_sectors.saturating_sub(sectors) / 8 + 1;
+                    self.at = file * self.file_sectors / 8 * 8 + self.dice.below(places) * 8;
+                }
             }
             // Reads `chunk` requests, then writes as many.
-            Way::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
+            AccessOrder::Copy { chunk } if self.done % (2 * chunk) >= chunk => {
                 return (Op::Write, onward(&mut self.copy_at, self.copies, sectors));
             }
             _ => {}
         }
         self.run_left = self.run_left.saturating_sub(1);
         (self.activity.op, onward(&mut self.at, self.room, sectors))
-    }
-
-    fn in_a_file(&mut self, sectors: u64) -> u64 {
-        let Some((zipf, order)) = &self.ranks else { return 0 };
-        let file = order.at(zipf.sample(&mut self.dice));
-        let places = self.file_sectors.saturating_sub(sectors) / 8 + 1;
-        file * self.file_sectors / 8 * 8 + self.dice.below(places) * 8
     }
 }
 

@@ -5,28 +5,28 @@
 //! `docs/reference/workloads.md` has each of them with its assumptions.
 
 mod cassuto_pc;
-mod catalog;
 mod desktop;
 mod draws;
 mod patterns;
 mod recipes;
-mod stream;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use catalog::{WORKLOADS, WorkloadInfo, find};
-
 use crate::error::Error;
 use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
+use crate::names::known;
 use crate::request::Source;
-use catalog::WorkloadPart;
-use stream::{Chained, Stream};
+use crate::schema::{Key, Refused, TextPiece, Values};
+use patterns::{Chained, Stream};
+use recipes::{
+    AtRandom, Backup, Burst, CassutoDay, DesktopDay, Flush, HotCold, LocalInSpace, LocalInTime, Mix, OneWay, Overwrite,
+    Recipe, Requests, Runs, Site, Streams, Zipf,
+};
 
-/// A workload has fewer than 2 to this power parts.
-const NTH_SHIFT: u32 = 40;
+/// Bits of a stream's number that are left to the parts of one workload; the bits above number the workloads of a run, so that no two
+/// streams draw the same random numbers.
+const PART_BITS: u32 = 40;
 
 /// A workload as it was written; `Display` gives its canonical text, which parses to the same workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,9 @@ pub struct Workload {
 impl Workload {
     /// Reads a text such as `zipf:size=4Ki,count=10k;backup+desktop`.
     pub fn parse(text: &str) -> Result<Workload, Error> {
-        Ok(Workload { phases: catalog::from_text(text)? })
+        let phases = TextPiece::whole("workload", text).split(';');
+        let phases = phases.map(|phase| phase.split('+').map(|piece| parse_part(piece).map_err(|e| *e)).collect());
+        Ok(Workload { phases: phases.collect::<Result<_, _>>()? })
     }
 
     /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.
@@ -48,28 +50,29 @@ impl Workload {
 
     /// Requests of the n-th of several sources, from 0. Sources with the same text and seed are independent of each other.
     pub fn nth_source(&self, span_sectors: u64, seed: u64, nth: u8) -> Result<Box<dyn Source>, Error> {
-        let mut number = u64::from(nth) << NTH_SHIFT;
+        let mut number = u64::from(nth) << PART_BITS;
         let mut phases: Vec<Box<dyn Stream>> = Vec::new();
         for parts in &self.phases {
             let mut streams = Vec::new();
             for part in parts {
-                streams.extend(part.streams(span_sectors, seed, number)?);
+                let site = Site { part: part.to_string(), capacity: span_sectors, seed, number };
+                streams.extend((part.info.streams)(&part.values, &site)?);
                 number += 1;
             }
+            // `Request::source` has 8 bits.
             if streams.len() > 256 {
                 let message = format!("{} sources are merged, at most 256 can be: lower `sources`", streams.len());
                 return Err(Error::Usage(message));
             }
-            phases.push(if streams.len() == 1 { streams.remove(0) } else { merged(streams, seed)? });
+            phases.push(if streams.len() == 1 {
+                streams.remove(0)
+            } else {
+                let parts = streams.into_iter().map(|source| MergePart { source, sectors: 0 }).collect();
+                Box::new(Interleaved::new(parts, Interleave::Time, SourcePlacement::Zero, seed)?)
+            });
         }
         Ok(Box::new(Chained::new(phases)))
     }
-}
-
-/// Streams over one another, merged by their times.
-fn merged(streams: Vec<Box<dyn Stream>>, seed: u64) -> Result<Box<dyn Stream>, Error> {
-    let parts = streams.into_iter().map(|source| MergePart { source, sectors: 0 }).collect();
-    Ok(Box::new(Interleaved::new(parts, Interleave::Time, SourcePlacement::Zero, seed)?))
 }
 
 impl FromStr for Workload {
@@ -81,12 +84,166 @@ impl FromStr for Workload {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, phase) in self.phases.iter().enumerate() {
-            f.write_str(if i == 0 { "" } else { ";" })?;
-            for (j, part) in phase.iter().enumerate() {
-                write!(f, "{}{part}", if j == 0 { "" } else { "+" })?;
-            }
+        let phase = |parts: &Vec<WorkloadPart>| parts.iter().map(WorkloadPart::to_string).collect::<Vec<_>>().join("+");
+        f.write_str(&self.phases.iter().map(phase).collect::<Vec<_>>().join(";"))
+    }
+}
+
+/// A workload of the table with its values. Others have the table's defaults.
+#[derive(Clone, Debug)]
+struct WorkloadPart {
+    info: &'static WorkloadInfo,
+    values: Values,
+}
+
+impl PartialEq for WorkloadPart {
+    fn eq(&self, other: &WorkloadPart) -> bool {
+        self.info.name == other.info.name && self.values == other.values
+    }
+}
+
+impl fmt::Display for WorkloadPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        for (i, (key, value)) in self.values.given().enumerate() {
+            write!(f, "{}{key}={value}", if i == 0 { ':' } else { ',' })?;
         }
         Ok(())
     }
 }
+
+/// Reads `name:key=value,…`.
+fn parse_part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
+    let (name, rest) = piece.split_once(':').map_or((piece, None), |(name, rest)| (name, Some(rest)));
+    if name.text.is_empty() {
+        return Err(name.error("a workload is missing: write name:key=value,… and separate by `;` or `+`"));
+    }
+    let Some(info) = WORKLOADS.iter().find(|info| info.name == name.text) else {
+        let names = known(name.text, WORKLOADS.iter().map(|info| info.name));
+        return Err(name.error(format!("no workload is called `{}`; {names}", name.text)));
+    };
+    let mut values = Values::new(info.keys());
+    if let Some(rest) = rest {
+        rest.settings(|key, value| {
+            values.set_once(key, value).map_err(|refused| match refused {
+                Refused::Key(names) => Refused::Key(format!("{} has no key of this name; {names}", info.name)),
+                other => other,
+            })
+        })?;
+    }
+    (info.check)(&values).map_err(|error| piece.error(format!("{}: {error}", info.name)))?;
+    Ok(WorkloadPart { info, values })
+}
+
+/// A workload: its name, what it does, its keys, and how its requests are made. Help, docs, parsing and checks all read the table of them.
+#[derive(Debug)]
+pub struct WorkloadInfo {
+    /// The name, as in `smrkit run --workload NAME`.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Defaults that override those of the keys.
+    defaults: &'static [(&'static str, &'static str)],
+    keys: fn() -> Vec<Key>,
+    /// Refuses values that don't go together.
+    check: fn(&Values) -> Result<(), Error>,
+    /// The streams of its requests: one, except for `runs`.
+    streams: fn(&Values, &Site) -> Streams,
+}
+
+impl WorkloadInfo {
+    /// The keys it takes, in the order of the canonical text, with the defaults of this workload.
+    pub fn keys(&self) -> Vec<Key> {
+        let own = |key: Key| match self.defaults.iter().find(|(name, _)| *name == key.name) {
+            Some((_, default)) => key.with_default(default),
+            None => key,
+        };
+        (self.keys)().into_iter().map(own).collect()
+    }
+}
+
+const fn workload<R: Recipe>(
+    name: &'static str,
+    summary: &'static str,
+    defaults: &'static [(&'static str, &'static str)],
+) -> WorkloadInfo {
+    WorkloadInfo {
+        name,
+        summary,
+        defaults,
+        keys: R::keys,
+        check: |values| R::read(values).and_then(|_| R::check(values)),
+        streams: |values, site| R::read(values)?.streams(site),
+    }
+}
+
+/// The workloads, in the order of the docs.
+pub static WORKLOADS: &[WorkloadInfo] = &[
+    workload::<OneWay<Requests, false>>(
+        "sequential-read",
+        "reads ascending addresses, and begins again at the start when it reaches the end of its span",
+        &[("size", "512Ki"), ("interval", "5ms")],
+    ),
+    workload::<OneWay<Requests, true>>(
+        "sequential-write",
+        "writes ascending addresses, and begins again at the start when it reaches the end of its span",
+        &[("size", "512Ki"), ("interval", "5ms")],
+    ),
+    workload::<OneWay<AtRandom, false>>("random-read", "reads uniformly random addresses", &[]),
+    workload::<OneWay<AtRandom, true>>("random-write", "writes uniformly random addresses", &[]),
+    workload::<Mix>("mix", "reads and writes uniformly random addresses", &[("write_share", "0.3")]),
+    workload::<Zipf>("zipf", "some addresses are asked for far more often than others, by Zipf's law", &[]),
+    workload::<HotCold>(
+        "hot-cold",
+        "most requests go to one small stretch, placed by the seed, the rest elsewhere",
+        &[],
+    ),
+    workload::<LocalInSpace>(
+        "local-in-space",
+        "random requests within one sub-range of the drive, placed by the seed (Cassuto 2010, III-A)",
+        &[],
+    ),
+    workload::<LocalInTime>(
+        "local-in-time",
+        "random requests for a while, then a sequential stretch, in turns (Cassuto 2010, III-A)",
+        &[],
+    ),
+    workload::<Burst>(
+        "burst",
+        "random requests in bursts with pauses between them",
+        &[("write_share", "1"), ("interval", "10ms")],
+    ),
+    workload::<Backup>(
+        "backup",
+        "a long sequential write with small updates of metadata at the start of its span",
+        &[("size", "1Mi"), ("count", "20k"), ("interval", "10ms")],
+    ),
+    workload::<Overwrite>(
+        "overwrite",
+        "writes every place of its span once a pass, pass after pass",
+        &[("span", "1Gi"), ("count", "1M")],
+    ),
+    workload::<Flush>(
+        "flush",
+        "flushes that make the drive write the data in its memory to the platters, as a file system's commits do; to be merged with another workload",
+        &[("interval", "5s")],
+    ),
+    workload::<Runs>(
+        "runs",
+        "several sources, each of which accesses runs of single blocks in the hot part of its own region",
+        &[],
+    ),
+    workload::<DesktopDay>(
+        "desktop",
+        "a plausible day of a PC: boot, applications, small writes, downloads, an evening copy, idle time",
+        &[("count", ""), ("duration", "24h")],
+    ),
+    workload::<CassutoDay>(
+        "cassuto-pc",
+        "a stand-in for the 24 h PC trace of Cassuto 2010, Table I, with its exact counts",
+        &[("span", "304128M"), ("write_share", "")],
+    ),
+];
+
+#[cfg(test)]
+mod tests;

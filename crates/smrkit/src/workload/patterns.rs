@@ -1,10 +1,151 @@
-//! Patterns of requests: time, length, operation and address drawn independently; runs in a hot part; a backup with its metadata.
+//! Patterns of requests (time, length, operation and address drawn independently; runs in a hot part; a backup with its metadata), and
+//! streams: a pattern with an end, several merged by time, several one after another.
 
 use super::draws::{RequestTimes, Sizes, ZipfRanks};
-use super::stream::Pattern;
 use crate::dice::{Coin, Dice, Shuffle};
-use crate::request::{Op, Request};
+use crate::error::Error;
+use crate::interleave::Interleaved;
+use crate::request::{InMemory, Op, Progress, Request, Source};
 use crate::units::{Lba, Nanos};
+
+/// Requests in the order of their times.
+pub(super) trait Stream: Source {
+    /// The end: the time that one more request would have had.
+    fn end(&self) -> Nanos;
+    /// Requests so far, and in all; an estimate if only a time or an amount is set.
+    fn counts(&self) -> (u64, u64);
+}
+
+/// An infinite or finite sequence of requests.
+pub(super) trait Pattern: Send {
+    /// The next request; `None` at a natural end.
+    fn next(&mut self) -> Option<Request>;
+    /// The time of the next one, as far as it is known.
+    fn peek(&self) -> Nanos;
+}
+
+/// End of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// A number of requests.
+    Count(u64),
+    /// A moment.
+    Until(Nanos),
+    /// A number of sectors asked for.
+    Sectors(u64),
+}
+
+/// A pattern with an end.
+pub(super) struct Limited<P> {
+    pattern: P,
+    limit: Limit,
+    expected: u64,
+    done: u64,
+    sectors: u64,
+    is_over: bool,
+}
+
+impl<P: Pattern> Limited<P> {
+    /// `expected`: about how many requests that makes.
+    pub fn new(pattern: P, limit: Limit, expected: f64) -> Limited<P> {
+        Limited { pattern, limit, expected: expected as u64, done: 0, sectors: 0, is_over: false }
+    }
+
+    /// The next request before an end that is a time or an amount.
+    fn next(&mut self) -> Option<Request> {
+        if matches!(self.limit, Limit::Sectors(sectors) if self.sectors >= sectors) {
+            return None;
+        }
+        let request = self.pattern.next()?;
+        if matches!(self.limit, Limit::Until(end) if request.time >= end) {
+            return None;
+        }
+        self.sectors = self.sectors.saturating_add(u64::from(request.sectors));
+        Some(request)
+    }
+}
+
+impl<P: Pattern> Source for Limited<P> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        if self.is_over {
+            return Ok(());
+        }
+        let full = InMemory::BATCH;
+        // A known number of requests is the usual case, and is drawn without a check of each.
+        if let Limit::Count(count) = self.limit {
+            let wanted = full.min(usize::try_from(count - self.done).unwrap_or(full));
+            batch.extend((0..wanted).map_while(|_| self.pattern.next()));
+            self.is_over = batch.len() < wanted || self.done + wanted as u64 == count;
+        } else {
+            batch.extend((0..full).map_while(|_| self.next()));
+            self.is_over = batch.len() < full;
+        }
+        self.done += batch.len() as u64;
+        Ok(())
+    }
+}
+
+impl<P: Pattern> Stream for Limited<P> {
+    fn end(&self) -> Nanos {
+        match self.limit {
+            Limit::Until(end) => end,
+            _ => self.pattern.peek(),
+        }
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.done, if self.is_over { self.done } else { self.expected.max(self.done) })
+    }
+}
+
+impl Stream for Interleaved<Box<dyn Stream>> {
+    fn end(&self) -> Nanos {
+        (0..self.len()).map(|number| self.source(number).end()).max().unwrap_or(Nanos::ZERO)
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        let all = (0..self.len()).map(|number| (self.given(number), self.source(number).counts().1));
+        all.fold((0, 0), |(done, total), (given, own)| (done + given, u64::saturating_add(total, own)))
+    }
+}
+
+/// Streams one after another. The times of each continue from the end of the one before. Progress counts requests.
+pub(super) struct Chained {
+    streams: Vec<Box<dyn Stream>>,
+    current: usize,
+    offset: Nanos,
+}
+
+impl Chained {
+    pub fn new(streams: Vec<Box<dyn Stream>>) -> Chained {
+        Chained { streams, current: 0, offset: Nanos::ZERO }
+    }
+}
+
+impl Source for Chained {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        while let Some(stream) = self.streams.get_mut(self.current) {
+            stream.fill(batch)?;
+            if !batch.is_empty() {
+                if self.offset > Nanos::ZERO {
+                    batch.iter_mut().for_each(|request| request.time += self.offset);
+                }
+                break;
+            }
+            self.offset += stream.end();
+            self.current += 1;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let counts = self.streams.iter().map(|stream| stream.counts());
+        let (done, total) = counts.fold((0, 0u64), |(done, total), own| (done + own.0, total.saturating_add(own.1)));
+        Progress { done, total: Some(total) }
+    }
+}
 
 /// The plain pattern: time, length, operation and address are drawn independently.
 pub(super) struct Independent<A> {
@@ -115,12 +256,14 @@ pub(super) fn hot_cold(
     let places = grid.places(largest);
     let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
     let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
+    // The first draw, so that a seed places it alike whatever comes later.
     let hot_first = dice.below(places - hot + 1);
     move |dice, _| {
         let place = if to_hot.toss(dice) {
             hot_first + dice.below(hot)
         } else {
             let cold = dice.below(places - hot);
+            // Places behind the hot stretch are passed over it.
             if cold < hot_first { cold } else { cold + hot }
         };
         place * grid.align
@@ -138,6 +281,7 @@ pub(super) fn turns(grid: Grid, random: u64, run: u64) -> impl FnMut(&mut Dice, 
         if done <= random {
             return uniform(dice, sectors);
         }
+        // The first of a sequential turn.
         if done == random + 1 {
             next = uniform(dice, sectors);
         }
@@ -212,7 +356,7 @@ pub(super) struct BackupStream {
     /// Where the next data goes, counted from `data_first`.
     pub at: u64,
     /// Data requests since the last update.
-    pub since: u64,
+    pub since_update: u64,
 }
 
 /// Assumption: data requests between two updates of metadata.
@@ -220,23 +364,17 @@ const METADATA_EVERY: u64 = 64;
 /// Assumption: length of an update, 4 KiB.
 pub(super) const METADATA_SECTORS: u64 = 8;
 
-impl BackupStream {
-    fn update(&mut self) -> (u64, u32) {
-        (self.metadata_first + self.dice.below(self.metadata_places) * METADATA_SECTORS, METADATA_SECTORS as u32)
-    }
-
-    fn append(&mut self) -> (u64, u32) {
-        let sectors = self.data.draw(&mut self.dice);
-        let at = in_order(&mut self.at, self.data_sectors, sectors.into());
-        (self.data_first + at, sectors)
-    }
-}
-
 impl Pattern for BackupStream {
     fn next(&mut self) -> Option<Request> {
-        let due = self.since == METADATA_EVERY;
-        self.since = if due { 0 } else { self.since + 1 };
-        let (lba, sectors) = if due { self.update() } else { self.append() };
+        let (lba, sectors) = if self.since_update == METADATA_EVERY {
+            self.since_update = 0;
+            let place = self.dice.below(self.metadata_places);
+            (self.metadata_first + place * METADATA_SECTORS, METADATA_SECTORS as u32)
+        } else {
+            self.since_update += 1;
+            let sectors = self.data.draw(&mut self.dice);
+            (self.data_first + in_order(&mut self.at, self.data_sectors, sectors.into()), sectors)
+        };
         let time = self.arrivals.next(&mut self.dice);
         Some(Request { time, ..Request::new(Op::Write, Lba(lba), sectors) })
     }

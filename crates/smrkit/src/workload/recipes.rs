@@ -3,17 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::cassuto_pc::{self, CassutoPc, CassutoPlan, READS, WRITES};
+use super::cassuto_pc::{self, CassutoPc, READS, WRITES};
 use super::desktop::{self, Desktop};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
-use super::patterns::{self, Flushes, Grid, Independent};
-use super::stream::{Limit, Limited, Pattern, Stream};
+use super::patterns::{self, Flushes, Grid, Independent, Limit, Limited, Pattern, Stream};
 use crate::dice::{Coin, Dice};
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
 use crate::request::Op;
-use crate::schema::{Asked, Count, Keyed, Maybe, Noted, Size, Switch, Text, Time, Values, Word, number, share};
+use crate::schema::{Asked, Count, Key, Keyed, Maybe, Noted, Size, Switch, Text, Time, Values, Word, number, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Streams of requests, or what is wrong with the values.
@@ -150,6 +149,7 @@ impl End {
     pub fn limit(&self) -> Limit {
         match (self.count.value, self.duration.value, self.bytes) {
             (_, _, Some(bytes)) => Limit::Sectors(bytes / SECTOR_BYTES),
+            // By default some workloads end after a time, which a count takes the place of.
             (Some(count), Some(_), _) if self.count.given => Limit::Count(count),
             (_, Some(end), _) => Limit::Until(end),
             (count, None, None) => Limit::Count(count.unwrap_or(u64::MAX)),
@@ -277,16 +277,9 @@ impl Site {
     }
 }
 
-impl Requests {
-    fn in_order(&self, site: &Site, write_share: f64) -> Streams {
-        let (first, span) = self.area(site)?;
-        self.streams(site.dice(0), write_share, first, patterns::sequential(span))
-    }
-}
-
 keys! {
     /// Requests at places of a grid.
-    struct AtRandom {
+    pub(super) struct AtRandom {
         /// The requests.
         requests: Requests;
         /// Addresses are multiples of this size, counted from start; by default it is the smallest request size.
@@ -333,41 +326,34 @@ impl Recipe for Mix {
     }
 }
 
-/// Recipes that differ only in the share of writes.
-macro_rules! reading_or_writing {
-    ($($(#[$doc:meta])* $name:ident($of:ident::$method:ident), $write_share:literal;)*) => {$(
-        $(#[$doc])*
-        pub(super) struct $name($of);
+/// Requests that all write, or all read.
+pub(super) struct OneWay<K, const WRITES: bool>(K);
 
-        impl Keyed for $name {
-            fn keys() -> Vec<crate::schema::Key> {
-                $of::keys()
-            }
-            fn read(values: &Values) -> Result<Self, Error> {
-                $of::read(values).map($name)
-            }
-            fn write(&self, values: &mut Values) {
-                self.0.write(values);
-            }
-        }
-
-        impl Recipe for $name {
-            fn streams(&self, site: &Site) -> Streams {
-                self.0.$method(site, $write_share)
-            }
-        }
-    )*};
+impl<K: Keyed, const WRITES: bool> Keyed for OneWay<K, WRITES> {
+    fn keys() -> Vec<Key> {
+        K::keys()
+    }
+    fn read(values: &Values) -> Result<Self, Error> {
+        K::read(values).map(OneWay)
+    }
+    fn write(&self, values: &mut Values) {
+        self.0.write(values);
+    }
 }
 
-reading_or_writing! {
-    /// Reads in order.
-    SequentialRead(Requests::in_order), 0.0;
-    /// Writes in order.
-    SequentialWrite(Requests::in_order), 1.0;
-    /// Reads anywhere.
-    RandomRead(AtRandom::uniform), 0.0;
-    /// Writes anywhere.
-    RandomWrite(AtRandom::uniform), 1.0;
+/// In order.
+impl<const WRITES: bool> Recipe for OneWay<Requests, WRITES> {
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, span) = self.0.area(site)?;
+        self.0.streams(site.dice(0), f64::from(WRITES), first, patterns::sequential(span))
+    }
+}
+
+/// Anywhere.
+impl<const WRITES: bool> Recipe for OneWay<AtRandom, WRITES> {
+    fn streams(&self, site: &Site) -> Streams {
+        self.0.uniform(site, f64::from(WRITES))
+    }
 }
 
 keys! {
@@ -531,7 +517,7 @@ impl Recipe for Backup {
             data_first: first + metadata_sectors,
             data_sectors: span - metadata_sectors,
             at: 0,
-            since: 0,
+            since_update: 0,
         };
         Ok(vec![self.requests.limited(pattern, 1.0)])
     }
@@ -583,25 +569,6 @@ keys! {
     }
 }
 
-impl Runs {
-    /// First sector of the first region, sectors of each region, and hot blocks in each.
-    fn regions(&self, site: &Site, block: u32) -> Result<(u64, u64, u64), Error> {
-        let hot = ((self.blocks as f64 * self.hot_share).round() as u64).clamp(1, self.blocks);
-        if self.run_max > hot {
-            return Err(site.usage(&format!(
-                "a run of {} blocks does not fit into the hot {hot} of {}: lower run_max or raise hot_share or blocks",
-                self.run_max, self.blocks
-            )));
-        }
-        let (first, region) = (self.start.sectors(site.capacity), self.blocks.saturating_mul(u64::from(block)));
-        let whole = region.saturating_mul(self.sources);
-        match whole > site.capacity.saturating_sub(first) {
-            true => Err(site.too_large(first, whole)),
-            false => Ok((first, region, hot)),
-        }
-    }
-}
-
 impl Recipe for Runs {
     fn check(values: &Values) -> Result<(), Error> {
         let Runs { pace, run_min, run_max, .. } = Runs::read(values)?;
@@ -613,7 +580,18 @@ impl Recipe for Runs {
         let Sizes::One(block) = self.size else {
             return Err(site.usage("runs are of blocks of one size: give a single size"));
         };
-        let (first, region, hot) = self.regions(site, block)?;
+        let hot = ((self.blocks as f64 * self.hot_share).round() as u64).clamp(1, self.blocks);
+        if self.run_max > hot {
+            return Err(site.usage(&format!(
+                "a run of {} blocks does not fit into the hot {hot} of {}: lower run_max or raise hot_share or blocks",
+                self.run_max, self.blocks
+            )));
+        }
+        let (first, region) = (self.start.sectors(site.capacity), self.blocks.saturating_mul(u64::from(block)));
+        let all_regions = region.saturating_mul(self.sources);
+        if all_regions > site.capacity.saturating_sub(first) {
+            return Err(site.too_large(first, all_regions));
+        }
         let source = |i: u64| -> Box<dyn Stream> {
             let mut dice = site.dice(i);
             // The first draw places the hot part in the region.
@@ -654,12 +632,11 @@ impl Recipe for DesktopDay {
 
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = site.area(&self.span, desktop::LEAST_SECTORS)?;
-        let ((requests, sectors_a_day), limit) = (desktop::a_day(), self.end.limit());
-        let a_day = requests as f64;
+        let ((requests_a_day, sectors_a_day), limit) = (desktop::mean_day(), self.end.limit());
         let expected = match limit {
             Limit::Count(count) => count as f64,
-            Limit::Sectors(sectors) => sectors as f64 / sectors_a_day * a_day,
-            Limit::Until(end) => end.as_secs() / 86_400.0 * a_day,
+            Limit::Sectors(sectors) => sectors as f64 / sectors_a_day * requests_a_day,
+            Limit::Until(end) => end.as_secs() / 86_400.0 * requests_a_day,
         };
         Ok(vec![Box::new(Limited::new(Desktop::new(first, span, site.dice(0)), limit, expected))])
     }
@@ -696,8 +673,7 @@ impl Recipe for CassutoDay {
         };
         let area = site.area(&self.span, cassuto_pc::LEAST_SECTORS)?;
         let writes = writes.min(self.count);
-        let plan = CassutoPlan { reads: self.count - writes, writes, area, theta: self.theta, duration: self.duration };
-        let pattern = CassutoPc::new(plan, site.dice(0));
+        let pattern = CassutoPc::new([self.count - writes, writes], area, self.theta, self.duration, site.dice(0));
         Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))])
     }
 }

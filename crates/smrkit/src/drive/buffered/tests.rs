@@ -4,6 +4,30 @@ use proptest::prelude::*;
 use super::*;
 use crate::drive::{Drive, DriveClock};
 
+/// One overhead for all commands, and none at their end.
+fn same_overheads(overhead: Nanos) -> Overheads {
+    let each = [overhead; 2];
+    Overheads { read_miss: each, read_hit: each, write: each, media_write: each, ..Overheads::default() }
+}
+
+/// No cache, no read-ahead, and the same overhead for all commands.
+fn plain_buffer(overhead: Nanos) -> Buffer {
+    Buffer {
+        write_cache_bytes: 0,
+        write_cache_order: WriteCacheOrder::Position,
+        read_ahead_bytes: 0,
+        read_ahead_to: ReadAheadTo::Bytes,
+        segment_bytes: 0,
+        segments: 1,
+        reads_passing: false,
+        keeps_requested: false,
+        bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
+        watermark: 0.0,
+        write_watermark: 0.0,
+        overheads: same_overheads(overhead),
+    }
+}
+
 fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechanical, Buffered) {
     let drive = Drive::load("tiny").unwrap();
     let media = drive.clock.mechanical().unwrap().clone();
@@ -13,7 +37,7 @@ fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechani
         read_ahead_bytes,
         segment_bytes: 2 * read_ahead_bytes,
         bus_bytes_per_s: [512e6; 2],
-        ..Buffer::plain(media.overhead())
+        ..plain_buffer(media.overhead())
     };
     (drive.geometry, media.clone(), Buffered::new(media, buffer))
 }
@@ -90,7 +114,7 @@ fn what_the_cache_writes_while_no_command_is_served_is_counted_once() {
     let end = clock.flush(&g, now);
     // The media has worked since the first write was complete.
     assert_eq!(clock.unwaited, end - Nanos(38_000) - (served - Nanos(38_000)));
-    clock.reset_unwaited();
+    clock.unwaited = Nanos::ZERO;
     let later = end + Nanos::from_millis(100.0);
     clock.access(&g, later, false, Pba(0), 8);
     assert_eq!(clock.unwaited, Nanos::ZERO, "nothing was left to write");
@@ -116,7 +140,7 @@ fn sectors_that_pass_before_those_asked_for_are_kept() {
         read_ahead_to: ReadAheadTo::Track,
         segment_bytes: 1 << 20,
         reads_passing,
-        ..Buffer::plain(media.overhead())
+        ..plain_buffer(media.overhead())
     };
     let track = g.track_start(g.track_of(Pba(3000)));
     let pba = track + g.place(track).track_sectors as u64 * 3 / 4;
@@ -187,7 +211,7 @@ fn a_read_overlaps_its_bus_transfer_from_the_watermark_on() {
     let media = plain.access(&g, Nanos::ZERO, false, Pba(4000), 40);
     let Buffered { media: own, .. } = clock;
     let with = |watermark, bus_bytes_per_s| {
-        let buffer = Buffer { watermark, bus_bytes_per_s, ..Buffer::plain(own.overhead()) };
+        let buffer = Buffer { watermark, bus_bytes_per_s, ..plain_buffer(own.overhead()) };
         Buffered::new(own.clone(), buffer).access(&g, Nanos::ZERO, false, Pba(4000), 40)
     };
     let sector = own.streaming(&g, Pba(4000), 1);
@@ -204,8 +228,8 @@ fn a_read_overlaps_its_bus_transfer_from_the_watermark_on() {
 fn a_write_begins_once_its_data_are_far_enough_ahead_of_the_media() {
     let (g, own, _) = buffered(0, 0);
     let with = |write_data, write_watermark, bus| {
-        let overheads = Overheads { write_data, ..Overheads::all(own.overhead()) };
-        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..Buffer::plain(own.overhead()) };
+        let overheads = Overheads { write_data, ..same_overheads(own.overhead()) };
+        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..plain_buffer(own.overhead()) };
         let mut clock = Buffered::new(own.clone(), buffer);
         let first = clock.access(&g, Nanos::ZERO, true, Pba(4000), 8);
         // The next sector passes half a millisecond after the head is ready for it.
@@ -228,8 +252,8 @@ fn a_write_waits_only_for_what_lies_on_its_first_track() {
     // As fast as the media where those are fastest, so that the bus has to be a sector ahead of them.
     let bus = 512.0 * g.longest_track() as f64 / own.rotation().as_secs();
     let with = |at: Pba, write_watermark| {
-        let overheads = Overheads { write_data: Some(Nanos::ZERO), ..Overheads::all(own.overhead()) };
-        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..Buffer::plain(own.overhead()) };
+        let overheads = Overheads { write_data: Some(Nanos::ZERO), ..same_overheads(own.overhead()) };
+        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..plain_buffer(own.overhead()) };
         let mut clock = Buffered::new(own.clone(), buffer);
         let first = clock.access(&g, Nanos::ZERO, true, at, 8);
         let sent = first + own.rotation() - own.overhead() - Nanos(500_000);
@@ -244,7 +268,7 @@ fn a_write_waits_only_for_what_lies_on_its_first_track() {
 #[test]
 fn what_the_head_has_passed_by_a_segment_is_read_anew() {
     let (g, media, _) = buffered(0, 0);
-    let buffer = Buffer { read_ahead_bytes: 200 * 512, segment_bytes: 64 * 512, ..Buffer::plain(media.overhead()) };
+    let buffer = Buffer { read_ahead_bytes: 200 * 512, segment_bytes: 64 * 512, ..plain_buffer(media.overhead()) };
     let hit = |after: Nanos, pba| {
         let mut clock = Buffered::new(media.clone(), buffer);
         let end = clock.access(&g, Nanos::ZERO, false, Pba(100), 8);
@@ -259,7 +283,7 @@ fn what_the_head_has_passed_by_a_segment_is_read_anew() {
 fn read_ahead_ends_with_the_track_or_the_next() {
     let (g, media, _) = buffered(0, 0);
     let limit = |read_ahead_to, reads: &[u64]| {
-        let buffer = Buffer { read_ahead_to, segment_bytes: 1 << 20, ..Buffer::plain(media.overhead()) };
+        let buffer = Buffer { read_ahead_to, segment_bytes: 1 << 20, ..plain_buffer(media.overhead()) };
         let mut clock = Buffered::new(media.clone(), buffer);
         let mut now = Nanos::ZERO;
         for &pba in reads {
@@ -289,7 +313,7 @@ fn overheads_of_queued_commands_overlap_the_media() {
 fn segmented(segments: u32) -> (Geometry, Buffered) {
     let drive = Drive::load("tiny").unwrap();
     let media = drive.clock.mechanical().unwrap().clone();
-    let plain = Buffer::plain(media.overhead());
+    let plain = plain_buffer(media.overhead());
     let buffer = Buffer { read_ahead_bytes: 64 * 512, segment_bytes: 1 << 20, segments, ..plain };
     (drive.geometry, Buffered::new(media, buffer))
 }
@@ -337,7 +361,7 @@ proptest! {
         let (mut cache, mut next) = (WriteQueue::new(COUNTS * 16), Pba(0));
         for (around, granule, by, sectors) in operations {
             match sectors % 5 {
-                0 => drop(cache.begin()),
+                0 => drop(cache.start_write()),
                 1 => cache.push(next, sectors, Nanos::ZERO),
                 _ => cache.push(place(around, granule, by), sectors, Nanos::ZERO),
             }
@@ -349,7 +373,7 @@ proptest! {
                 prop_assert_eq!(cache.holds(from, end), one_by_one);
             }
         }
-        while cache.begin().is_some() {}
+        while cache.start_write().is_some() {}
         prop_assert!(cache.granules.iter().all(|count| *count == 0));
     }
 }

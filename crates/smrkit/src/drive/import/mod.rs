@@ -33,14 +33,11 @@ pub fn disksim(folder: &Path) -> Result<Vec<Imported>, Error> {
     let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
     let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
-    let with_ending = |ending: &str| -> Vec<&PathBuf> {
-        paths.iter().filter(|path| path.extension().is_some_and(|own| own == ending)).collect()
-    };
-    let mut used = BTreeSet::new();
-    let mut drives = Vec::new();
+    let (mut used, mut drives) = (BTreeSet::new(), Vec::new());
+    // A file names only those of later kinds.
     for ending in ["parv", "diskspecs", "model"] {
-        for path in with_ending(ending) {
-            if !used.contains(path.as_path()) {
+        for path in paths.iter().filter(|path| path.extension().is_some_and(|own| own == ending)) {
+            if !used.contains(path) {
                 drives.extend(import_noting(path, &|path| std::fs::read(path), &mut used)?);
             }
         }
@@ -62,13 +59,16 @@ pub fn disksim_file(path: &Path, read: Read) -> Result<Imported, Error> {
 
 /// The drive of one description; `None` if it is of another kind of device. Notes the files that it names in `used`.
 fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
-    let mut files = Files::new(read, used);
+    let mut files = Files { read, used };
     let blocks = files.with_sources(path)?;
-    let specs = blocks.iter().find(|block| block.of == "disksim_disk");
-    let model = match (specs, blocks.iter().find(|block| block.of == "dm_disk")) {
-        (Some(specs), _) => files.block(specs, "Model", "dm_disk")?,
+    // The first disk counts: a file may set up several devices.
+    let specs = blocks.iter().find(|block| block.type_name == "disksim_disk");
+    let model = match (specs, blocks.iter().find(|block| block.type_name == "dm_disk")) {
+        (Some(specs), _) => files.read_block(specs, "Model", specs.required("Model")?, "dm_disk")?,
         (None, Some(model)) => model.clone(),
-        (None, None) if blocks.iter().any(is_other_device) => return Ok(None),
+        (None, None) if blocks.iter().any(|block| OTHER_DEVICES.contains(&block.type_name.as_str())) => {
+            return Ok(None);
+        }
         (None, None) => {
             let message = "no block disksim_disk or dm_disk, and no source line that names a file with one: add it";
             return Err(bad(path, 1, message));
@@ -90,14 +90,13 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
     Ok(Some(Imported { name, text: out.0, from: path.into() }))
 }
 
-/// True for a device that is not simulated by a disk's mechanics.
-fn is_other_device(block: &Block) -> bool {
-    ["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"].contains(&block.of.as_str())
-}
+/// Devices without a disk's mechanics, which are not imported.
+const OTHER_DEVICES: [&str; 3] = ["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"];
 
 /// Writes rotation, seeks and switches.
 fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Block>) -> Result<(), Error> {
-    let mechanics = files.block(model, "Mechanical Model", "dm_mech_g1")?;
+    const MODEL: &str = "Mechanical Model";
+    let mechanics = files.read_block(model, MODEL, model.required(MODEL)?, "dm_mech_g1")?;
     if let Some(value) = mechanics.get("Access time type")
         && mechanics.text("Access time type")? != "trackSwitchPlusRotation"
     {
@@ -105,13 +104,11 @@ fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Bl
         return Err(mechanics.bad(value.line, message));
     }
     out.line("\n[mechanical]");
-    let rpm = mechanics.number("Rotation speed (in rpms)")?;
-    out.value("rpm", rpm.value, &rpm.source);
+    out.number("rpm", &mechanics.number("Rotation speed (in rpms)")?);
     seek(out, files, &mechanics, model)?;
-    let switch = mechanics.number("Head switch time")?;
-    out.value("switch_ms", switch.value, &switch.source);
+    out.number("switch_ms", &mechanics.number("Head switch time")?);
     match mechanics.optional("Add. write settling delay")? {
-        Some(settle) if settle.value > 0.0 => out.value("write_settle_ms", settle.value, &settle.source),
+        Some(settle) if settle.value > 0.0 => out.number("write_settle_ms", &settle),
         Some(settle) if settle.value < 0.0 => {
             out.line(&format!("# left out: a negative write settle of {} ms ({})", settle.value, settle.source));
         }
@@ -119,7 +116,7 @@ fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Bl
     }
     let overhead = specs.map(|specs| specs.optional("Read miss over. after read")).transpose()?.flatten();
     match overhead {
-        Some(found) => out.value("overhead_ms", found.value, &found.source),
+        Some(found) => out.number("overhead_ms", &found),
         None => out.value("overhead_ms", 0, "assumption: the description has no overheads"),
     }
     Ok(())
@@ -133,7 +130,7 @@ const LISTED_MAX: u64 = 1 << 20;
 /// Writes the geometry of a model.
 fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Error> {
     let (surfaces, surfaces_at) = model.count("Number of data surfaces", 64)?;
-    let layout = files.block(model, "Layout Model", "dm_layout_g1")?;
+    let layout = files.read_block(model, "Layout Model", model.required("Layout Model")?, "dm_layout_g1")?;
     let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", 64)?;
     let order = match mapping {
         0 => "cylinders",
@@ -156,7 +153,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
     out.line("value = [");
     for zone in zones {
-        let zone = files.block_of(&layout, "Zones", zone, "dm_layout_g1_zone")?;
+        let zone = files.read_block(&layout, "Zones", zone, "dm_layout_g1_zone")?;
         out.line(&format!("  {{ {} }}, # {}", zone_of.zone(&zone)?, zone.source(zone.line, "zone")));
     }
     out.line("]");
@@ -197,11 +194,6 @@ struct Spares {
 }
 
 impl Spares {
-    /// Sectors of a stretch that hold data, at least one.
-    fn usable(&self) -> u64 {
-        self.stretch - self.each
-    }
-
     /// How many spares `slips` (first sector and count, in order) leave in the stretch from `start` on.
     fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
         let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
@@ -267,6 +259,7 @@ impl ZoneRules {
         if front > 0 {
             let _ = write!(text, ", front = {front}");
         }
+        // A drive file has keys for spares at the end of each stretch that slips use up; others are listed as slips themselves.
         match spares {
             Some(Spares { each, stretch, at_front: false, take_slips: true }) => {
                 let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
@@ -278,7 +271,11 @@ impl ZoneRules {
             None => {}
         }
         if !slips.is_empty() {
-            let slips: Vec<String> = slips.iter().map(slip_text).collect();
+            let slip = |&(first, count): &(u64, u64)| match count {
+                1 => first.to_string(),
+                _ => format!("[{first}, {count}]"),
+            };
+            let slips: Vec<String> = slips.iter().map(slip).collect();
             let _ = write!(text, ", slips = [{}]", slips.join(", "));
         }
         Ok(text)
@@ -326,26 +323,23 @@ impl ZoneRules {
     }
 }
 
-fn slip_text((first, count): &(u64, u64)) -> String {
-    if *count == 1 { first.to_string() } else { format!("[{first}, {count}]") }
-}
-
 /// How many raw sectors at a zone's front hold nothing. The description's number leaves out the spares and slips among them.
 fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
     let (empty, at) = zone.count("Empty space at zone front", sectors)?;
     if empty == 0 {
         return Ok(0);
     }
-    let (start, within) = match spares {
-        Some(spares) => (empty / spares.usable(), empty % spares.usable()),
-        None => (0, empty),
+    // The whole stretches that are empty, and the rest of the empty sectors in the next.
+    let (stretches, within, stretch) = match spares {
+        Some(Spares { each, stretch, .. }) => (empty / (stretch - each), empty % (stretch - each), stretch),
+        None => (0, empty, 0),
     };
-    let stretch = spares.map_or(0, |spares| spares.stretch);
-    let Some(start) = start.checked_mul(stretch).filter(|start| *start < sectors) else {
+    let Some(start) = stretches.checked_mul(stretch).filter(|start| *start < sectors) else {
         return Err(zone.bad(at.line, "more empty space than the zone holds: give less"));
     };
     let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
     let mut raw = start + before + within;
+    // Each slip that is passed moves the place further, perhaps past the next slip.
     for (first, count) in slips.iter().filter(|slip| slip.0 >= start) {
         raw += if *first <= raw { *count } else { 0 };
     }
@@ -375,19 +369,12 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
             (vec![(1, time.value), (2, time.value)], time.source)
         }
         "linear" | "curve" => {
-            let three = ThreeTimes::of(mechanics, cylinders()?)?;
-            let points = if kind == "linear" { three.line() } else { three.curve() };
-            (points, format!("{kind_at} = {kind}; {}", three.source))
+            let (points, source) = three_times(mechanics, cylinders()?, kind == "curve")?;
+            (points, format!("{kind_at} = {kind}; {source}"))
         }
         "hpl" | "hplplus10" => {
-            let equation = Hpl::of(mechanics)?;
-            let ten = if kind == "hplplus10" { first_ten(mechanics)? } else { Vec::new() };
-            let at = |distance: u64| ten.get(distance as usize - 1).copied().unwrap_or_else(|| equation.ms(distance));
-            let cylinders = cylinders()?;
-            let mut distances = spread(cylinders);
-            distances.extend([equation.division.saturating_sub(1), equation.division]);
-            let points = at_distances(distances, cylinders, at);
-            (points, format!("{kind_at} = {kind}; {}", equation.source))
+            let (points, source) = hpl(mechanics, kind == "hplplus10", cylinders)?;
+            (points, format!("{kind_at} = {kind}; {source}"))
         }
         other => {
             let message = format!(
@@ -401,123 +388,80 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
     Ok(())
 }
 
-/// Distances at which an equation is sampled.
-fn spread(cylinders: u64) -> Vec<u64> {
+/// Points of an equation: ascending, inside of the disk, at least two. `edge` is a distance at which the equation changes.
+fn sampled(cylinders: u64, edge: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)> {
     let beyond = std::iter::successors(Some(DENSE), |distance| Some(distance + distance / 50));
-    (1..DENSE).chain(beyond.take_while(|distance| *distance < cylinders)).chain([cylinders.saturating_sub(1)]).collect()
-}
-
-/// Points of an equation, ascending and inside of the disk, at least two.
-fn at_distances(mut distances: Vec<u64>, cylinders: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)> {
+    let mut distances: Vec<u64> = (1..DENSE).chain(beyond.take_while(|distance| *distance < cylinders)).collect();
+    distances.extend([cylinders.saturating_sub(1), edge.saturating_sub(1), edge]);
     distances.retain(|distance| (1..cylinders.max(3)).contains(distance));
     distances.sort_unstable();
     distances.dedup();
-    distances
-        .into_iter()
-        .map(|distance| (distance, (ms(distance).clamp(0.0, SEEK_MS_MAX) * 1e6).round() / 1e6))
-        .collect()
+    let rounded = |ms: f64| (ms.clamp(0.0, SEEK_MS_MAX) * 1e6).round() / 1e6;
+    distances.into_iter().map(|distance| (distance, rounded(ms(distance)))).collect()
 }
 
-/// The single-cylinder, average and full-stroke seek times.
-struct ThreeTimes {
-    one: f64,
-    average: Option<f64>,
-    full: f64,
-    cylinders: u64,
-    source: String,
+/// Lines from one cylinder over a third of the stroke, the average seek, to all of it.
+fn lines_through(one: f64, average: Option<f64>, full: f64, cylinders: u64) -> Vec<(u64, f64)> {
+    let third = cylinders / 3;
+    let middle = average.filter(|_| third > 1).map(|average| (third, average));
+    let last = (cylinders.saturating_sub(1).max(2), full);
+    [Some((1, one)), middle, Some(last)].into_iter().flatten().collect()
 }
 
-impl ThreeTimes {
-    fn of(mechanics: &Block, cylinders: u64) -> Result<ThreeTimes, Error> {
-        let (one, full) =
-            (mechanics.positive("Single cylinder seek time")?, mechanics.positive("Full strobe seek time")?);
-        let average = match mechanics.get("Average seek time") {
-            Some(_) => Some(mechanics.positive("Average seek time")?),
-            None => None,
-        };
-        let middle = average.as_ref().map_or(String::new(), |average| format!("; {}", average.source));
-        let source = format!("{}{middle}; {}", one.source, full.source);
-        Ok(ThreeTimes {
-            one: one.value,
-            average: average.map(|found| found.value),
-            full: full.value,
-            cylinders,
-            source,
-        })
+/// The seek curve through the times of a single cylinder, on average and of the full stroke, and its source: lines, or Lee's equation.
+fn three_times(mechanics: &Block, cylinders: u64, by_equation: bool) -> Result<(Vec<(u64, f64)>, String), Error> {
+    let (one, full) = (mechanics.positive("Single cylinder seek time")?, mechanics.positive("Full strobe seek time")?);
+    let average = mechanics.get("Average seek time").map(|_| mechanics.positive("Average seek time")).transpose()?;
+    let sources = [Some(&one), average.as_ref(), Some(&full)].into_iter().flatten();
+    let source = sources.map(|time| time.source.as_str()).collect::<Vec<_>>().join("; ");
+    let (one, average, full) = (one.value, average.map(|time| time.value), full.value);
+    let lines = lines_through(one, average, full, cylinders);
+    let Some(average) = average.filter(|_| by_equation) else { return Ok((lines, source)) };
+    let n = cylinders.max(1) as f64;
+    let root_factor = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * n.sqrt());
+    let factor = (7.0 * one - 15.0 * average + 8.0 * full) / (3.0 * n);
+    if root_factor < 0.0 || factor < 0.0 {
+        // The equation would fall with the distance.
+        return Ok((lines, source));
     }
-
-    /// Lines from one cylinder over a third of the stroke to all of it.
-    fn line(&self) -> Vec<(u64, f64)> {
-        let (third, all) = (self.cylinders / 3, (self.cylinders.saturating_sub(1)).max(2));
-        let middle = self.average.filter(|_| third > 1).map(|average| (third, average));
-        [Some((1, self.one)), middle, Some((all, self.full))].into_iter().flatten().collect()
-    }
-
-    /// Lee's equation, or lines where it would fall with the distance.
-    fn curve(&self) -> Vec<(u64, f64)> {
-        let Some(average) = self.average else { return self.line() };
-        let n = self.cylinders.max(1) as f64;
-        let a = (-10.0 * self.one + 15.0 * average - 5.0 * self.full) / (3.0 * n.sqrt());
-        let b = (7.0 * self.one - 15.0 * average + 8.0 * self.full) / (3.0 * n);
-        if a < 0.0 || b < 0.0 {
-            return self.line();
-        }
-        let ms = |distance: u64| {
-            let further = (distance - 1) as f64;
-            a * further.sqrt() + b * further + self.one
-        };
-        at_distances(spread(self.cylinders), self.cylinders, ms)
-    }
+    let ms = |distance: u64| {
+        let further = (distance - 1) as f64;
+        root_factor * further.sqrt() + factor * further + one
+    };
+    Ok((sampled(cylinders, 0, ms), source))
 }
 
-/// The equation of Ruemmler and Wilkes: a root below the distance `division`, a line from there on. Both are a constant and a factor.
-struct Hpl {
-    division: u64,
-    root: (f64, f64),
-    line: (f64, f64),
-    /// A time of its own for one cylinder.
-    one: Option<f64>,
-    source: String,
+/// The equation of Ruemmler and Wilkes, and its source: a root below a distance, a line from there on. `has_first_ten`: the times of the
+/// first ten distances are listed.
+fn hpl(
+    mechanics: &Block,
+    has_first_ten: bool,
+    cylinders: impl Fn() -> Result<u64, Error>,
+) -> Result<(Vec<(u64, f64)>, String), Error> {
+    const KEY: &str = "HPL seek equation values";
+    const FIRST_TEN: &str = "First ten seek times";
+    let values = times(mechanics, KEY, 6)?;
+    let line = mechanics.required(KEY)?.line;
+    // -1 stands for no time of its own for one cylinder.
+    if values[..5].iter().any(|value| *value < 0.0) || !(values[5] >= 0.0 || values[5] == -1.0) {
+        return Err(mechanics.bad(line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
+    }
+    let first_ten = if has_first_ten { times(mechanics, FIRST_TEN, 10)? } else { Vec::new() };
+    if first_ten.iter().any(|ms| *ms < 0.0) {
+        let message = format!("{FIRST_TEN}: give milliseconds from 0 on");
+        return Err(mechanics.bad(mechanics.required(FIRST_TEN)?.line, message));
+    }
+    let division = values[0] as u64;
+    let ms = |distance: u64| match distance {
+        1..=10 if has_first_ten => first_ten[distance as usize - 1],
+        1 if values[5] >= 0.0 => values[5],
+        _ if distance < division => values[1] + values[2] * (distance as f64).sqrt(),
+        _ => values[3] + values[4] * distance as f64,
+    };
+    Ok((sampled(cylinders()?, division, ms), mechanics.source(line, KEY)))
 }
 
-impl Hpl {
-    fn of(mechanics: &Block) -> Result<Hpl, Error> {
-        const KEY: &str = "HPL seek equation values";
-        let values = times(mechanics, KEY, 6)?;
-        let line = mechanics.required(KEY)?.line;
-        let is_one = values[5] >= 0.0;
-        if values[..5].iter().any(|value| *value < 0.0) || !(is_one || values[5] == -1.0) {
-            return Err(mechanics.bad(line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
-        }
-        Ok(Hpl {
-            division: values[0] as u64,
-            root: (values[1], values[2]),
-            line: (values[3], values[4]),
-            one: is_one.then_some(values[5]),
-            source: mechanics.source(line, KEY),
-        })
-    }
-
-    fn ms(&self, distance: u64) -> f64 {
-        match self.one {
-            Some(one) if distance == 1 => one,
-            _ if distance < self.division => self.root.0 + self.root.1 * (distance as f64).sqrt(),
-            _ => self.line.0 + self.line.1 * distance as f64,
-        }
-    }
-}
-
-fn first_ten(mechanics: &Block) -> Result<Vec<f64>, Error> {
-    const KEY: &str = "First ten seek times";
-    let mut ten = times(mechanics, KEY, 10)?;
-    if ten.iter().any(|ms| *ms < 0.0) {
-        return Err(mechanics.bad(mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
-    }
-    ten.truncate(10);
-    Ok(ten)
-}
-
-/// The numbers of a list, at least this many.
+/// The numbers of a list, at least `least`.
 fn times(mechanics: &Block, key: &str, least: usize) -> Result<Vec<f64>, Error> {
     let line = mechanics.required(key)?.line;
     let list = mechanics.list(key)?;
@@ -536,17 +480,14 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
     let count = count.ok_or_else(|| bad(path, number, "expected \"Seek distances measured: N\""))?;
     let mut points: Vec<(u64, f64)> = Vec::new();
     for (number, line) in lines {
-        let point = || {
-            let columns: Vec<&str> = line.split(',').map(str::trim).collect();
-            let (distance, ms) = match columns[..] {
-                [distance, ms] => (distance, ms),
-                [distance, ms, deviation] if deviation.parse::<f64>().is_ok() => (distance, ms),
-                _ => return None,
-            };
-            distance.parse::<u64>().ok().zip(ms.parse::<f64>().ok())
+        let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+        let point = match columns[..] {
+            [_, _, deviation] if deviation.parse::<f64>().is_err() => None,
+            [distance, ms] | [distance, ms, _] => distance.parse::<u64>().ok().zip(ms.parse::<f64>().ok()),
+            _ => None,
         };
         let (distance, ms) =
-            point().ok_or_else(|| bad(path, number, "expected a distance in cylinders, a comma, and milliseconds"))?;
+            point.ok_or_else(|| bad(path, number, "expected a distance in cylinders, a comma, and milliseconds"))?;
         if distance == 0 || points.last().is_some_and(|last| last.0 >= distance) {
             return Err(bad(path, number, "distances must rise from 1 on: put the lines in order"));
         }
@@ -567,7 +508,7 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
 
 /// The slowest transfer of a sector among all buses (by their `key`) and the drive itself. `None` if no transfer takes time.
 fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
-    let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
+    let buses = blocks.iter().filter(|block| block.type_name == "disksim_bus");
     let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;
     times.push(specs.optional("Bulk sector transfer time")?);
     let longest = times.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value));
@@ -578,6 +519,7 @@ fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<Sourced
 fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Error> {
     let read = bus_time("Read block transfer time", specs, blocks)?;
     let write = bus_time("Write block transfer time", specs, blocks)?;
+    // One rate for both directions needs one key only.
     let differs = write.as_ref().map(|time| time.value) != read.as_ref().map(|time| time.value);
     for (key, time) in [("bus_bytes_per_s", read), ("write_bus_bytes_per_s", write.filter(|_| differs))] {
         if let Some(time) = time {
@@ -599,6 +541,7 @@ fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Er
         );
     }
     watermark(out, specs, "High (read) water mark", "watermark")?;
+    // Only without fast writes do the media wait for a write's data.
     if level == 0 {
         watermark(out, specs, "Low (write) water mark", "write_watermark")?;
     }

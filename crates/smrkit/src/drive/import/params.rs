@@ -48,213 +48,166 @@ pub(super) struct Block {
     pub path: Rc<Path>,
     pub line: u64,
     /// Its type, such as `dm_disk`.
-    pub of: String,
+    pub type_name: String,
     pub entries: Vec<(String, ParamValue)>,
 }
-
-/// The blocks of a file, and the files that it names with `source` outside of them.
-type Params = (Vec<Block>, Vec<String>);
 
 /// A mistake in a file, with the remedy.
 pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
     Error::at_line(path, line, None, message)
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token<'a> {
-    Word(&'a str),
-    Mark(u8),
+/// A word or a mark, and its line.
+type Token<'a> = (u64, &'a str);
+
+/// The marks, each of which is a token of its own.
+const MARKS: &str = "{}[],=";
+
+fn is_mark(token: &str) -> bool {
+    MARKS.contains(token)
 }
 
-struct Reader<'a> {
-    path: Rc<Path>,
-    tokens: Vec<(u64, Token<'a>)>,
-    at: usize,
-}
-
-/// Reads a file's text; `path` is for messages.
-fn parse(path: &Path, text: &str) -> Result<Params, Error> {
-    let mut reader = Reader { path: path.into(), tokens: tokens(text), at: 0 };
-    let (mut blocks, mut sources) = Params::default();
-    let mut words: Vec<&str> = Vec::new();
-    while let Some((line, token)) = reader.next() {
-        match token {
-            Token::Word(word) if words.last() == Some(&"source") => {
-                sources.push(word.to_string());
-                words.clear();
-            }
-            Token::Word(word) => words.push(word),
-            Token::Mark(b'{') => {
-                blocks.push(reader.block(line, &words, 0)?);
-                words.clear();
-            }
-            Token::Mark(b'[') => {
-                reader.skip_list(line)?;
-            }
-            Token::Mark(mark) => {
-                let mark = char::from(mark);
-                return Err(bad(
-                    path,
-                    line,
-                    format!("a '{mark}' outside of any block: look for a missing '{{' before it"),
-                ));
-            }
-        }
-    }
-    Ok((blocks, sources))
-}
-
-fn tokens(text: &str) -> Vec<(u64, Token<'_>)> {
+fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default();
-        let mut rest = line;
-        while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
-            rest = &rest[start..];
-            let first = rest.as_bytes()[0];
-            let used = match first {
-                b'{' | b'}' | b'[' | b']' | b',' | b'=' => {
-                    found.push((number, Token::Mark(first)));
-                    1
-                }
-                _ => {
-                    let end = rest.find(|c: char| c.is_whitespace() || "{}[],=".contains(c)).unwrap_or(rest.len());
-                    found.push((number, Token::Word(&rest[..end])));
-                    end
-                }
-            };
-            rest = &rest[used..];
+        let mut rest = line.split('#').next().unwrap_or_default().trim_start();
+        while !rest.is_empty() {
+            let word = rest.find(|c: char| c.is_whitespace() || MARKS.contains(c)).unwrap_or(rest.len());
+            // Without a word there is a mark, of one byte.
+            let (token, after) = rest.split_at(word.max(1));
+            found.push((number, token));
+            rest = after.trim_start();
         }
     }
     found
 }
 
-impl<'a> Reader<'a> {
-    fn next(&mut self) -> Option<(u64, Token<'a>)> {
-        let token = self.tokens.get(self.at).cloned();
-        self.at += 1;
-        token
-    }
+struct Parser<'a> {
+    path: Rc<Path>,
+    tokens: std::iter::Peekable<std::vec::IntoIter<Token<'a>>>,
+}
 
-    fn next_mark(&self) -> Option<u8> {
-        match self.tokens.get(self.at) {
-            Some((_, Token::Mark(mark))) => Some(*mark),
-            _ => None,
+/// Reads a file's text; `path` is for messages. Returns its blocks, and the files that it names with `source` outside of them.
+fn parse(path: &Path, text: &str) -> Result<(Vec<Block>, Vec<String>), Error> {
+    let mut parser = Parser { path: path.into(), tokens: tokens(text).into_iter().peekable() };
+    let (mut blocks, mut sources) = (Vec::new(), Vec::new());
+    let mut words: Vec<&str> = Vec::new();
+    while let Some((line, token)) = parser.tokens.next() {
+        match token {
+            "{" => {
+                blocks.push(parser.block(line, &words, 0)?);
+                words.clear();
+            }
+            // A list outside of blocks is of the simulator's topology, which a drive does not need.
+            "[" => {
+                let mut depth = 1;
+                while depth > 0 {
+                    match parser.tokens.next() {
+                        None => return Err(parser.never_closed(line, '[')),
+                        Some((_, "[")) => depth += 1,
+                        Some((_, "]")) => depth -= 1,
+                        Some(_) => {}
+                    }
+                }
+            }
+            mark if is_mark(mark) => {
+                let message = format!("a '{mark}' outside of any block: look for a missing '{{' before it");
+                return Err(bad(path, line, message));
+            }
+            word if words.last() == Some(&"source") => {
+                sources.push(word.to_string());
+                words.clear();
+            }
+            word => words.push(word),
         }
     }
+    Ok((blocks, sources))
+}
 
-    fn bad(&self, line: u64, message: impl Into<String>) -> Error {
+impl Parser<'_> {
+    fn never_closed(&self, line: u64, mark: char) -> Error {
+        let message = format!("the '{mark}' of this line is never closed: the file was cut short, copy it again");
         bad(&self.path, line, message)
-    }
-
-    fn open(&self, line: u64, mark: char) -> Error {
-        self.bad(line, format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"))
     }
 
     /// A block whose `{` was on `line`. The words before it are its type and, mostly at the top of a file, a name, which may begin like a
     /// type.
     fn block(&mut self, line: u64, words: &[&str], depth: u32) -> Result<Block, Error> {
-        let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
-        let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
-        Ok(Block { path: self.path.clone(), line, of, entries: self.entries(line, depth)? })
-    }
-
-    /// The pairs of a block whose `{` was on `line`.
-    fn entries(&mut self, line: u64, depth: u32) -> Result<Vec<(String, ParamValue)>, Error> {
         if depth > DEPTH_MAX {
-            return Err(self.bad(line, "blocks lie too deep in each other: look for a missing '}'"));
+            return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
         }
-        let mut entries = Vec::new();
-        let mut key = String::new();
+        let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
+        let type_name =
+            words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
+        let (mut entries, mut key) = (Vec::new(), Vec::new());
         loop {
-            match self.next() {
-                None => return Err(self.open(line, '{')),
-                Some((_, Token::Mark(b'}'))) if key.is_empty() => return Ok(entries),
-                Some((_, Token::Mark(b','))) if key.is_empty() => {}
-                Some((_, Token::Word(word))) => {
-                    key += if key.is_empty() { "" } else { " " };
-                    key += word;
+            match self.tokens.next() {
+                None => return Err(self.never_closed(line, '{')),
+                Some((_, "}")) if key.is_empty() => {
+                    return Ok(Block { path: self.path.clone(), line, type_name, entries });
                 }
-                Some((line, Token::Mark(b'='))) if !key.is_empty() => {
-                    let value = self.value(line, depth)?;
-                    entries.push((std::mem::take(&mut key), value));
+                Some((_, ",")) if key.is_empty() => {}
+                Some((line, "=")) if !key.is_empty() => {
+                    entries.push((std::mem::take(&mut key).join(" "), self.value(line, depth)?));
                 }
-                Some((at, Token::Mark(mark))) => {
-                    let mark = char::from(mark);
-                    return Err(self
-                        .bad(at, format!("'{mark}' where a key or '=' should be: mend the line, as in key = value")));
+                Some((at, mark)) if is_mark(mark) => {
+                    let message = format!("'{mark}' where a key or '=' should be: mend the line, as in key = value");
+                    return Err(bad(&self.path, at, message));
                 }
+                Some((_, word)) => key.push(word),
             }
         }
     }
 
-    /// A value after `=`, or in a list.
+    /// A value after the `=` on `line`, or in a list.
     fn value(&mut self, line: u64, depth: u32) -> Result<ParamValue, Error> {
-        let mut words = String::new();
+        let mut words: Vec<&str> = Vec::new();
         loop {
-            match self.next_mark() {
-                None => match self.next() {
-                    None => return Err(self.bad(line, "the file ends in the middle of a value: copy it again")),
-                    Some((_, Token::Word(word))) => {
-                        words += if words.is_empty() { "" } else { " " };
-                        words += word;
-                    }
-                    Some(_) => unreachable!("it is no mark"),
-                },
-                Some(b'{') => {
-                    let line = self.next().map_or(line, |(line, _)| line);
-                    let words: Vec<&str> = words.split(' ').collect();
+            match self.tokens.peek().copied() {
+                None => return Err(bad(&self.path, line, "the file ends in the middle of a value: copy it again")),
+                Some((line, "{")) => {
+                    self.tokens.next();
                     return Ok(ParamValue { line, kind: ParamKind::Block(self.block(line, &words, depth + 1)?) });
                 }
-                Some(b'[') if words.is_empty() => {
-                    let line = self.next().map_or(line, |(line, _)| line);
+                Some((line, "[")) if words.is_empty() => {
+                    self.tokens.next();
                     return Ok(ParamValue { line, kind: ParamKind::List(self.list(line, depth + 1)?) });
                 }
-                Some(b',' | b'}' | b']') if !words.is_empty() => {
-                    return Ok(ParamValue { line, kind: ParamKind::Text(words) });
+                // Left to the block or the list, which it separates or closes.
+                Some((_, "," | "}" | "]")) if !words.is_empty() => {
+                    return Ok(ParamValue { line, kind: ParamKind::Text(words.join(" ")) });
                 }
-                Some(mark) => {
-                    let mark = char::from(mark);
-                    return Err(
-                        self.bad(line, format!("'{mark}' where a value should be: give one, as in key = value"))
-                    );
+                Some((_, mark)) if is_mark(mark) => {
+                    let message = format!("'{mark}' where a value should be: give one, as in key = value");
+                    return Err(bad(&self.path, line, message));
+                }
+                Some((_, word)) => {
+                    words.push(word);
+                    self.tokens.next();
                 }
             }
         }
     }
 
+    /// The values of a list whose `[` was on `line`.
     fn list(&mut self, line: u64, depth: u32) -> Result<Vec<ParamValue>, Error> {
         if depth > DEPTH_MAX {
-            return Err(self.bad(line, "lists lie too deep in each other: look for a missing ']'"));
+            return Err(bad(&self.path, line, "lists lie too deep in each other: look for a missing ']'"));
         }
         let mut values = Vec::new();
         loop {
-            match self.next_mark() {
-                Some(b']') => {
-                    self.at += 1;
+            match self.tokens.peek().copied() {
+                None => return Err(self.never_closed(line, '[')),
+                Some((_, "]")) => {
+                    self.tokens.next();
                     return Ok(values);
                 }
-                Some(b',') => self.at += 1,
-                _ => match self.tokens.get(self.at) {
-                    None => return Err(self.open(line, '[')),
-                    Some(&(line, _)) => values.push(self.value(line, depth)?),
-                },
+                Some((_, ",")) => {
+                    self.tokens.next();
+                }
+                Some((line, _)) => values.push(self.value(line, depth)?),
             }
         }
-    }
-
-    /// Skips a list that a drive does not need.
-    fn skip_list(&mut self, line: u64) -> Result<(), Error> {
-        let mut depth = 1;
-        while depth > 0 {
-            match self.next() {
-                None => return Err(self.open(line, '[')),
-                Some((_, Token::Mark(b'['))) => depth += 1,
-                Some((_, Token::Mark(b']'))) => depth -= 1,
-                Some(_) => {}
-            }
-        }
-        Ok(())
     }
 }
 
@@ -282,23 +235,21 @@ impl Block {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    fn missing(&self, key: &str) -> Error {
-        self.bad(self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
+    pub fn required(&self, key: &str) -> Result<&ParamValue, Error> {
+        self.get(key).ok_or_else(|| {
+            self.bad(self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
+        })
+    }
+
+    pub fn number(&self, key: &str) -> Result<SourcedNumber, Error> {
+        let found = self.required(key)?;
+        let value = found.number().ok_or_else(|| self.bad(found.line, format!("{key}: expected a number")))?;
+        Ok(SourcedNumber { value, line: found.line, source: self.source(found.line, key) })
     }
 
     /// A number that may be left out.
     pub fn optional(&self, key: &str) -> Result<Option<SourcedNumber>, Error> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        match value.number() {
-            Some(number) => {
-                Ok(Some(SourcedNumber { value: number, line: value.line, source: self.source(value.line, key) }))
-            }
-            None => Err(self.bad(value.line, format!("{key}: expected a number"))),
-        }
-    }
-
-    pub fn number(&self, key: &str) -> Result<SourcedNumber, Error> {
-        self.optional(key)?.ok_or_else(|| self.missing(key))
+        self.get(key).map(|_| self.number(key)).transpose()
     }
 
     /// A number that is not negative.
@@ -320,15 +271,11 @@ impl Block {
     }
 
     pub fn text(&self, key: &str) -> Result<&str, Error> {
-        match self.get(key) {
-            Some(ParamValue { kind: ParamKind::Text(text), .. }) => Ok(text),
-            Some(value) => Err(self.bad(value.line, format!("{key}: expected a name"))),
-            None => Err(self.missing(key)),
+        let value = self.required(key)?;
+        match &value.kind {
+            ParamKind::Text(text) => Ok(text),
+            _ => Err(self.bad(value.line, format!("{key}: expected a name"))),
         }
-    }
-
-    pub fn required(&self, key: &str) -> Result<&ParamValue, Error> {
-        self.get(key).ok_or_else(|| self.missing(key))
     }
 
     /// The values of a list; none where the key is left out.
@@ -351,15 +298,11 @@ const SOURCES_MAX: usize = 64;
 
 /// Reads files, and notes which.
 pub struct Files<'a> {
-    read: Read<'a>,
-    used: &'a mut BTreeSet<PathBuf>,
+    pub read: Read<'a>,
+    pub used: &'a mut BTreeSet<PathBuf>,
 }
 
-impl<'a> Files<'a> {
-    pub fn new(read: Read<'a>, used: &'a mut BTreeSet<PathBuf>) -> Self {
-        Self { read, used }
-    }
-
+impl Files<'_> {
     pub fn text(&mut self, path: &Path) -> Result<String, Error> {
         self.used.insert(path.into());
         let bytes = (self.read)(path).map_err(|error| Error::reading(path, error))?;
@@ -383,31 +326,31 @@ impl<'a> Files<'a> {
         Ok(blocks)
     }
 
-    /// The block of type `of` that is the value of a key, written there or in a file that it names.
-    pub fn block(&mut self, block: &Block, key: &str, of: &str) -> Result<Block, Error> {
-        self.block_of(block, key, block.required(key)?, of)
-    }
-
-    /// The block of type `of` that a value (such as one in a list) holds, written there or in a file that it names.
-    pub fn block_of(&mut self, within: &Block, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
+    /// The block of type `type_name` that a value (such as one in a list) holds, written there or in a file that it names.
+    pub fn read_block(
+        &mut self,
+        within: &Block,
+        key: &str,
+        value: &ParamValue,
+        type_name: &str,
+    ) -> Result<Block, Error> {
         let block = match &value.kind {
             ParamKind::Block(block) => Some(block.clone()),
-            ParamKind::Text(text) => match text.strip_prefix("source ") {
-                Some(name) => self.with_sources(&within.path.with_file_name(name))?.into_iter().next(),
-                None => None,
-            },
-            ParamKind::List(_) => None,
+            ParamKind::Text(text) if text.starts_with("source ") => {
+                let name = &text["source ".len()..];
+                self.with_sources(&within.path.with_file_name(name))?.into_iter().next()
+            }
+            ParamKind::Text(_) | ParamKind::List(_) => None,
         };
-        match block {
-            Some(block) if block.of == of => Ok(block),
-            Some(block) => {
-                Err(block.bad(block.line, format!("{key}: a block {} is not known: give one of {of}", block.of)))
-            }
-            None => {
-                let message = format!("{key}: expected a block, as in {key} = {of} {{ … }} or {key} = source FILE");
-                Err(within.bad(value.line, message))
-            }
+        let block = block.ok_or_else(|| {
+            let message = format!("{key}: expected a block, as in {key} = {type_name} {{ … }} or {key} = source FILE");
+            within.bad(value.line, message)
+        })?;
+        if block.type_name != type_name {
+            let message = format!("{key}: a block {} is not known: give one of {type_name}", block.type_name);
+            return Err(block.bad(block.line, message));
         }
+        Ok(block)
     }
 }
 
@@ -422,5 +365,9 @@ impl Toml {
 
     pub fn value(&mut self, key: &str, value: impl std::fmt::Display, source: &str) {
         self.line(&format!("{key} = {{ value = {value}, source = {source:?} }}"));
+    }
+
+    pub fn number(&mut self, key: &str, number: &SourcedNumber) {
+        self.value(key, number.value, &number.source);
     }
 }

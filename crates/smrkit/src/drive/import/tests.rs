@@ -519,8 +519,7 @@ fn the_write_settle_is_taken_if_it_is_a_time() {
 
 #[test]
 fn lines_bend_at_a_third_of_the_stroke_if_that_is_a_seek() {
-    let line =
-        |average, cylinders| ThreeTimes { one: 1.0, average, full: 15.0, cylinders, source: String::new() }.line();
+    let line = |average, cylinders| lines_through(1.0, average, 15.0, cylinders);
     assert_eq!(line(Some(8.0), 2051), [(1, 1.0), (683, 8.0), (2050, 15.0)]);
     assert_eq!(line(None, 2051), [(1, 1.0), (2050, 15.0)]);
     assert_eq!(line(Some(8.0), 6), [(1, 1.0), (2, 8.0), (5, 15.0)]);

@@ -195,8 +195,8 @@ proptest! {
         (at, n) in (any::<u64>(), 1u64..40),
     ) {
         let shape = ZoneShape { surface: 0, outer_cylinder: 0, tracks: run_tracks * rounds, track_sectors, toward: Edge::Inner };
-        let interleave = crate::geometry::TrackInterleave { surfaces, run_tracks, ..Default::default() };
-        let g = Geometry::interleaved(&[(shape, Default::default())], interleave, Default::default()).unwrap();
+        let sequence = crate::geometry::TrackSequence::Runs(run_tracks);
+        let g = Geometry::interleaved(&[(shape, Default::default())], surfaces, sequence, Default::default()).unwrap();
         let law = Interference::Tracks { width, band: Some(band) };
         prop_assert_eq!(law.check(&g).is_ok(), width == 1 || run_tracks % band == 0);
         prop_assert_eq!(Interference::Tracks { width, band: None }.check(&g).is_ok(), width == 1);
