@@ -21,7 +21,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct SetAssocKeys {
         /// Share of the regions that form the persistent cache.
         cache_percent: f64 = percent(0.001, 50.0), "1";

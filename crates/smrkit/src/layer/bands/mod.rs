@@ -37,7 +37,6 @@ keys! {
 
 keys! {
     /// Memory for cleaning.
-    #[derive(Clone)]
     pub(in crate::layer) struct BufferKeys {
         /// Memory for cleaning; it is the amount of data that one stage of cleaning rewrites.
         pub buffer_bytes: u64 = Size(512, 1 << 40), "15M";

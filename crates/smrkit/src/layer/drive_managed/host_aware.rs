@@ -36,7 +36,6 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<HostAwareKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct HostAwareKeys {
         /// The zones.
         zones: ZoneKeys;

@@ -40,7 +40,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct DriveManagedKeys {
         /// Variant of the disk: as sold, or as in the Vguard paper. It also decides what auto means in the parameters
         /// below.

@@ -39,7 +39,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
 .putting_rewriting_off();
 
 keys! {
-    #[derive(Clone)]
     struct LogKeys {
         /// Number of tracks in a segment, without its guard.
         segment_tracks: u64 = Count(1, 1 << 20), "20";

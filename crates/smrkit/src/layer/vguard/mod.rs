@@ -37,7 +37,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct VguardKeys {
         /// Bands and the persistent cache.
         bands: BandKeys;
@@ -415,26 +414,10 @@ struct TrackWrite<'a> {
 }
 
 impl Vguard {
-    /// Writes sectors of one track: at once in the usual case, that nothing has to be copied or moved first.
-    #[inline]
-    fn write_piece(&mut self, disk: &mut Disk, spot: &HomeLocation, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let following = (self.home.reach as u32).min(spot.following);
-        let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
-        if guarded && self.is_plain() && !self.log.has(spot.track) {
-            return disk.write(spot.pba, n, Cause::Host, data, at);
-        }
-        self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
-    }
-
-    /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and no track was rewritten
-    /// since the newest copy of the map.
-    fn is_plain(&self) -> bool {
-        self.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
-    }
-
-    /// Writes a piece to the cache or to its home. Cleans as long as the cache has no room for that.
-    fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
+    /// Writes sectors of one track to the cache or to their home. Cleans as long as the cache has no room for that.
+    fn write_piece(&mut self, disk: &mut Disk, piece: TrackWrite) -> DiskResult {
         let spot = piece.spot;
+        let following = (self.home.reach as u32).min(spot.following);
         loop {
             // Tracks that a stage of cleaning holds in memory must not change before the stage is done.
             while self.cleaner.holds_any(spot.track..spot.track + 1 + following) {
@@ -723,7 +706,7 @@ impl Layer for Vguard {
         while done < n {
             let spot = self.home.spot(lba + done);
             let sectors = spot.left.min(n - done);
-            self.write_piece(disk, &spot, sectors, data, done)?;
+            self.write_piece(disk, TrackWrite { spot: &spot, sectors, data, at: done })?;
             done += sectors;
         }
         Ok(())
