@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
-pub(super) use crate::layer::bands::clean::{Cleaner, EPISODE_BANDS, PhaseResult};
+pub(super) use crate::layer::bands::clean::{Cleaner, EPISODE_BANDS};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
 use crate::schema::Size;
@@ -107,8 +107,9 @@ pub(in crate::layer) struct Home {
     /// For each defect, the first LBA after it; see [`Home::slipped`].
     slips: Vec<u64>,
     band: Divisor,
-    homes: u64,
-    bands: u64,
+    /// Number of home tracks, and of bands.
+    pub tracks: u32,
+    pub bands: u32,
     /// Start and end of the persistent cache, which has whole tracks.
     pub cache: (Pba, Pba),
     /// The halves of the scratch pad.
@@ -171,8 +172,8 @@ impl Home {
             by_home: StretchIndex::new(homes, strips.len(), |track| strips.partition_point(|s| s.home_end() <= track)),
             slips: Vec::new(),
             band: Divisor::new(band_tracks),
-            homes,
-            bands: last.first_band + last.homes.div_ceil(band_tracks),
+            tracks: homes as u32,
+            bands: (last.first_band + last.homes.div_ceil(band_tracks)) as u32,
             strips,
             cache,
             pads,
@@ -206,14 +207,6 @@ impl Home {
             }
         }
         slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
-    }
-
-    pub fn tracks(&self) -> u32 {
-        self.homes as u32
-    }
-
-    pub fn bands(&self) -> u32 {
-        self.bands as u32
     }
 
     /// Finds an LBA's place at home.
@@ -280,7 +273,7 @@ impl Home {
 
     /// The first LBA of a home track; the end of LBAs for the track after the last.
     pub fn lba(&self, track: u32) -> Lba {
-        if track >= self.tracks() {
+        if track >= self.tracks {
             return Lba(self.capacity.host_sectors);
         }
         let (strip, k) = self.strip_of_home(track);
@@ -297,7 +290,7 @@ impl Home {
     pub fn longest_track(&self) -> u64 {
         match self.geometry.slipped() {
             0 => self.strips.iter().map(|strip| strip.sectors.value).max().unwrap_or(0),
-            _ => (0..self.tracks()).map(|track| self.sectors(track)).max().unwrap_or(0),
+            _ => (0..self.tracks).map(|track| self.sectors(track)).max().unwrap_or(0),
         }
     }
 

@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use super::DriveManaged;
-use super::cache::PersistentCache;
-use crate::layer::bands::{EPISODE_BANDS, Home, PhaseResult};
+use super::cache::{CachedDisk, PersistentCache};
+use crate::layer::bands::{EPISODE_BANDS, Home};
 use crate::layer::prelude::*;
 use crate::layer::runs::Gather;
 
@@ -33,7 +33,7 @@ impl DriveManaged {
         }
         if self.at_once {
             while self.begin_due_episode(disk) {
-                self.clean_episode(disk)?;
+                self.clean(disk)?;
             }
             return Ok(true);
         }
@@ -75,17 +75,8 @@ impl DriveManaged {
         Ok(true)
     }
 
-    /// Completes an episode, or begins and completes one, while the host waits.
-    pub(super) fn clean_episode(&mut self, disk: &mut Disk) -> DiskResult {
-        if !self.cleaner.is_cleaning() {
-            self.begin_episode(disk, Need::Must);
-        }
-        while self.clean_phase(disk)? {}
-        Ok(())
-    }
-
     /// Chooses the bands of the oldest cached entries, and begins an episode of cleaning with them.
-    fn begin_episode(&mut self, disk: &Disk, need: Need) {
+    pub(super) fn begin_episode(&mut self, disk: &Disk, need: Need) {
         if need == Need::Must {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
@@ -118,7 +109,7 @@ impl DriveManaged {
     }
 
     /// Does one phase; returns `false` if it ended the episode.
-    fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+    pub(super) fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         while !self.cleaner.is_working() {
             let Some(band) = self.cleaner.next_band() else { return Ok(false) };
             if let Some((tracks, blank)) = self.plan(disk, band) {
@@ -128,7 +119,7 @@ impl DriveManaged {
         }
         let DriveManaged { home, cache, cleaner, merged, skip_cached, .. } = self;
         let is_cached = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
-        let done = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
+        let rewritten = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
             let mut pieces: Vec<MergedPiece> = cached(home, cache, tracks.clone()).collect();
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
@@ -136,9 +127,9 @@ impl DriveManaged {
         if self.cleaner.is_saved() {
             self.noted_band = self.band_at_work();
         }
-        let PhaseResult::Stage { tracks, is_last } = done else { return Ok(true) };
+        let Some(tracks) = rewritten else { return Ok(true) };
         self.drop_merged(tracks.clone());
-        if is_last {
+        if !self.cleaner.is_working() {
             let band = self.home.band_of(tracks.start);
             self.note_written(band, tracks.end - self.home.tracks_of(band).start);
             self.counts.bands_cleaned += 1;

@@ -198,7 +198,7 @@ impl DriveManaged {
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, home.maps, bypass.is_on()),
-            written_tracks: if keys.skip_unwritten { vec![0; home.bands() as usize] } else { Vec::new() },
+            written_tracks: if keys.skip_unwritten { vec![0; home.bands as usize] } else { Vec::new() },
             home,
             cleaner: Cleaner::default(),
             partial: keys.partial,
@@ -272,8 +272,13 @@ impl CachedDisk for DriveManaged {
         &mut self.cache
     }
 
+    /// Completes an episode, or begins and completes one.
     fn clean(&mut self, disk: &mut Disk) -> DiskResult {
-        self.clean_episode(disk)
+        if !self.cleaner.is_cleaning() {
+            self.begin_episode(disk, Need::Must);
+        }
+        while self.clean_phase(disk)? {}
+        Ok(())
     }
 
     fn is_cleaning(&self) -> bool {

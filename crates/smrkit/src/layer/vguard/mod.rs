@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bands::{BandKeys, BufferKeys, Cleaner, EPISODE_BANDS, Home, HomeLocation, PhaseResult};
+use super::bands::{BandKeys, BufferKeys, Cleaner, EPISODE_BANDS, Home, HomeLocation};
 use super::interface::{IdleKeys, record_sectors};
 use crate::extent_map::{MappedPiece, joined};
 use crate::geometry::{Divisor, Geometry};
@@ -309,7 +309,7 @@ impl TrackLog {
             entries: VecDeque::new(),
             first: 1,
             head: 0,
-            numbers: vec![0; home.tracks() as usize],
+            numbers: vec![0; home.tracks as usize],
             valid_entries: 0,
             active_slots: 0,
         };
@@ -661,7 +661,7 @@ impl Vguard {
             }
         }
         let (home, log) = (&self.home, &self.log);
-        let done = self.cleaner.phase(
+        let rewritten = self.cleaner.phase(
             disk,
             home,
             |_| false,
@@ -678,11 +678,11 @@ impl Vguard {
                 Ok(any)
             },
         )?;
-        if let PhaseResult::Stage { tracks, is_last } = done {
+        if let Some(tracks) = rewritten {
             // Their cached copies are of no use any more.
             tracks.clone().for_each(|track| self.log.drop(track));
             self.saved.rewritten.push(tracks);
-            self.counts.bands_cleaned += u64::from(is_last);
+            self.counts.bands_cleaned += u64::from(!self.cleaner.is_working());
         }
         Ok(())
     }
