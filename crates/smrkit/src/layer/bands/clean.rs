@@ -1,5 +1,5 @@
-//! Cleaning: one band at a time, in stages of a buffer's size, each in phases; and episodes of two bands, which host commands pay
-//! for (Vguard 2017, section 2.3).
+//! Cleaning: one band at a time, in stages of a buffer's size, each in phases. Host commands pay for it in episodes of one band or two
+//! (Vguard 2017, section 2.3).
 //!
 //! A stage reads home tracks into memory, merges cached data, writes them to the scratch pad and then in place. Rewriting the last of them
 //! damages the tracks downstream, so the stage also holds these, without rewriting them. Until the next stage does, they are read from the

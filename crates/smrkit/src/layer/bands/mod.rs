@@ -342,7 +342,7 @@ impl Home {
     }
 }
 
-/// How many tracks of this many sectors a guard takes.
+/// Tracks that a guard takes where a track has `track_sectors` sectors.
 fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
     match guard {
         Guard::Tracks(tracks) => tracks,
