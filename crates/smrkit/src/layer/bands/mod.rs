@@ -211,7 +211,7 @@ impl Home {
 
     /// Finds an LBA's place at home.
     #[inline]
-    pub fn spot(&self, lba: Lba) -> HomeLocation {
+    pub fn locate(&self, lba: Lba) -> HomeLocation {
         let raw = match self.slips.is_empty() {
             true => lba.0,
             false => lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64,
@@ -243,7 +243,7 @@ impl Home {
     /// Place of every LBA at home.
     pub fn placement(&self) -> Arc<dyn Placement> {
         let home = self.clone();
-        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.locate(lba).pba))
     }
 
     /// The first sector of a home track; for the track after the last, the end of the last.

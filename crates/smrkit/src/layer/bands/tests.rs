@@ -59,7 +59,7 @@ fn every_lba_has_one_place_on_its_home_track() {
         let mut next = (0, 0);
         let mut last = None;
         for lba in 0..host {
-            let spot = home.spot(Lba(lba));
+            let spot = home.locate(Lba(lba));
             assert_eq!((spot.track, spot.offset), next, "LBA {lba}");
             assert_eq!(home.start(spot.track) + spot.offset, spot.pba);
             assert_eq!(spot.offset + spot.left, home.sectors(spot.track));

@@ -91,7 +91,7 @@ impl DriveManaged {
                 continue;
             }
             for (lba, ..) in cache.valid(entry) {
-                let band = home.band_of(home.spot(lba).track);
+                let band = home.band_of(home.locate(lba).track);
                 if bands.len() < count && !bands.contains(&band) {
                     let tracks = home.tracks_of(band);
                     bands.push(band);
@@ -148,11 +148,11 @@ impl DriveManaged {
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
             ends = Some((ends.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
             if self.partial && !from_start {
-                let spot = home.spot(lba);
+                let spot = home.locate(lba);
                 from_start = spot.offset == 0 || sectors > spot.left;
             }
         }
-        let (first, last) = ends.map(|(first, last)| (home.spot(first).track, home.spot(last).track))?;
+        let (first, last) = ends.map(|(first, last)| (home.locate(first).track, home.locate(last).track))?;
         let blank = self.written_end(band, &all);
         let end = blank.max(last + 1);
         // If rewriting may damage sectors upstream (DPID), the rewrite begins with the band.

@@ -216,7 +216,7 @@ impl DriveManaged {
     }
 
     /// True if a write is to go straight to its band. To be called once for each write.
-    fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
+    fn goes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         if !self.bypass.takes(lba, n) {
             return false;
         }
@@ -253,7 +253,7 @@ impl DriveManaged {
 
     /// Place of `lba` in its band, and how many of `n` sectors are contiguous there. Tracks that have to be read from the scratch pad end a run.
     fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
+        let spot = self.home.locate(lba);
         if !self.cleaner.is_working() {
             return (spot.pba, self.home.run_from(&spot, n));
         }
@@ -303,7 +303,7 @@ impl Layer for DriveManaged {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        let direct = self.takes_direct(disk, lba, n);
+        let direct = self.goes_direct(disk, lba, n);
         self.put_or_bypass(disk, lba, n, data, direct)
     }
 
@@ -320,11 +320,11 @@ impl Layer for DriveManaged {
         let first = writes[0].lba;
         let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
         if writes.windows(2).all(follows) {
-            let direct = self.takes_direct(disk, first, n);
+            let direct = self.goes_direct(disk, first, n);
             return self.put_or_bypass(disk, first, n, &data, direct);
         }
         let direct: SmallVec<[bool; 8]> =
-            writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
+            writes.iter().map(|one| self.goes_direct(disk, one.lba, one.sectors)).collect();
         let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
         if !direct.contains(&true) && self.put_together(disk, &extents, n, &data)? {
             return Ok(());
@@ -338,7 +338,7 @@ impl Layer for DriveManaged {
     }
 
     fn band_end(&self, lba: Lba) -> Option<Lba> {
-        Some(lba + self.home.run_from(&self.home.spot(lba), u64::MAX))
+        Some(lba + self.home.run_from(&self.home.locate(lba), u64::MAX))
     }
 
     /// Drops cached copies.

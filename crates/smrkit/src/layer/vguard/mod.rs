@@ -220,7 +220,7 @@ impl Vguard {
     fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut done = 0;
         let pieces = std::iter::from_fn(|| {
-            let spot = (done < n).then(|| self.home.spot(lba + done))?;
+            let spot = (done < n).then(|| self.home.locate(lba + done))?;
             let piece = MappedPiece { lba: lba + done, sectors: spot.left.min(n - done), pba: Some(self.place(&spot)) };
             done += piece.sectors;
             Some(piece)
@@ -694,7 +694,7 @@ impl Layer for Vguard {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let spot = self.home.spot(lba);
+        let spot = self.home.locate(lba);
         if n <= spot.left {
             return disk.read(self.place(&spot), n, Cause::Host, out, 0);
         }
@@ -704,7 +704,7 @@ impl Layer for Vguard {
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let spot = self.home.spot(lba + done);
+            let spot = self.home.locate(lba + done);
             let sectors = spot.left.min(n - done);
             self.write_piece(disk, TrackWrite { spot: &spot, sectors, data, at: done })?;
             done += sectors;
@@ -745,7 +745,7 @@ impl Layer for Vguard {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.place(&self.home.spot(lba))
+        self.place(&self.home.locate(lba))
     }
 
     fn check(&self) -> DiskResult {
