@@ -102,22 +102,6 @@ impl SetAssoc {
         n.min(self.region_sectors - self.regions.of_logical(lba).1)
     }
 
-    /// Appends to the cache region, after collecting it if it is full (algorithm IV.1). Returns how many sectors were written.
-    fn append(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<u64> {
-        let cache = self.cache_of(lba);
-        if self.fill[cache] == self.region_sectors {
-            self.collect(disk, cache)?;
-        }
-        // Sectors of the next native region belong to another cache region.
-        let count = self.within_region(lba, n).min(self.region_sectors - self.fill[cache]);
-        let pba = self.regions.start(cache as u64) + self.fill[cache];
-        disk.write(pba, count, Cause::Host, data, at)?;
-        self.map.insert(lba, count, pba);
-        self.fill[cache] += count;
-        self.filled_sectors += count;
-        Ok(count)
-    }
-
     /// Merges the sectors of a cache region into their native regions, one after another (algorithm IV.2).
     fn collect(&mut self, disk: &mut Disk, cache: usize) -> DiskResult {
         self.counts.collections += 1;
@@ -210,10 +194,22 @@ impl Layer for SetAssoc {
         })
     }
 
+    /// Appends to the cache region, after collecting it if it is full (algorithm IV.1).
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            done += self.append(disk, lba + done, n - done, data, done)?;
+            let cache = self.cache_of(lba + done);
+            if self.fill[cache] == self.region_sectors {
+                self.collect(disk, cache)?;
+            }
+            // Sectors of the next native region belong to another cache region.
+            let count = self.within_region(lba + done, n - done).min(self.region_sectors - self.fill[cache]);
+            let pba = self.regions.start(cache as u64) + self.fill[cache];
+            disk.write(pba, count, Cause::Host, data, done)?;
+            self.map.insert(lba + done, count, pba);
+            self.fill[cache] += count;
+            self.filled_sectors += count;
+            done += count;
         }
         Ok(())
     }

@@ -20,14 +20,12 @@ use crate::layer::runs::Gather;
 pub(super) type MergedPiece = (Lba, u64, Pba);
 
 impl DriveManaged {
-    /// Does the cleaning that a command has to do first.
+    /// Does the cleaning that a command has to do first: cleans while the cache holds more than it should, or an episode is due. Returns `false`
+    /// if there was nothing to do.
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cache.excess() == 0 && !self.cleaner.is_due() { Ok(false) } else { self.clean_excess(disk) }
-    }
-
-    /// Cleans while the cache holds more than it should, or an episode is due; returns `false` if there was nothing to do.
-    #[cold]
-    fn clean_excess(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if self.cache.excess() == 0 && !self.cleaner.is_due() {
+            return Ok(false);
+        }
         if !self.begin_due_episode(disk) {
             return Ok(false);
         }

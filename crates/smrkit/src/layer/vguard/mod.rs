@@ -564,11 +564,22 @@ impl Vguard {
 
 impl Vguard {
     /// Cleans before a command: one phase, or as many as are needed to keep up. Returns `false` if nothing was due.
-    fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cleaner.is_due() || self.overdue() > 0 {
-            return self.clean_phases(disk);
+    fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if !self.cleaner.is_due() && self.overdue() == 0 {
+            return Ok(false);
         }
-        Ok(false)
+        self.begin_episode(disk, Need::Must);
+        loop {
+            self.clean_a_phase(disk)?;
+            let waits = match self.spread {
+                CommandShare::Phase => false,
+                CommandShare::Band => self.cleaner.is_working(),
+                CommandShare::Episode => self.cleaner.is_cleaning(),
+            };
+            if !waits && !self.cleaner.falls_short_of(self.overdue()) {
+                return Ok(true);
+            }
+        }
     }
 
     /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
@@ -588,21 +599,6 @@ impl Vguard {
         let length = self.log.length().saturating_sub(self.beta);
         let slots = (self.log.head - self.log.tail()).saturating_sub(self.slots_limit);
         cached.max(length).max(if self.log.valid_entries > 0 { slots } else { 0 })
-    }
-
-    fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        self.begin_episode(disk, Need::Must);
-        loop {
-            self.clean_a_phase(disk)?;
-            let waits = match self.spread {
-                CommandShare::Phase => false,
-                CommandShare::Band => self.cleaner.is_working(),
-                CommandShare::Episode => self.cleaner.is_cleaning(),
-            };
-            if !waits && !self.cleaner.falls_short_of(self.overdue()) {
-                return Ok(true);
-            }
-        }
     }
 
     /// Makes room in a full cache while the host waits: saves the map if that frees slots, or else does a phase of cleaning.
@@ -719,7 +715,7 @@ impl Layer for Vguard {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match need {
-            Need::Must => self.clean_what_is_due(disk),
+            Need::Must => self.clean_due(disk),
             Need::Spare => self.clean_idly(disk),
         }
     }
