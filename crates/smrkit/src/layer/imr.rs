@@ -24,7 +24,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ImrKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct ImrKeys {
         /// Order in which tracks fill. 1: in the order of tracks; 2: all bottom tracks, then all top tracks; 3: all
         /// bottom tracks, then every other top track, then the remaining ones.

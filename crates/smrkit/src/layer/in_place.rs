@@ -15,7 +15,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<InPlaceKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct InPlaceKeys {
     }
 }

@@ -28,7 +28,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<RmwKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct RmwKeys {
         /// Number of sectors in a region, without its guard.
         region_sectors: u64 = Count(8, 1 << 30), "50000";

@@ -21,7 +21,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct SetAssocKeys {
         /// Share of the regions that form the persistent cache.
         cache_percent: f64 = percent(0.001, 50.0), "1";
@@ -101,22 +100,6 @@ impl SetAssoc {
     /// How many of `n` sectors from `lba` on are in the region of the first.
     fn within_region(&self, lba: Lba, n: u64) -> u64 {
         n.min(self.region_sectors - self.regions.of_logical(lba).1)
-    }
-
-    /// Appends to the cache region, after collecting it if it is full (algorithm IV.1). Returns how many sectors were written.
-    fn append(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<u64> {
-        let cache = self.cache_of(lba);
-        if self.fill[cache] == self.region_sectors {
-            self.collect(disk, cache)?;
-        }
-        // Sectors of the next native region belong to another cache region.
-        let count = self.within_region(lba, n).min(self.region_sectors - self.fill[cache]);
-        let pba = self.regions.start(cache as u64) + self.fill[cache];
-        disk.write(pba, count, Cause::Host, data, at)?;
-        self.map.insert(lba, count, pba);
-        self.fill[cache] += count;
-        self.filled_sectors += count;
-        Ok(count)
     }
 
     /// Merges the sectors of a cache region into their native regions, one after another (algorithm IV.2).
@@ -211,10 +194,22 @@ impl Layer for SetAssoc {
         })
     }
 
+    /// Appends to the cache region, after collecting it if it is full (algorithm IV.1).
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            done += self.append(disk, lba + done, n - done, data, done)?;
+            let cache = self.cache_of(lba + done);
+            if self.fill[cache] == self.region_sectors {
+                self.collect(disk, cache)?;
+            }
+            // Sectors of the next native region belong to another cache region.
+            let count = self.within_region(lba + done, n - done).min(self.region_sectors - self.fill[cache]);
+            let pba = self.regions.start(cache as u64) + self.fill[cache];
+            disk.write(pba, count, Cause::Host, data, done)?;
+            self.map.insert(lba + done, count, pba);
+            self.fill[cache] += count;
+            self.filled_sectors += count;
+            done += count;
         }
         Ok(())
     }

@@ -33,7 +33,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
 .putting_rewriting_off();
 
 keys! {
-    #[derive(Clone)]
     struct SmartKeys {
         /// Share of the tracks that is not offered to the host.
         spare_percent: f64 = percent(0.1, 95.0), "7";
@@ -518,9 +517,9 @@ impl Smart {
     }
 
     /// Moves adjacent tracks to free ones. Tracks that the write damages must be free, too.
-    fn relocate(&mut self, disk: &mut Disk, at: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
+    fn relocate(&mut self, disk: &mut Disk, zone: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
         let layout = Arc::clone(&self.layout);
-        let area = &mut self.areas[at];
+        let area = &mut self.areas[zone];
         let moved: Vec<(u32, u64)> = (from..from + tracks)
             .map(|track| area.owner[track as usize])
             .map(|logical| (logical, u64::from(area.written[logical as usize])))
@@ -533,7 +532,7 @@ impl Smart {
                 false => disk.read(pba, n, Cause::Clean, &mut buf, at),
             };
             for (track, &(_, written)) in (first..).zip(&moved).filter(|(_, (_, written))| *written > 0) {
-                run.add((layout.start(at, track), done, written), &mut access)?;
+                run.add((layout.start(zone, track), done, written), &mut access)?;
                 done += written;
             }
             run.end(access)?;
@@ -549,8 +548,8 @@ impl Smart {
 
     /// Moves one element, which joins the free tracks on both sides of it. If it moves to the pool, at least `kept` tracks stay there.
     /// Returns `false` if no move is possible.
-    fn gather(&mut self, disk: &mut Disk, at: usize, kept: u32) -> DiskResult<bool> {
-        let area = &mut self.areas[at];
+    fn gather(&mut self, disk: &mut Disk, zone: usize, kept: u32) -> DiskResult<bool> {
+        let area = &mut self.areas[zone];
         let spared = area.available().saturating_sub(kept);
         let Some(Move { from, tracks, to, is_to_pool, .. }) = area.best(spared).or_else(|| area.enlarging()) else {
             return Ok(false);
@@ -560,13 +559,13 @@ impl Smart {
         let mut done = 0;
         while done < tracks {
             let count = at_once.min(tracks - done);
-            self.relocate(disk, at, from + done, to + done, count)?;
+            self.relocate(disk, zone, from + done, to + done, count)?;
             done += count;
             if is_to_pool {
-                self.areas[at].pool += count;
+                self.areas[zone].pool += count;
             }
         }
-        let area = &mut self.areas[at];
+        let area = &mut self.areas[zone];
         let (first, end) = area.run_of(from + tracks - 1).expect("the element's last track was freed");
         if end - first > area.available() {
             area.pool = first;
@@ -576,15 +575,15 @@ impl Smart {
     }
 
     /// Takes the next track of the pool, gathering free tracks until there is one.
-    fn allocate(&mut self, disk: &mut Disk, at: usize) -> DiskResult<u32> {
+    fn allocate(&mut self, disk: &mut Disk, zone: usize) -> DiskResult<u32> {
         loop {
-            if let Some(track) = self.areas[at].allocate() {
+            if let Some(track) = self.areas[zone].allocate() {
                 return Ok(track);
             }
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            if !self.gather(disk, at, 2 * self.layout.reach)? {
-                let free = self.areas[at].free_tracks();
-                return inconsistent(format!("zone {at}: no pool can be made of {free} free tracks"));
+            if !self.gather(disk, zone, 2 * self.layout.reach)? {
+                let free = self.areas[zone].free_tracks();
+                return inconsistent(format!("zone {zone}: no pool can be made of {free} free tracks"));
             }
         }
     }
@@ -691,11 +690,11 @@ impl Layer for Smart {
         if need == Need::Must {
             return Ok(false);
         }
-        for at in 0..self.areas.len() {
-            let area = &self.areas[at];
+        for zone in 0..self.areas.len() {
+            let area = &self.areas[zone];
             let is_scattered = area.runs.len() > 1 && area.available() < area.free_tracks() / 2;
             // Keeps one track more than the host must leave, so that the next write need not gather.
-            if is_scattered && self.gather(disk, at, self.areas[at].keep + 1)? {
+            if is_scattered && self.gather(disk, zone, self.areas[zone].keep + 1)? {
                 return Ok(true);
             }
         }

@@ -22,7 +22,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZoneLogKeys>(
 .putting_rewriting_off();
 
 keys! {
-    #[derive(Clone)]
     struct ZoneLogKeys {
         /// File system whose rules set the parameters that are auto.
         host: Host = Host::WORDS, "mixed";

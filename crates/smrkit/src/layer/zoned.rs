@@ -23,7 +23,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct ZonedKeys {
         /// The zones.
         zones: ZoneKeys;

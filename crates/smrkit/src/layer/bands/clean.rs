@@ -1,5 +1,5 @@
-//! Cleaning: one band at a time, in stages of a buffer's size, each in phases; and episodes of two bands, which host commands pay
-//! for (Vguard 2017, section 2.3).
+//! Cleaning: one band at a time, in stages of a buffer's size, each in phases. Host commands pay for it in episodes of one band or two
+//! (Vguard 2017, section 2.3).
 //!
 //! A stage reads home tracks into memory, merges cached data, writes them to the scratch pad and then in place. Rewriting the last of them
 //! damages the tracks downstream, so the stage also holds these, without rewriting them. Until the next stage does, they are read from the
@@ -15,20 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Home, NOTE_SECTORS};
 use crate::layer::prelude::*;
-
-/// Result of a phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::layer) enum PhaseResult {
-    /// The phase is done, the stage is not.
-    Phase,
-    /// A stage is done: its home tracks were rewritten.
-    Stage {
-        /// Tracks that were rewritten.
-        tracks: Range<u32>,
-        /// True if it was the band's last stage.
-        is_last: bool,
-    },
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
@@ -186,7 +172,7 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
+    /// Does one phase; returns the tracks that were rewritten if it ended a stage. `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
     /// cached data of home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was
     /// any such data.
     pub fn phase(
@@ -195,14 +181,14 @@ impl Cleaner {
         home: &Home,
         is_cached: impl Fn(Range<u32>) -> bool,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
-    ) -> DiskResult<PhaseResult> {
-        let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
+    ) -> DiskResult<Option<Range<u32>>> {
+        let Some(work) = &mut self.work else { return Ok(None) };
         loop {
             match work.phase {
                 Phase::Reload => {
                     work.phase = if work.saved.is_some() { Phase::Rewrite } else { Phase::Read };
                     if work.reload(disk, home)? {
-                        return Ok(PhaseResult::Phase);
+                        return Ok(None);
                     }
                 }
                 Phase::Read => {
@@ -219,14 +205,14 @@ impl Cleaner {
                     if sectors > 0 {
                         let at = home.sectors_of(work.first..read.start);
                         disk.read(home.start(read.start), sectors, Cause::Clean, &mut work.buf, at)?;
-                        return Ok(PhaseResult::Phase);
+                        return Ok(None);
                     }
                 }
                 Phase::Overlay => {
                     work.phase = Phase::Save;
                     let at = home.sectors_of(work.first..work.unread);
                     if overlay(disk, work.unread..work.memory_end, &mut work.buf, at)? {
-                        return Ok(PhaseResult::Phase);
+                        return Ok(None);
                     }
                 }
                 // No scratch copy is needed, because after a power cut the cache still has all of these tracks.
@@ -235,16 +221,15 @@ impl Cleaner {
                     work.save(disk, home, self.next_half)?;
                     self.next_half = 1 - self.next_half;
                     work.phase = Phase::Rewrite;
-                    return Ok(PhaseResult::Phase);
+                    return Ok(None);
                 }
                 Phase::Rewrite => {
                     rewrite(disk, home, work.first..work.end, &work.buf)?;
                     let tracks = work.first..work.end;
-                    let is_last = !work.advance(disk, home);
-                    if is_last {
+                    if !work.advance(disk, home) {
                         self.work = None;
                     }
-                    return Ok(PhaseResult::Stage { tracks, is_last });
+                    return Ok(Some(tracks));
                 }
             }
         }

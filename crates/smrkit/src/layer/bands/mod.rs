@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
-pub(super) use crate::layer::bands::clean::{Cleaner, EPISODE_BANDS, PhaseResult};
+pub(super) use crate::layer::bands::clean::{Cleaner, EPISODE_BANDS};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
 use crate::schema::Size;
@@ -37,7 +37,6 @@ keys! {
 
 keys! {
     /// Memory for cleaning.
-    #[derive(Clone)]
     pub(in crate::layer) struct BufferKeys {
         /// Memory for cleaning; it is the amount of data that one stage of cleaning rewrites.
         pub buffer_bytes: u64 = Size(512, 1 << 40), "15M";
@@ -108,8 +107,9 @@ pub(in crate::layer) struct Home {
     /// For each defect, the first LBA after it; see [`Home::slipped`].
     slips: Vec<u64>,
     band: Divisor,
-    homes: u64,
-    bands: u64,
+    /// Number of home tracks, and of bands.
+    pub tracks: u32,
+    pub bands: u32,
     /// Start and end of the persistent cache, which has whole tracks.
     pub cache: (Pba, Pba),
     /// The halves of the scratch pad.
@@ -172,8 +172,8 @@ impl Home {
             by_home: StretchIndex::new(homes, strips.len(), |track| strips.partition_point(|s| s.home_end() <= track)),
             slips: Vec::new(),
             band: Divisor::new(band_tracks),
-            homes,
-            bands: last.first_band + last.homes.div_ceil(band_tracks),
+            tracks: homes as u32,
+            bands: (last.first_band + last.homes.div_ceil(band_tracks)) as u32,
             strips,
             cache,
             pads,
@@ -209,17 +209,9 @@ impl Home {
         slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
     }
 
-    pub fn tracks(&self) -> u32 {
-        self.homes as u32
-    }
-
-    pub fn bands(&self) -> u32 {
-        self.bands as u32
-    }
-
     /// Finds an LBA's place at home.
     #[inline]
-    pub fn spot(&self, lba: Lba) -> HomeLocation {
+    pub fn locate(&self, lba: Lba) -> HomeLocation {
         let raw = match self.slips.is_empty() {
             true => lba.0,
             false => lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64,
@@ -251,7 +243,7 @@ impl Home {
     /// Place of every LBA at home.
     pub fn placement(&self) -> Arc<dyn Placement> {
         let home = self.clone();
-        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.locate(lba).pba))
     }
 
     /// The first sector of a home track; for the track after the last, the end of the last.
@@ -281,7 +273,7 @@ impl Home {
 
     /// The first LBA of a home track; the end of LBAs for the track after the last.
     pub fn lba(&self, track: u32) -> Lba {
-        if track >= self.tracks() {
+        if track >= self.tracks {
             return Lba(self.capacity.host_sectors);
         }
         let (strip, k) = self.strip_of_home(track);
@@ -298,7 +290,7 @@ impl Home {
     pub fn longest_track(&self) -> u64 {
         match self.geometry.slipped() {
             0 => self.strips.iter().map(|strip| strip.sectors.value).max().unwrap_or(0),
-            _ => (0..self.tracks()).map(|track| self.sectors(track)).max().unwrap_or(0),
+            _ => (0..self.tracks).map(|track| self.sectors(track)).max().unwrap_or(0),
         }
     }
 
@@ -350,7 +342,7 @@ impl Home {
     }
 }
 
-/// How many tracks of this many sectors a guard takes.
+/// Tracks that a guard takes where a track has `track_sectors` sectors.
 fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
     match guard {
         Guard::Tracks(tracks) => tracks,

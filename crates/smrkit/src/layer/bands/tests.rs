@@ -59,7 +59,7 @@ fn every_lba_has_one_place_on_its_home_track() {
         let mut next = (0, 0);
         let mut last = None;
         for lba in 0..host {
-            let spot = home.spot(Lba(lba));
+            let spot = home.locate(Lba(lba));
             assert_eq!((spot.track, spot.offset), next, "LBA {lba}");
             assert_eq!(home.start(spot.track) + spot.offset, spot.pba);
             assert_eq!(spot.offset + spot.left, home.sectors(spot.track));
@@ -70,7 +70,7 @@ fn every_lba_has_one_place_on_its_home_track() {
             last = Some(spot.pba);
             next = if spot.left > 1 { (spot.track, spot.offset + 1) } else { (spot.track + 1, 0) };
         }
-        assert_eq!(next.0, home.tracks());
+        assert_eq!(next.0, home.tracks);
         let capacity = home.capacity;
         let parts = capacity.host_sectors + capacity.cache_sectors + capacity.guard_sectors + capacity.spare_sectors;
         assert_eq!(parts, capacity.raw_sectors);
@@ -83,7 +83,7 @@ fn sections(home: &Home) -> Vec<(Pba, u64)> {
     let mut sections = vec![(cache, cache_end - cache)];
     sections.extend(home.pads.map(|pad| (pad, super::NOTE_SECTORS + home.stage_sectors)));
     sections.extend(home.maps.iter().map(|&map| (map, MAP_SECTORS)));
-    let bands = (0..home.bands()).map(|band| home.tracks_of(band));
+    let bands = (0..home.bands).map(|band| home.tracks_of(band));
     sections.extend(bands.map(|tracks| (home.start(tracks.start), home.sectors_of(tracks))));
     sections
 }
@@ -156,7 +156,7 @@ impl Toy {
 /// Cleans a band, with the power cut at these writes; returns how often it was.
 fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
-    let tracks = home.tracks_of(random.random_range(0..home.bands()));
+    let tracks = home.tracks_of(random.random_range(0..home.bands));
     let share = [0.4, 0.9, 1.0][random.random_range(0..3)];
     let cached: Vec<u32> = tracks.clone().filter(|_| random.random_bool(share)).chain([tracks.end - 1]).collect();
     let toy = Toy { cached, trusts_cache: random.random_bool(0.7) };
@@ -209,9 +209,7 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
     cleaner.begin(home.tracks_of(0), u32::MAX);
     let mut stages = Vec::new();
     while cleaner.is_working() {
-        if let PhaseResult::Stage { tracks, .. } =
-            cleaner.phase(&mut disk, &home, |_| false, |_, _, _, _| Ok(false)).unwrap()
-        {
+        if let Some(tracks) = cleaner.phase(&mut disk, &home, |_| false, |_, _, _, _| Ok(false)).unwrap() {
             stages.push(tracks.len());
         }
     }

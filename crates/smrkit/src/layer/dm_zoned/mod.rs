@@ -465,9 +465,9 @@ keys! {
 
 /// Zones that stay free, as dmzadm formats (recalled).
 const USUAL_RESERVED: u64 = 16;
-/// By default, at most one zone in this many is reserved (assumption).
+/// By default, at most one zone in 64 is reserved (assumption).
 const RESERVED_PART: u64 = 64;
-/// By default, there are at least this many conventional zones for data for each reserved zone (assumption).
+/// By default, the fewest conventional zones for data for each reserved zone (assumption).
 const CONVENTIONAL_A_RESERVED: u64 = 2;
 
 /// The zones by their use.

@@ -63,7 +63,7 @@ state! { Bypass { values: end, length, bypassed_sectors; built: mode, sectors; }
 const HEADERS: u64 = 8;
 
 /// A write of contiguous sectors of one band.
-struct Direct {
+struct DirectWrite {
     lba: Lba,
     sectors: u64,
     pba: Pba,
@@ -79,12 +79,12 @@ struct Direct {
 
 impl DriveManaged {
     /// Writes to the bands, or to the log where the band can't be written now.
-    pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+    pub(super) fn write_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let write = self.direct(lba + done, n - done);
+            let write = self.direct_write(lba + done, n - done);
             let count = write.sectors;
-            if !self.put_home(disk, &write, data, done)? {
+            if !self.write_in_place(disk, &write, data, done)? {
                 self.put(disk, lba + done, count, data, done)?;
             }
             done += count;
@@ -93,28 +93,28 @@ impl DriveManaged {
     }
 
     /// A write to the bands, of as many of `n` sectors as are contiguous.
-    fn direct(&self, lba: Lba, n: u64) -> Direct {
+    fn direct_write(&self, lba: Lba, n: u64) -> DirectWrite {
         let home = &self.home;
-        let spot = home.spot(lba);
+        let spot = home.locate(lba);
         let sectors = home.run_from(&spot, n);
         let band = home.band_of(spot.track);
         let all = home.tracks_of(band);
         let from = home.start(all.start);
         let to = from + home.sectors_of(all.start..self.written_end(band, &all));
         let (crosses, careful) = (sectors > spot.left, self.is_careful);
-        Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
+        DirectWrite { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
     }
 
     /// Writes sectors of one band in place; returns `false` if they can't go there.
-    fn put_home(&mut self, disk: &mut Disk, write: &Direct, data: &Buf, at: u64) -> DiskResult<bool> {
-        let &Direct { lba, sectors: n, .. } = write;
+    fn write_in_place(&mut self, disk: &mut Disk, write: &DirectWrite, data: &Buf, at: u64) -> DiskResult<bool> {
+        let &DirectWrite { lba, sectors: n, .. } = write;
         let bound = write.endangered_sectors(disk) + HEADERS;
         if bound > self.cache.log.request_max() {
             return Ok(false);
         }
         self.make_room(disk, bound)?;
         // Computed again, because cleaning may have written more of the band.
-        let write = self.direct(lba, n);
+        let write = self.direct_write(lba, n);
         if self.band_at_work() == Some(write.band) {
             return Ok(false);
         }
@@ -133,7 +133,7 @@ impl DriveManaged {
         }
         disk.write(write.pba, n, Cause::Host, data, at)?;
         self.cache.outdate(disk, lba, n)?;
-        let last = self.home.spot(lba + (n - 1)).track;
+        let last = self.home.locate(lba + (n - 1)).track;
         self.note_written(write.band, last + 1 - self.home.tracks_of(write.band).start);
         self.bypass.bypassed_sectors += n;
         if self.cache.appends > appends {
@@ -144,7 +144,7 @@ impl DriveManaged {
 
     /// Writes to the bands if `direct`, else to the log.
     pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
-        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
+        if direct { self.write_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
     }
 
     /// True if a write to the bands would destroy, and so have to copy, at most half as many sectors as it writes.
@@ -152,7 +152,7 @@ impl DriveManaged {
     pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
         let (mut done, mut destroyed) = (0, 0);
         while done < n {
-            let write = self.direct(lba + done, n - done);
+            let write = self.direct_write(lba + done, n - done);
             destroyed += write.endangered_sectors(disk);
             done += write.sectors;
         }
@@ -160,7 +160,7 @@ impl DriveManaged {
     }
 }
 
-impl Direct {
+impl DirectWrite {
     /// Number of sectors that the write may destroy, inside its band.
     fn endangered_sectors(&self, disk: &Disk) -> u64 {
         self.endangered(disk).iter().map(|(_, n)| n).sum()

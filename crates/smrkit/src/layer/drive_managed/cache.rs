@@ -27,7 +27,6 @@ use crate::units::SECTOR_BYTES;
 
 keys! {
     /// The costs of appends and map copies. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
-    #[derive(Clone)]
     pub struct CostKeys {
         /// Time to append an entry to the log; clock means that the drive's clock determines it.
         append_time: Option<Nanos> = Or("clock", Time(1)), "clock";

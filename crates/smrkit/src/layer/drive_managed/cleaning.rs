@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use super::DriveManaged;
-use super::cache::PersistentCache;
-use crate::layer::bands::{EPISODE_BANDS, Home, PhaseResult};
+use super::cache::{CachedDisk, PersistentCache};
+use crate::layer::bands::{EPISODE_BANDS, Home};
 use crate::layer::prelude::*;
 use crate::layer::runs::Gather;
 
@@ -20,20 +20,18 @@ use crate::layer::runs::Gather;
 pub(super) type MergedPiece = (Lba, u64, Pba);
 
 impl DriveManaged {
-    /// Does the cleaning that a command has to do first.
+    /// Does the cleaning that a command has to do first: cleans while the cache holds more than it should, or an episode is due. Returns `false`
+    /// if there was nothing to do.
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cache.excess() == 0 && !self.cleaner.is_due() { Ok(false) } else { self.clean_excess(disk) }
-    }
-
-    /// Cleans while the cache holds more than it should, or an episode is due; returns `false` if there was nothing to do.
-    #[cold]
-    fn clean_excess(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if self.cache.excess() == 0 && !self.cleaner.is_due() {
+            return Ok(false);
+        }
         if !self.begin_due_episode(disk) {
             return Ok(false);
         }
         if self.at_once {
             while self.begin_due_episode(disk) {
-                self.clean_episode(disk)?;
+                self.clean(disk)?;
             }
             return Ok(true);
         }
@@ -75,17 +73,8 @@ impl DriveManaged {
         Ok(true)
     }
 
-    /// Completes an episode, or begins and completes one, while the host waits.
-    pub(super) fn clean_episode(&mut self, disk: &mut Disk) -> DiskResult {
-        if !self.cleaner.is_cleaning() {
-            self.begin_episode(disk, Need::Must);
-        }
-        while self.clean_phase(disk)? {}
-        Ok(())
-    }
-
     /// Chooses the bands of the oldest cached entries, and begins an episode of cleaning with them.
-    fn begin_episode(&mut self, disk: &Disk, need: Need) {
+    pub(super) fn begin_episode(&mut self, disk: &Disk, need: Need) {
         if need == Need::Must {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
@@ -100,7 +89,7 @@ impl DriveManaged {
                 continue;
             }
             for (lba, ..) in cache.valid(entry) {
-                let band = home.band_of(home.spot(lba).track);
+                let band = home.band_of(home.locate(lba).track);
                 if bands.len() < count && !bands.contains(&band) {
                     let tracks = home.tracks_of(band);
                     bands.push(band);
@@ -118,7 +107,7 @@ impl DriveManaged {
     }
 
     /// Does one phase; returns `false` if it ended the episode.
-    fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+    pub(super) fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         while !self.cleaner.is_working() {
             let Some(band) = self.cleaner.next_band() else { return Ok(false) };
             if let Some((tracks, blank)) = self.plan(disk, band) {
@@ -128,7 +117,7 @@ impl DriveManaged {
         }
         let DriveManaged { home, cache, cleaner, merged, skip_cached, .. } = self;
         let is_cached = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
-        let done = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
+        let rewritten = cleaner.phase(disk, home, is_cached, |disk, tracks, buf, at| {
             let mut pieces: Vec<MergedPiece> = cached(home, cache, tracks.clone()).collect();
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
@@ -136,9 +125,9 @@ impl DriveManaged {
         if self.cleaner.is_saved() {
             self.noted_band = self.band_at_work();
         }
-        let PhaseResult::Stage { tracks, is_last } = done else { return Ok(true) };
+        let Some(tracks) = rewritten else { return Ok(true) };
         self.drop_merged(tracks.clone());
-        if is_last {
+        if !self.cleaner.is_working() {
             let band = self.home.band_of(tracks.start);
             self.note_written(band, tracks.end - self.home.tracks_of(band).start);
             self.counts.bands_cleaned += 1;
@@ -157,11 +146,11 @@ impl DriveManaged {
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
             ends = Some((ends.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
             if self.partial && !from_start {
-                let spot = home.spot(lba);
+                let spot = home.locate(lba);
                 from_start = spot.offset == 0 || sectors > spot.left;
             }
         }
-        let (first, last) = ends.map(|(first, last)| (home.spot(first).track, home.spot(last).track))?;
+        let (first, last) = ends.map(|(first, last)| (home.locate(first).track, home.locate(last).track))?;
         let blank = self.written_end(band, &all);
         let end = blank.max(last + 1);
         // If rewriting may damage sectors upstream (DPID), the rewrite begins with the band.

@@ -36,7 +36,6 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<HostAwareKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct HostAwareKeys {
         /// The zones.
         zones: ZoneKeys;
@@ -211,13 +210,6 @@ impl HostAware {
         self.cache.excess() > 0 && self.cache.trim() && self.cache.excess() > 0
     }
 
-    /// Rewrites a zone while the host waits, or finishes the rewrite in progress.
-    fn rewrite_zone(&mut self, disk: &mut Disk) -> DiskResult {
-        self.counts.first_cleaning_request.get_or_insert(disk.requests());
-        while self.rewrite_stage(disk)? && self.rewrite.is_some() {}
-        Ok(())
-    }
-
     /// Does one stage of the rewrite in progress, or of the next one; returns `false` if nothing is cached.
     fn rewrite_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         // The next one is of the zone with the oldest cached data.
@@ -294,8 +286,11 @@ impl CachedDisk for HostAware {
         &mut self.cache
     }
 
+    /// Rewrites a zone, or finishes the rewrite in progress.
     fn clean(&mut self, disk: &mut Disk) -> DiskResult {
-        self.rewrite_zone(disk)
+        self.counts.first_cleaning_request.get_or_insert(disk.requests());
+        while self.rewrite_stage(disk)? && self.rewrite.is_some() {}
+        Ok(())
     }
 
     /// Notes that sectors of a zone were cached, which may move its pointer.
@@ -381,7 +376,7 @@ impl Layer for HostAware {
         }
         let mut any = false;
         while self.is_due() {
-            self.rewrite_zone(disk)?;
+            self.clean(disk)?;
             any = true;
         }
         Ok(any)
@@ -533,7 +528,7 @@ mod tests {
         let there: Vec<u64> = (0..18).chain(24..40).collect();
         assert_eq!(found(&mut layer, &mut disk, zone), there);
         let before = layer.place(zone);
-        layer.rewrite_zone(&mut disk).unwrap();
+        layer.clean(&mut disk).unwrap();
         layer.check().unwrap();
         assert_ne!(layer.place(zone), before);
         assert_eq!((layer.home_ends[zone as usize], layer.non_seq.len(), layer.cache.map.len()), (40, 0, 0));
@@ -557,7 +552,7 @@ mod tests {
         for (at, n) in [(5, 2), (30, 2), (40, 8)] {
             write(&mut layer, &mut disk, zone, at, n);
         }
-        layer.rewrite_zone(&mut disk).unwrap();
+        layer.clean(&mut disk).unwrap();
         layer.check().unwrap();
         let cached: Vec<(Lba, u64)> =
             layer.cache.map.mapped(layer.lba(zone, 0), layer.zones.size()).map(|(lba, n, _)| (lba, n)).collect();

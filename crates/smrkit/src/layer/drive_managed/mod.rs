@@ -40,7 +40,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct DriveManagedKeys {
         /// Variant of the disk: as sold, or as in the Vguard paper. It also decides what auto means in the parameters
         /// below.
@@ -199,7 +198,7 @@ impl DriveManaged {
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, home.maps, bypass.is_on()),
-            written_tracks: if keys.skip_unwritten { vec![0; home.bands() as usize] } else { Vec::new() },
+            written_tracks: if keys.skip_unwritten { vec![0; home.bands as usize] } else { Vec::new() },
             home,
             cleaner: Cleaner::default(),
             partial: keys.partial,
@@ -217,7 +216,7 @@ impl DriveManaged {
     }
 
     /// True if a write is to go straight to its band. To be called once for each write.
-    fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
+    fn goes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         if !self.bypass.takes(lba, n) {
             return false;
         }
@@ -254,7 +253,7 @@ impl DriveManaged {
 
     /// Place of `lba` in its band, and how many of `n` sectors are contiguous there. Tracks that have to be read from the scratch pad end a run.
     fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
+        let spot = self.home.locate(lba);
         if !self.cleaner.is_working() {
             return (spot.pba, self.home.run_from(&spot, n));
         }
@@ -273,8 +272,13 @@ impl CachedDisk for DriveManaged {
         &mut self.cache
     }
 
+    /// Completes an episode, or begins and completes one.
     fn clean(&mut self, disk: &mut Disk) -> DiskResult {
-        self.clean_episode(disk)
+        if !self.cleaner.is_cleaning() {
+            self.begin_episode(disk, Need::Must);
+        }
+        while self.clean_phase(disk)? {}
+        Ok(())
     }
 
     fn is_cleaning(&self) -> bool {
@@ -299,7 +303,7 @@ impl Layer for DriveManaged {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        let direct = self.takes_direct(disk, lba, n);
+        let direct = self.goes_direct(disk, lba, n);
         self.put_or_bypass(disk, lba, n, data, direct)
     }
 
@@ -316,11 +320,11 @@ impl Layer for DriveManaged {
         let first = writes[0].lba;
         let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
         if writes.windows(2).all(follows) {
-            let direct = self.takes_direct(disk, first, n);
+            let direct = self.goes_direct(disk, first, n);
             return self.put_or_bypass(disk, first, n, &data, direct);
         }
         let direct: SmallVec<[bool; 8]> =
-            writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
+            writes.iter().map(|one| self.goes_direct(disk, one.lba, one.sectors)).collect();
         let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
         if !direct.contains(&true) && self.put_together(disk, &extents, n, &data)? {
             return Ok(());
@@ -334,7 +338,7 @@ impl Layer for DriveManaged {
     }
 
     fn band_end(&self, lba: Lba) -> Option<Lba> {
-        Some(lba + self.home.run_from(&self.home.spot(lba), u64::MAX))
+        Some(lba + self.home.run_from(&self.home.locate(lba), u64::MAX))
     }
 
     /// Drops cached copies.

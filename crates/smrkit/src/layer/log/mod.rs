@@ -39,7 +39,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
 .putting_rewriting_off();
 
 keys! {
-    #[derive(Clone)]
     struct LogKeys {
         /// Number of tracks in a segment, without its guard.
         segment_tracks: u64 = Count(1, 1 << 20), "20";
@@ -82,18 +81,18 @@ impl LayerKeys for LogKeys {
     }
 }
 
-/// A request of up to this many sectors is whole or absent after a power cut; a longer one is divided into such parts (512 KiB: assumption).
+/// Sectors of the longest request that is whole or absent after a power cut; a longer one is divided into such parts (512 KiB: assumption).
 pub(super) const WHOLE_SECTORS: u64 = 1024;
 
 /// Free segments that only cleaning may use.
 const RESERVE: u64 = 2;
-/// Cleaning is due below this many free segments beyond the reserve.
+/// Free segments beyond the reserve, below which cleaning is due.
 const CLEAN_BELOW: u64 = 1;
 
 /// The most sources with an open segment of their own; source i uses segment i modulo this (assumption).
 const STREAMS_MAX: usize = 16;
 
-/// If sources are separated, there are at least this many segments for each open one (assumption).
+/// If sources are separated, the fewest segments for each open one (assumption).
 const SEGMENTS_A_STREAM: usize = 16;
 
 /// Open segment that a write of the host goes to.
@@ -306,7 +305,7 @@ struct LogPlan {
 }
 
 impl LogKeys {
-    /// The plan for segments of this many tracks.
+    /// The plan for segments of `segment_tracks` tracks, which are not the parameter's when a remedy is sought.
     fn plan(&self, drive: &Drive, segment_tracks: u64) -> Result<LogPlan, Error> {
         let (layout, places) = SegmentLayout::of_bands(drive, segment_tracks)?;
         let lengths = || places.iter().map(|place| u64::from(place.sectors)).filter(|&sectors| sectors > 0);

@@ -234,12 +234,12 @@ impl SegmentTable {
             live_sectors: 0,
             entries: 0,
         };
-        (0..table.all.len()).for_each(|at| table.add_free(at as u32));
+        (0..table.all.len()).for_each(|number| table.add_free(number as u32));
         table
     }
 
-    pub fn get(&self, at: u32) -> &Segment {
-        &self.all[at as usize]
+    pub fn get(&self, number: u32) -> &Segment {
+        &self.all[number as usize]
     }
 
     /// Share of the sectors written to segments that are not free, to which the map does not point.
@@ -257,72 +257,72 @@ impl SegmentTable {
     /// extent may continue if there is no guard between.
     #[inline(always)]
     pub fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
-        let at = self.layout.segment_at(pba);
-        let place = &self.all[at].place;
-        (at as u32, n.min(place.start + u64::from(place.sectors) - pba))
+        let number = self.layout.segment_at(pba);
+        let place = &self.all[number].place;
+        (number as u32, n.min(place.start + u64::from(place.sectors) - pba))
     }
 
     /// Sectors that a stream can write before it needs another segment.
     pub fn room(&self, stream: u8) -> u64 {
-        self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
+        self.open[usize::from(stream)].map_or(0, |number| self.get(number).room())
     }
 
     /// The stream to which the live data of a segment is moved.
-    pub fn stream_of_survivors(&self, at: u32) -> u8 {
+    pub fn stream_of_survivors(&self, number: u32) -> u8 {
         match self.survivors_apart {
             true => self.open.len() as u8 - 1,
-            false => self.get(at).stream,
+            false => self.get(number).stream,
         }
     }
 
     /// The segment that a stream writes to; opens another if that is full.
     pub fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
-            Some(at) if self.get(at).room() > 0 => Ok(at),
+            Some(number) if self.get(number).room() > 0 => Ok(number),
             _ => {
-                let Some(at) = self.take_free() else { return inconsistent("no segment is free") };
-                self.all[at as usize].youngest = 0;
-                self.open(at, stream);
-                Ok(at)
+                let Some(number) = self.take_free() else { return inconsistent("no segment is free") };
+                self.all[number as usize].youngest = 0;
+                self.open(number, stream);
+                Ok(number)
             }
         }
     }
 
-    fn open(&mut self, at: u32, stream: u8) {
-        let segment = &mut self.all[at as usize];
+    fn open(&mut self, number: u32, stream: u8) {
+        let segment = &mut self.all[number as usize];
         (segment.state, segment.stream) = (SegmentState::Open, stream);
-        self.open[usize::from(stream)] = Some(at);
+        self.open[usize::from(stream)] = Some(number);
     }
 
     /// Notes sectors written at the head of a segment.
-    pub fn wrote(&mut self, at: u32, sectors: u64) {
-        self.all[at as usize].filled += sectors as u32;
+    pub fn wrote(&mut self, number: u32, sectors: u64) {
+        self.all[number as usize].filled += sectors as u32;
         self.log_sectors += sectors;
     }
 
     /// Notes that sectors at the head of a segment are skipped.
-    pub fn skip(&mut self, at: u32, sectors: u64) {
-        self.all[at as usize].entries.push(LoggedRun::skipped(sectors));
+    pub fn skip(&mut self, number: u32, sectors: u64) {
+        self.all[number as usize].entries.push(LoggedRun::skipped(sectors));
         self.entries += 1;
-        self.end_write(at, 0);
+        self.end_write(number, 0);
     }
 
     /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
     /// head; rewriting these damages up to `dpid_sectors` before them, which are then all in the gap.
     pub fn power_cut(&mut self, dpid_sectors: u64) {
-        for at in self.open.clone().into_iter().flatten() {
-            let sectors = dpid_sectors.min(self.get(at).room());
+        for number in self.open.clone().into_iter().flatten() {
+            let sectors = dpid_sectors.min(self.get(number).room());
             if sectors > 0 {
-                self.wrote(at, sectors);
-                self.skip(at, sectors);
+                self.wrote(number, sectors);
+                self.skip(number, sectors);
             }
         }
     }
 
     /// Notes that the map points to sectors written to a segment.
-    pub fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
+    pub fn add_live(&mut self, number: u32, lba: Lba, sectors: u64) {
         self.live_sectors += sectors;
-        let segment = &mut self.all[at as usize];
+        let segment = &mut self.all[number as usize];
         segment.live += sectors as u32;
         if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
             segment.entries.push(LoggedRun::new(lba, sectors));
@@ -333,12 +333,12 @@ impl SegmentTable {
     /// Notes that the map no longer points to these sectors.
     pub fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
         while sectors > 0 {
-            let (at, count) = self.part_at(pba, sectors);
-            let segment = &mut self.all[at as usize];
+            let (number, count) = self.part_at(pba, sectors);
+            let segment = &mut self.all[number as usize];
             segment.live -= count as u32;
             self.live_sectors -= count;
             if segment.state == SegmentState::Closed {
-                self.closed.shrunk(&mut self.all, at, count);
+                self.closed.shrunk(&mut self.all, number, count);
             }
             (sectors, pba) = (sectors - count, pba + count);
         }
@@ -346,25 +346,25 @@ impl SegmentTable {
 
     /// Notes that data of this age was written to a segment. A full segment is closed, and may be cleaned from then on.
     #[inline]
-    pub fn end_write(&mut self, at: u32, age: u64) {
-        let segment = &mut self.all[at as usize];
+    pub fn end_write(&mut self, number: u32, age: u64) {
+        let segment = &mut self.all[number as usize];
         segment.youngest = segment.youngest.max(age);
         // Called once for each write of a shared append: only the first call closes the segment.
         if segment.room() == 0 && segment.state == SegmentState::Open {
-            self.close(at);
+            self.close(number);
         }
     }
 
-    fn close(&mut self, at: u32) {
-        let segment = &mut self.all[at as usize];
+    fn close(&mut self, number: u32) {
+        let segment = &mut self.all[number as usize];
         segment.state = SegmentState::Closed;
         // It gets no more entries, and closed segments take most of the memory.
         segment.entries.shrink_to_fit();
         let open = &mut self.open[usize::from(segment.stream)];
-        if *open == Some(at) {
+        if *open == Some(number) {
             *open = None;
         }
-        self.closed.add(&mut self.all, at);
+        self.closed.add(&mut self.all, number);
     }
 
     /// Takes the closed segment to clean next, if cleaning gains anything; `now` as for [`Victims::take`].
@@ -393,52 +393,52 @@ impl SegmentTable {
     }
 
     /// Frees a cleaned segment, whose live data has been moved.
-    pub fn free_victim(&mut self, at: u32) -> DiskResult {
-        let live = self.get(at).live;
-        ensure!(live == 0, "segment {at} was cleaned, but {live} sectors of it are live");
-        self.release(at);
+    pub fn free_victim(&mut self, number: u32) -> DiskResult {
+        let live = self.get(number).live;
+        ensure!(live == 0, "segment {number} was cleaned, but {live} sectors of it are live");
+        self.release(number);
         Ok(())
     }
 
-    fn release(&mut self, at: u32) {
-        let segment = &mut self.all[at as usize];
+    fn release(&mut self, number: u32) {
+        let segment = &mut self.all[number as usize];
         self.log_sectors -= u64::from(segment.filled);
         self.entries -= segment.entries.len() as u64;
         segment.entries = Entries::new();
         (segment.state, segment.filled) = (SegmentState::Free, 0);
-        self.add_free(at);
+        self.add_free(number);
     }
 
-    fn add_free(&mut self, at: u32) {
-        let sectors = u64::from(self.get(at).place.sectors);
+    fn add_free(&mut self, number: u32) {
+        let sectors = u64::from(self.get(number).place.sectors);
         if sectors > 0 {
             let place = match self.order {
                 FreeOrder::Oldest => self.free.len(),
-                FreeOrder::Lowest | FreeOrder::RoundRobin => self.free.partition_point(|&other| other < at),
+                FreeOrder::Lowest | FreeOrder::RoundRobin => self.free.partition_point(|&other| other < number),
             };
-            self.free.insert(place, at);
+            self.free.insert(place, number);
             self.free_sectors += sectors;
         }
     }
 
     fn take_free(&mut self) -> Option<u32> {
         let next = match self.order {
-            FreeOrder::RoundRobin => self.free.partition_point(|&at| at < self.next),
+            FreeOrder::RoundRobin => self.free.partition_point(|&number| number < self.next),
             FreeOrder::Oldest | FreeOrder::Lowest => 0,
         };
-        let at = self.free.remove(next).or_else(|| self.free.pop_front())?;
-        self.next = at + 1;
-        self.free_sectors -= u64::from(self.get(at).place.sectors);
-        Some(at)
+        let number = self.free.remove(next).or_else(|| self.free.pop_front())?;
+        self.next = number + 1;
+        self.free_sectors -= u64::from(self.get(number).place.sectors);
+        Some(number)
     }
 
     /// Frees the closed segments without live data; returns how many.
     #[cold]
     pub fn free_emptied(&mut self) -> u64 {
         let mut count = 0;
-        while let Some(at) = self.closed.emptied.pop() {
-            self.closed.remove(&self.all, at);
-            self.release(at);
+        while let Some(number) = self.closed.emptied.pop() {
+            self.closed.remove(&self.all, number);
+            self.release(number);
             count += 1;
         }
         count
@@ -449,8 +449,8 @@ impl SegmentTable {
     pub fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;
-        while let Some(&at) = self.free.get(count)
-            && let Some(left) = spare.checked_sub(u64::from(self.get(at).place.sectors))
+        while let Some(&number) = self.free.get(count)
+            && let Some(left) = spare.checked_sub(u64::from(self.get(number).place.sectors))
         {
             (spare, count) = (left, count + 1);
         }
@@ -460,20 +460,20 @@ impl SegmentTable {
     /// Fills a free segment with up to `n` sectors from `lba` on, as if each had been written once, in order. Returns the first PBA and how
     /// many sectors.
     pub fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
-        let at = self.take_free()?;
-        let segment = &mut self.all[at as usize];
+        let number = self.take_free()?;
+        let segment = &mut self.all[number as usize];
         let (start, sectors) = (segment.head(), n.min(segment.room()));
         segment.filled = sectors as u32;
         self.log_sectors += sectors;
-        self.add_live(at, lba, sectors);
-        self.open(at, 0);
-        self.end_write(at, lba.0 + sectors);
+        self.add_live(number, lba, sectors);
+        self.open(number, 0);
+        self.end_write(number, lba.0 + sectors);
         Some((start, sectors))
     }
 
     /// Checks that counts agree, that each segment's list covers its written sectors, and that its state fits.
     pub fn check(&self, cleaned: Option<u32>) -> DiskResult {
-        (0..).zip(&self.all).try_for_each(|(at, segment)| self.check_segment(at, segment, cleaned))?;
+        (0..).zip(&self.all).try_for_each(|(number, segment)| self.check_segment(number, segment, cleaned))?;
         let sum = |of: fn(&Segment) -> u64| self.all.iter().map(of).sum::<u64>();
         let sum_in = |state: SegmentState, of: fn(&Segment) -> u64| {
             self.all.iter().filter(|segment| segment.state == state).map(of).sum::<u64>()
@@ -495,19 +495,19 @@ impl SegmentTable {
         Ok(())
     }
 
-    fn check_segment(&self, at: u32, segment: &Segment, cleaned: Option<u32>) -> DiskResult {
+    fn check_segment(&self, number: u32, segment: &Segment, cleaned: Option<u32>) -> DiskResult {
         let Segment { state, filled, place, entries, .. } = segment;
         let listed: u64 = entries.iter().map(|entry| entry.sectors()).sum();
-        let is_open = self.open.contains(&Some(at));
+        let is_open = self.open.contains(&Some(number));
         let fits = match state {
             SegmentState::Free => *filled == 0 && !is_open,
             SegmentState::Open => is_open,
             SegmentState::Closed => segment.room() == 0 && !is_open,
-            SegmentState::Cleaned => cleaned == Some(at),
+            SegmentState::Cleaned => cleaned == Some(number),
         };
         ensure!(
             fits && listed == u64::from(*filled),
-            "segment {at} is {state:?} with {filled} of {} sectors written and {listed} in its list",
+            "segment {number} is {state:?} with {filled} of {} sectors written and {listed} in its list",
             place.sectors
         );
         Ok(())

@@ -58,8 +58,8 @@ state! {
     }
 }
 
-fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {
-    let segment = &segments[at as usize];
+fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, number)): &Candidate) -> bool {
+    let segment = &segments[number as usize];
     segment.state == SegmentState::Closed && usize::from(segment.bucket) == bucket && segment.youngest == age
 }
 
@@ -88,27 +88,27 @@ impl Victims {
     }
 
     /// Adds a segment that has been closed.
-    pub fn add(&mut self, segments: &mut [Segment], at: u32) {
-        self.lost_data(&segments[at as usize], at, segments[at as usize].dead());
+    pub fn add(&mut self, segments: &mut [Segment], number: u32) {
+        self.lost_data(&segments[number as usize], number, segments[number as usize].dead());
         if self.policy == VictimPolicy::Fifo {
-            return self.in_order.push_back(at);
+            return self.in_order.push_back(number);
         }
-        segments[at as usize].bucket = self.bucket_of(&segments[at as usize]);
-        self.enter(segments, at);
+        segments[number as usize].bucket = self.bucket_of(&segments[number as usize]);
+        self.enter(segments, number);
     }
 
-    /// Counts sectors of the closed segment `at` that are dead now.
+    /// Counts sectors of the closed segment `number` that are dead now.
     #[inline]
-    fn lost_data(&mut self, segment: &Segment, at: u32, sectors: u64) {
+    fn lost_data(&mut self, segment: &Segment, number: u32, sectors: u64) {
         self.dead += sectors;
         if self.resets && segment.live == 0 {
-            self.emptied.push(at);
+            self.emptied.push(number);
         }
     }
 
     /// Adds a segment to the candidates of its bucket.
-    fn enter(&mut self, segments: &[Segment], at: u32) {
-        let segment = &segments[at as usize];
+    fn enter(&mut self, segments: &[Segment], number: u32) {
+        let segment = &segments[number as usize];
         let bucket = usize::from(segment.bucket);
         self.counts[bucket] += 1;
         self.lowest = self.lowest.min(bucket);
@@ -121,21 +121,21 @@ impl Victims {
         }
         // A segment that returns to a bucket may have an old candidate there, which counts again. The duplicate is dropped once the segment
         // has left the bucket.
-        heap.push(Reverse((segment.youngest, at)));
+        heap.push(Reverse((segment.youngest, number)));
     }
 
-    /// Notes that the closed segment `at` lost live sectors.
-    pub fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
-        self.lost_data(&segments[at as usize], at, sectors);
+    /// Notes that the closed segment `number` lost live sectors.
+    pub fn shrunk(&mut self, segments: &mut [Segment], number: u32, sectors: u64) {
+        self.lost_data(&segments[number as usize], number, sectors);
         if self.policy == VictimPolicy::Fifo {
             return;
         }
-        let bucket = self.bucket_of(&segments[at as usize]);
-        let segment = &mut segments[at as usize];
+        let bucket = self.bucket_of(&segments[number as usize]);
+        let segment = &mut segments[number as usize];
         if bucket != segment.bucket {
             self.counts[usize::from(segment.bucket)] -= 1;
             segment.bucket = bucket;
-            self.enter(segments, at);
+            self.enter(segments, number);
         }
     }
 
@@ -146,8 +146,8 @@ impl Victims {
             (policy, _) => policy,
         };
         let least_dead = self.least_dead;
-        let is_eligible = |at: &u32| {
-            let segment = &segments[*at as usize];
+        let is_eligible = |number: &u32| {
+            let segment = &segments[*number as usize];
             segment.dead() as f64 >= least_dead * f64::from(segment.place.sectors)
         };
         match policy {
@@ -164,19 +164,19 @@ impl Victims {
             }
             VictimPolicy::Emptiest => self.emptiest(segments),
             VictimPolicy::CostBenefit | VictimPolicy::GreedyCostBenefit => {
-                let benefit = |at: u32| {
-                    let segment = &segments[at as usize];
+                let benefit = |number: u32| {
+                    let segment = &segments[number as usize];
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
                 let oldest = (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible);
-                let scored = oldest.map(|at| (benefit(at), at));
+                let scored = oldest.map(|number| (benefit(number), number));
                 // Unlike `max_by`, keeps the first of equal benefits.
-                scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, at)| at)
+                scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, number)| number)
             }
         }
         .filter(is_eligible)
-        .inspect(|&at| self.leave(segments, at))
+        .inspect(|&number| self.leave(segments, number))
     }
 
     /// The lowest bucket with a segment.
@@ -190,19 +190,20 @@ impl Victims {
     /// The segment of the lowest bucket with the least live data; of equal ones, the first.
     fn emptiest(&mut self, segments: &[Segment]) -> Option<u32> {
         let lowest = self.lowest();
-        let in_bucket =
-            |at: &usize| segments[*at].state == SegmentState::Closed && usize::from(segments[*at].bucket) == lowest;
+        let in_bucket = |number: &usize| {
+            segments[*number].state == SegmentState::Closed && usize::from(segments[*number].bucket) == lowest
+        };
         let mut least: Option<usize> = None;
-        for at in (0..segments.len()).filter(in_bucket).take(self.counts[lowest] as usize) {
-            let live = segments[at].live;
+        for number in (0..segments.len()).filter(in_bucket).take(self.counts[lowest] as usize) {
+            let live = segments[number].live;
             if lowest < self.steps() && least.is_none_or(|least| live < segments[least].live) {
-                least = Some(at);
-                if live < segments[at].place.sectors / AT_ONCE {
+                least = Some(number);
+                if live < segments[number].place.sectors / AT_ONCE {
                     break;
                 }
             }
         }
-        least.map(|at| at as u32)
+        least.map(|number| number as u32)
     }
 
     /// True if a closed segment is less than half live.
@@ -212,20 +213,20 @@ impl Victims {
 
     /// The closed segment with the least live data, whatever the policy.
     pub fn least_live(&self, segments: &[Segment]) -> Option<u32> {
-        let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
-        closed.min_by_key(|&at| segments[at].live).map(|at| at as u32)
+        let closed = (0..segments.len()).filter(|&number| segments[number].state == SegmentState::Closed);
+        closed.min_by_key(|&number| segments[number].live).map(|number| number as u32)
     }
 
     /// Takes out a closed segment that the policy did not choose.
-    pub fn remove(&mut self, segments: &[Segment], at: u32) {
-        self.in_order.retain(|&other| other != at);
-        self.leave(segments, at);
+    pub fn remove(&mut self, segments: &[Segment], number: u32) {
+        self.in_order.retain(|&other| other != number);
+        self.leave(segments, number);
     }
 
-    fn leave(&mut self, segments: &[Segment], at: u32) {
-        self.dead -= segments[at as usize].dead();
+    fn leave(&mut self, segments: &[Segment], number: u32) {
+        self.dead -= segments[number as usize].dead();
         if self.policy != VictimPolicy::Fifo {
-            self.counts[usize::from(segments[at as usize].bucket)] -= 1;
+            self.counts[usize::from(segments[number as usize].bucket)] -= 1;
         }
     }
 
@@ -269,8 +270,8 @@ mod tests {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 100 });
             (segment.state, segment.live, segment.youngest) = (SegmentState::Closed, live, youngest);
             segments.push(segment);
-            let at = segments.len() as u32 - 1;
-            victims.add(&mut segments, at);
+            let number = segments.len() as u32 - 1;
+            victims.add(&mut segments, number);
         }
         (victims, segments)
     }
@@ -294,8 +295,8 @@ mod tests {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 1000 });
             (segment.state, segment.live) = (SegmentState::Closed, live);
             segments.push(segment);
-            let at = segments.len() as u32 - 1;
-            victims.add(&mut segments, at);
+            let number = segments.len() as u32 - 1;
+            victims.add(&mut segments, number);
         }
         assert_eq!(victims.take(&segments, 0, Need::Must), Some(1));
     }
@@ -315,9 +316,9 @@ mod tests {
     fn order_at(need: Need, policy: VictimPolicy, books: &[(u32, u64)]) -> Vec<u32> {
         let (mut victims, mut segments) = closed(policy, books);
         let mut order = Vec::new();
-        while let Some(at) = victims.take(&segments, 1000, need) {
-            segments[at as usize].state = SegmentState::Cleaned;
-            order.push(at);
+        while let Some(number) = victims.take(&segments, 1000, need) {
+            segments[number as usize].state = SegmentState::Cleaned;
+            order.push(number);
         }
         order
     }

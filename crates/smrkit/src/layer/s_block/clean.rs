@@ -99,7 +99,7 @@ impl SBlock {
             // If every entry was copied once, each still has a valid part: copying them again would release none.
             let enough = cache.invalid() == 0 || copied >= most || copied > cache.head - cache.tail;
             if enough {
-                self.destage_something(disk, section)?;
+                self.destage_for_room(disk, section)?;
                 // Literally, V.2 allows another lap of copies after each destage.
                 copied = if self.is_literal { 0 } else { copied };
             }
@@ -134,7 +134,7 @@ impl SBlock {
 
     /// Destages when copying would gain nothing. If no cached sector is invalid, takes the S-block that the policy chooses; if only parts of
     /// entries are, takes every S-block of the entry at the tail, which can then be released.
-    fn destage_something(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
+    fn destage_for_room(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let cache = &self.caches[section];
         if cache.invalid() == 0
             && let Some(sblock) = self.choose(section)
@@ -418,24 +418,21 @@ struct RequestPart {
 type Parts = SmallVec<[RequestPart; 8]>;
 
 impl SBlock {
-    fn entry_sectors_max(&self) -> u64 {
+    pub(super) fn entry_sectors_max(&self) -> u64 {
         self.layout.reserve / RESERVE_COPIES - 1
-    }
-
-    /// Writes a request: at once if it is one entry of one section.
-    pub(super) fn write_request(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        let section = self.section(lba);
-        let may_have_sblock = self.keys.bypass && n >= self.size.value;
-        if may_have_sblock || n > self.entry_sectors_max() || section != self.section(lba + (n - 1)) {
-            return self.write_parts(disk, lba, n, data);
-        }
-        self.make_room(disk, section, n + 1)?;
-        self.append(disk, section, lba, n, data, 0)
     }
 
     /// Appends `n` sectors of one section (`data` from sector `at` on), divided into entries if they are too long for one.
     #[inline]
-    fn append(&mut self, disk: &mut Disk, section: usize, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
+    pub(super) fn append(
+        &mut self,
+        disk: &mut Disk,
+        section: usize,
+        lba: Lba,
+        n: u64,
+        data: &Buf,
+        at: u64,
+    ) -> DiskResult {
         let most = self.entry_sectors_max();
         let mut position = self.caches[section].head;
         // Each entry begins with its header.
@@ -468,7 +465,7 @@ impl SBlock {
 
     /// Writes a request that spans sections, has whole S-blocks, or is long.
     #[cold]
-    fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+    pub(super) fn write_parts(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
             let (sectors, parts) = self.plan(lba + done, n - done);

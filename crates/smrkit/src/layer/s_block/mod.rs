@@ -478,7 +478,14 @@ impl Layer for SBlock {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        self.write_request(disk, lba, n, data)
+        let section = self.section(lba);
+        let may_have_sblock = self.keys.bypass && n >= self.size.value;
+        if may_have_sblock || n > self.entry_sectors_max() || section != self.section(lba + (n - 1)) {
+            return self.write_parts(disk, lba, n, data);
+        }
+        // The usual request is one entry of one section.
+        self.make_room(disk, section, n + 1)?;
+        self.append(disk, section, lba, n, data, 0)
     }
 
     /// Invalidates cached sectors. Their space is released when the tail gets there.

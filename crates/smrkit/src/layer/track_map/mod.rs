@@ -27,7 +27,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct TrackMapKeys {
         /// Order in which the tracks of the bands fill: tracks outside R(…) band by band; each track inside R(…) in all
         /// bands before the next one.

@@ -32,7 +32,8 @@ impl FromStr for Scheme {
 
     /// A scheme from its notation. Errors show the place.
     fn from_str(text: &str) -> Result<Scheme, Error> {
-        Parser::new(text).scheme()
+        let hyphens = text.contains('-');
+        Parser { text, at: 0, hyphens, named: Vec::new(), groups: Vec::new() }.scheme()
     }
 }
 
@@ -51,11 +52,7 @@ struct Parser<'a> {
     groups: Vec<Range<usize>>,
 }
 
-impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Parser<'a> {
-        Parser { text, at: 0, hyphens: text.contains('-'), named: Vec::new(), groups: Vec::new() }
-    }
-
+impl Parser<'_> {
     fn scheme(mut self) -> Result<Scheme, Error> {
         let mut in_group = false;
         loop {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bands::{BandKeys, BufferKeys, Cleaner, EPISODE_BANDS, Home, HomeLocation, PhaseResult};
+use super::bands::{BandKeys, BufferKeys, Cleaner, EPISODE_BANDS, Home, HomeLocation};
 use super::interface::{IdleKeys, record_sectors};
 use crate::extent_map::{MappedPiece, joined};
 use crate::geometry::{Divisor, Geometry};
@@ -37,7 +37,6 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
 );
 
 keys! {
-    #[derive(Clone)]
     struct VguardKeys {
         /// Bands and the persistent cache.
         bands: BandKeys;
@@ -221,7 +220,7 @@ impl Vguard {
     fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut done = 0;
         let pieces = std::iter::from_fn(|| {
-            let spot = (done < n).then(|| self.home.spot(lba + done))?;
+            let spot = (done < n).then(|| self.home.locate(lba + done))?;
             let piece = MappedPiece { lba: lba + done, sectors: spot.left.min(n - done), pba: Some(self.place(&spot)) };
             done += piece.sectors;
             Some(piece)
@@ -310,7 +309,7 @@ impl TrackLog {
             entries: VecDeque::new(),
             first: 1,
             head: 0,
-            numbers: vec![0; home.tracks() as usize],
+            numbers: vec![0; home.tracks as usize],
             valid_entries: 0,
             active_slots: 0,
         };
@@ -415,26 +414,10 @@ struct TrackWrite<'a> {
 }
 
 impl Vguard {
-    /// Writes sectors of one track: at once in the usual case, that nothing has to be copied or moved first.
-    #[inline]
-    fn write_piece(&mut self, disk: &mut Disk, spot: &HomeLocation, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let following = (self.home.reach as u32).min(spot.following);
-        let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
-        if guarded && self.is_plain() && !self.log.has(spot.track) {
-            return disk.write(spot.pba, n, Cause::Host, data, at);
-        }
-        self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
-    }
-
-    /// True if a write in place needs no further checks: the law spares its own track, no band is being cleaned, and no track was rewritten
-    /// since the newest copy of the map.
-    fn is_plain(&self) -> bool {
-        self.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
-    }
-
-    /// Writes a piece to the cache or to its home. Cleans as long as the cache has no room for that.
-    fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
+    /// Writes sectors of one track to the cache or to their home. Cleans as long as the cache has no room for that.
+    fn write_piece(&mut self, disk: &mut Disk, piece: TrackWrite) -> DiskResult {
         let spot = piece.spot;
+        let following = (self.home.reach as u32).min(spot.following);
         loop {
             // Tracks that a stage of cleaning holds in memory must not change before the stage is done.
             while self.cleaner.holds_any(spot.track..spot.track + 1 + following) {
@@ -581,11 +564,22 @@ impl Vguard {
 
 impl Vguard {
     /// Cleans before a command: one phase, or as many as are needed to keep up. Returns `false` if nothing was due.
-    fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cleaner.is_due() || self.overdue() > 0 {
-            return self.clean_phases(disk);
+    fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if !self.cleaner.is_due() && self.overdue() == 0 {
+            return Ok(false);
         }
-        Ok(false)
+        self.begin_episode(disk, Need::Must);
+        loop {
+            self.clean_a_phase(disk)?;
+            let waits = match self.spread {
+                CommandShare::Phase => false,
+                CommandShare::Band => self.cleaner.is_working(),
+                CommandShare::Episode => self.cleaner.is_cleaning(),
+            };
+            if !waits && !self.cleaner.falls_short_of(self.overdue()) {
+                return Ok(true);
+            }
+        }
     }
 
     /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
@@ -605,21 +599,6 @@ impl Vguard {
         let length = self.log.length().saturating_sub(self.beta);
         let slots = (self.log.head - self.log.tail()).saturating_sub(self.slots_limit);
         cached.max(length).max(if self.log.valid_entries > 0 { slots } else { 0 })
-    }
-
-    fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        self.begin_episode(disk, Need::Must);
-        loop {
-            self.clean_a_phase(disk)?;
-            let waits = match self.spread {
-                CommandShare::Phase => false,
-                CommandShare::Band => self.cleaner.is_working(),
-                CommandShare::Episode => self.cleaner.is_cleaning(),
-            };
-            if !waits && !self.cleaner.falls_short_of(self.overdue()) {
-                return Ok(true);
-            }
-        }
     }
 
     /// Makes room in a full cache while the host waits: saves the map if that frees slots, or else does a phase of cleaning.
@@ -678,7 +657,7 @@ impl Vguard {
             }
         }
         let (home, log) = (&self.home, &self.log);
-        let done = self.cleaner.phase(
+        let rewritten = self.cleaner.phase(
             disk,
             home,
             |_| false,
@@ -695,11 +674,11 @@ impl Vguard {
                 Ok(any)
             },
         )?;
-        if let PhaseResult::Stage { tracks, is_last } = done {
+        if let Some(tracks) = rewritten {
             // Their cached copies are of no use any more.
             tracks.clone().for_each(|track| self.log.drop(track));
             self.saved.rewritten.push(tracks);
-            self.counts.bands_cleaned += u64::from(is_last);
+            self.counts.bands_cleaned += u64::from(!self.cleaner.is_working());
         }
         Ok(())
     }
@@ -711,7 +690,7 @@ impl Layer for Vguard {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let spot = self.home.spot(lba);
+        let spot = self.home.locate(lba);
         if n <= spot.left {
             return disk.read(self.place(&spot), n, Cause::Host, out, 0);
         }
@@ -721,9 +700,9 @@ impl Layer for Vguard {
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let spot = self.home.spot(lba + done);
+            let spot = self.home.locate(lba + done);
             let sectors = spot.left.min(n - done);
-            self.write_piece(disk, &spot, sectors, data, done)?;
+            self.write_piece(disk, TrackWrite { spot: &spot, sectors, data, at: done })?;
             done += sectors;
         }
         Ok(())
@@ -736,7 +715,7 @@ impl Layer for Vguard {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match need {
-            Need::Must => self.clean_what_is_due(disk),
+            Need::Must => self.clean_due(disk),
             Need::Spare => self.clean_idly(disk),
         }
     }
@@ -762,7 +741,7 @@ impl Layer for Vguard {
     layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.place(&self.home.spot(lba))
+        self.place(&self.home.locate(lba))
     }
 
     fn check(&self) -> DiskResult {
