@@ -45,7 +45,7 @@ impl BandSpace {
             table: BandTable::new(shape.bands),
             streams: Streams::new(options.writers_of(shape), options.blocks, shape.bands.max_open),
             cleaner: BandCleaner::default(),
-            live: Live::new(),
+            live: Live::default(),
             retired: Ranges::default(),
             unmovable: Ranges::default(),
             clock: 0,

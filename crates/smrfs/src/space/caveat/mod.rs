@@ -66,7 +66,7 @@ impl Caveat {
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
         let caveat = Caveat {
             ledger: CaveatLedger::new(shape, unit),
-            live: Live::new(),
+            live: Live::default(),
             retired: Ranges::default(),
             reservations: Reservations::default(),
             reserve: Reserve::new(shape.granules, shape.did, shape.dpid, unit),
