@@ -39,29 +39,6 @@ pub struct Counts {
     pub garbage: u64,
 }
 
-/// The rule of one model, and the record of past writes that it needs.
-trait Ledger: Send {
-    /// Checks that one command may write `span`.
-    fn may_write(&self, span: Span) -> Result<(), Violation>;
-
-    /// Notes a write of `span`, which is allowed and live from now on.
-    fn write(&mut self, span: Span);
-
-    /// Notes that the write of `span` has failed: any part of it may have been written, and none of it will be read.
-    fn failed(&mut self, span: Span);
-
-    /// Notes that `span` will not be read again.
-    fn discard(&mut self, span: Span);
-
-    /// Checks that `band` may be reset. A disk without bands refuses that itself.
-    fn may_reset(&self, _band: u64) -> Result<(), Violation> {
-        Ok(())
-    }
-
-    /// Notes that `band` has been reset.
-    fn reset(&mut self, _band: u64) {}
-}
-
 /// Live data and the order of writes.
 struct SafetyLedger {
     did: u64,
@@ -97,9 +74,8 @@ impl SafetyLedger {
         let runs = self.live.before(dead).map(|(run, _)| run).take_while(move |run| run.end > edge);
         runs.flat_map(move |run| (run.start.max(edge)..run.end).rev())
     }
-}
 
-impl Ledger for SafetyLedger {
+    /// Checks that one command may write `span`.
     fn may_write(&self, span: Span) -> Result<(), Violation> {
         let (start, end) = (span.at.0, span.end().0);
         match self.live.first_from(start) {
@@ -118,20 +94,6 @@ impl Ledger for SafetyLedger {
             return Ok(());
         }
         self.check_rewritten(start, reach)
-    }
-
-    fn write(&mut self, span: Span) {
-        let number = self.order.next_number();
-        self.order.put(span, number);
-        self.live.cover(span.range(), ());
-    }
-
-    fn failed(&mut self, span: Span) {
-        self.discard(span);
-    }
-
-    fn discard(&mut self, span: Span) {
-        self.live.uncover(span.range());
     }
 }
 
@@ -207,7 +169,8 @@ struct BandLedger {
     filled: Vec<u64>,
 }
 
-impl Ledger for BandLedger {
+impl BandLedger {
+    /// Checks that one command may write `span`.
     fn may_write(&self, span: Span) -> Result<(), Violation> {
         let band = self.bands.band_of(span)?;
         let cursor = self.bands.span(band).at + self.filled[band as usize];
@@ -218,25 +181,7 @@ impl Ledger for BandLedger {
         }
     }
 
-    fn write(&mut self, span: Span) {
-        if let Ok(band) = self.bands.band_of(span) {
-            self.live.cover(span.range(), ());
-            self.filled[band as usize] = span.end() - self.bands.span(band).at;
-        }
-    }
-
-    /// Removes a failed write from the live data. Its band counts as full, because the position of its cursor is unknown.
-    fn failed(&mut self, span: Span) {
-        self.live.uncover(span.range());
-        if let Ok(band) = self.bands.band_of(span) {
-            self.filled[band as usize] = self.bands.granules;
-        }
-    }
-
-    fn discard(&mut self, span: Span) {
-        self.live.uncover(span.range());
-    }
-
+    /// Checks that `band` may be reset.
     fn may_reset(&self, band: u64) -> Result<(), Violation> {
         let bands = self.bands.count;
         if band >= bands {
@@ -248,10 +193,6 @@ impl Ledger for BandLedger {
             _ => Ok(()),
         }
     }
-
-    fn reset(&mut self, band: u64) {
-        self.filled[band as usize] = 0;
-    }
 }
 
 /// A disk with a checker in front of it.
@@ -261,16 +202,45 @@ pub struct Watched<D> {
     ledger: Mutex<CheckedLedger>,
 }
 
+/// The rule of one model, and the record of past writes that it needs.
 enum CheckedLedger {
     Anywhere(SafetyLedger),
     Bands(BandLedger),
 }
 
 impl CheckedLedger {
-    fn get(&mut self) -> &mut dyn Ledger {
+    fn live(&mut self) -> &mut Ranges {
         match self {
-            CheckedLedger::Anywhere(ledger) => ledger,
-            CheckedLedger::Bands(ledger) => ledger,
+            CheckedLedger::Anywhere(SafetyLedger { live, .. }) | CheckedLedger::Bands(BandLedger { live, .. }) => live,
+        }
+    }
+
+    /// Notes a write of `span`, which is live from now on, if the rule allows it.
+    fn write(&mut self, span: Span) -> Result<(), Violation> {
+        match self {
+            CheckedLedger::Anywhere(ledger) => {
+                ledger.may_write(span)?;
+                let number = ledger.order.next_number();
+                ledger.order.put(span, number);
+            }
+            CheckedLedger::Bands(ledger) => {
+                ledger.may_write(span)?;
+                let band = ledger.bands.band_of(span)?;
+                ledger.filled[band as usize] = span.end() - ledger.bands.span(band).at;
+            }
+        }
+        self.live().cover(span.range(), ());
+        Ok(())
+    }
+
+    /// Notes that the write of `span` has failed: any part of it may have been written, and none of it will be read.
+    fn write_failed(&mut self, span: Span) {
+        self.live().uncover(span.range());
+        if let CheckedLedger::Bands(ledger) = self
+            && let Ok(band) = ledger.bands.band_of(span)
+        {
+            // The position of its cursor is unknown, so the band counts as full.
+            ledger.filled[band as usize] = ledger.bands.granules;
         }
     }
 }
@@ -303,27 +273,28 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.disk.shape().span(at, data.bytes())?;
         // Noted before the write, so that another thread's write beside it is judged by it.
-        {
-            let mut ledger = self.ledger.lock();
-            ledger.get().may_write(span)?;
-            ledger.get().write(span);
-        }
+        self.ledger.lock().write(span)?;
         let result = self.disk.write(at, data, cause);
         if result.is_err() {
-            self.ledger.lock().get().failed(span);
+            self.ledger.lock().write_failed(span);
         }
         result
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
-        self.ledger.lock().get().may_reset(band)?;
+        // A disk without bands refuses that itself.
+        if let CheckedLedger::Bands(ledger) = &*self.ledger.lock() {
+            ledger.may_reset(band)?;
+        }
         self.disk.reset(band)?;
-        self.ledger.lock().get().reset(band);
+        if let CheckedLedger::Bands(ledger) = &mut *self.ledger.lock() {
+            ledger.filled[band as usize] = 0;
+        }
         Ok(())
     }
 
     fn discard(&self, span: Span) {
-        self.ledger.lock().get().discard(span);
+        self.ledger.lock().live().uncover(span.range());
         self.disk.discard(span);
     }
 }

@@ -410,14 +410,8 @@ impl FileSystem {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Writes out buffers, the longest waiting first, until they are below their limit.
-    pub(super) fn balance(&self, work: &mut CleaningWork) -> FsResult {
-        while self.data.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
-        Ok(())
-    }
-
     /// Writes out the buffer of the file that waits longest; returns `false` if there is none.
-    fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
+    pub(super) fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
         let Some(file) = self.data.buffers.longest_waiting() else { return Ok(false) };
         let result = self.write_out_all(&file, work);
         if result.is_err() {

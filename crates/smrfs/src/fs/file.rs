@@ -146,16 +146,6 @@ impl FileState {
         self.data_version > self.durable_version
     }
 
-    /// Ends one `open`; EBADF if there is none.
-    pub(super) fn close(&mut self, writing: bool) -> FsResult {
-        if self.opens == 0 || (writing && self.writers == 0) {
-            return Err(Errno::EBADF.into());
-        }
-        self.opens -= 1;
-        self.writers -= u32::from(writing);
-        Ok(())
-    }
-
     /// The size with which the map can be committed now. Up to this size the disk holds the file's bytes, old or new.
     pub(super) fn size_to_commit(&self, granule_bytes: u64) -> u64 {
         match self.buffer.next(self.settled_size / granule_bytes) {

@@ -352,7 +352,7 @@ impl SavedState {
         unlinked: impl Fn(Owner) -> bool,
     ) -> SavedState {
         let stays = |(_, owner): &&(Span, Owner)| !unlinked(*owner);
-        let mut first = Live::new();
+        let mut first = Live::default();
         for &(span, owner) in live.iter().filter(stays) {
             first.insert(span, owner);
         }

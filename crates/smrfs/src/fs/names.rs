@@ -228,11 +228,15 @@ impl FileSystem {
         Ok(self.file(id)?.look().writers > 0)
     }
 
-    /// Ends one `open`.
+    /// Ends one `open`; EBADF if there is none.
     pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
         let file = self.files.get(id).ok_or(Errno::EBADF)?;
         let mut state = file.lock();
-        state.close(writing)?;
+        if state.opens == 0 || (writing && state.writers == 0) {
+            return Err(Errno::EBADF.into());
+        }
+        state.opens -= 1;
+        state.writers -= u32::from(writing);
         if writing && state.writers == 0 && state.buffer.is_empty() {
             self.data.allocator.closed(id);
         }

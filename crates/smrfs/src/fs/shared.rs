@@ -332,7 +332,7 @@ mod tests {
     impl Model {
         /// Files of four granules, one behind the other.
         fn new() -> Model {
-            let (mut live, mut cells) = (Live::new(), Vec::new());
+            let (mut live, mut cells) = (Live::default(), Vec::new());
             for at in 0..SIZE {
                 live.insert(Span::new(at, 1), owner(at / 4, at % 4));
                 cells.push(Cell { owners: vec![owner(at / 4, at % 4)], ..Cell::default() });

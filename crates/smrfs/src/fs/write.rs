@@ -35,7 +35,8 @@ impl FileSystem {
         let mut work = CleaningWork::default();
         self.retry_after_commit(&file, || self.write_data(&file, offset, data, &mut work))?;
         self.data.counters.lock().host_written_bytes += bytes;
-        self.balance(&mut work)?;
+        // While the buffers of all files are over their limit, the longest waiting is written out.
+        while self.data.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(&mut work)? {}
         self.clean_while_writing(&mut work)?;
         self.data.counters.lock().count(&work);
         Ok(())

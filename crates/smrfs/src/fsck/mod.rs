@@ -206,7 +206,7 @@ impl Check<'_> {
         let mut order = overlapping.to_vec();
         order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
         // Granules that the extents before this one in the order keep.
-        let mut kept = Live::new();
+        let mut kept = Live::default();
         for (span, owner) in order {
             let mut at = span.at;
             let overlaps: Vec<(Span, Owner)> = kept.within(span).collect();
@@ -261,7 +261,7 @@ impl Check<'_> {
             store.forget_mark(file)?;
             // Size and times of its own record are kept if they can be read; those of a forged record are not the file's.
             let summary = map::summary(&record).ok().filter(|_| is_own);
-            (summary.map_or_else(Head::default, |summary| summary.head), FileMap::new(), Stored::new())
+            (summary.map_or_else(Head::default, |summary| summary.head), FileMap::default(), Stored::new())
         } else {
             let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
             (summary.head, map, stored)

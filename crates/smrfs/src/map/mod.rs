@@ -68,11 +68,6 @@ impl PartialEq for FileMap {
 impl Eq for FileMap {}
 
 impl FileMap {
-    /// A file without data.
-    pub fn new() -> FileMap {
-        FileMap::default()
-    }
-
     /// The granules of data.
     pub fn granules(&self) -> u64 {
         self.extents.count()

@@ -280,7 +280,7 @@ pub fn decode_places(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) 
 fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, load_sums: bool) -> FsResult<Decoded> {
     let (summary, base, mut reader, with_sums) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
-    let mut map = FileMap::new();
+    let mut map = FileMap::default();
     for (at, part) in parts.iter().enumerate() {
         let bytes = load(part.number)?;
         let end = parts.get(at + 1).map_or(LIMIT, |next| next.first);

@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn any_history_of_commits_is_read_back_at_every_step(steps in steps()) {
-        let (mut map, mut durable, mut stored) = (FileMap::new(), FileMap::new(), Stored::new());
+        let (mut map, mut durable, mut stored) = (FileMap::default(), FileMap::default(), Stored::new());
         let (mut store, mut next) = (Store::default(), 0);
         for (at, step) in steps.into_iter().chain([Step::Commit(3800, true, true)]).enumerate() {
             match step {
@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_is_noticed(bit in 0usize..10_000, count in 1u64..400) {
-        let mut map = FileMap::new();
+        let mut map = FileMap::default();
         (0..count).for_each(|i| drop(map.insert(i * 3, Span::new(i * i % 1009 * 2, 1))));
         let mut record = Stored::new().plan(&mut map, &head(1), 3800, &mut || 1).record;
         let bit = bit % (record.len() * 8);
@@ -158,7 +158,7 @@ fn a_small_write_to_a_fragmented_file_rewrites_little() {
 }
 
 fn bytes_of_a_small_write(with_sums: bool) -> usize {
-    let (mut map, mut stored, mut next) = (FileMap::new(), Stored::new(), 0);
+    let (mut map, mut stored, mut next) = (FileMap::default(), Stored::new(), 0);
     let insert = |map: &mut FileMap, granule: u64, at: u64| {
         map.insert(granule, Span::new(at, 1));
         map.set_sums(granule, &[if with_sums { at as u32 + 1 } else { 0 }]);
@@ -193,7 +193,7 @@ fn changes() -> impl Strategy<Value = Vec<(u64, u64, Option<u64>)>> {
 proptest! {
     #[test]
     fn a_map_is_an_array_of_granules(changes in changes(), from in 0u64..90, count in 0u64..30) {
-        let mut map = FileMap::new();
+        let mut map = FileMap::default();
         let mut array = vec![None; 130];
         for (first, count, at) in changes {
             let here = first as usize..(first + count) as usize;
@@ -237,7 +237,7 @@ proptest! {
 
 #[test]
 fn a_map_that_has_become_small_gives_its_parts_back() {
-    let (mut map, mut stored, mut next) = (FileMap::new(), Stored::new(), 0);
+    let (mut map, mut stored, mut next) = (FileMap::default(), Stored::new(), 0);
     let mut number = || {
         next += 1;
         next

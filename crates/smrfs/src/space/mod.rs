@@ -121,11 +121,6 @@ impl Shift for Owner {
 pub struct Live(RangeMap<Owner>);
 
 impl Live {
-    /// Nothing yet.
-    pub fn new() -> Live {
-        Live::default()
-    }
-
     /// The granules in it.
     pub fn granules(&self) -> u64 {
         self.0.count()

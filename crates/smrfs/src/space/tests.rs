@@ -279,7 +279,7 @@ fn owner(file: u64, granule: u64) -> Owner {
 
 #[test]
 fn neighbours_of_one_file_are_joined_and_split_again() {
-    let mut live = Live::new();
+    let mut live = Live::default();
     assert!(live.insert(Span::new(10, 5), owner(1, 0)));
     assert!(live.insert(Span::new(20, 5), owner(1, 10)));
     assert!(live.insert(Span::new(15, 5), owner(1, 5)));
@@ -298,7 +298,7 @@ fn neighbours_of_one_file_are_joined_and_split_again() {
 
 #[test]
 fn a_span_is_held_by_one_place_of_one_file() {
-    let mut live = Live::new();
+    let mut live = Live::default();
     assert!(live.insert(Span::new(10, 5), owner(1, 7)));
     assert!(live.insert(Span::new(15, 5), owner(2, 0)));
     assert!(live.holds(Span::new(10, 5), owner(1, 7)) && live.holds(Span::new(12, 2), owner(1, 9)));

@@ -194,10 +194,10 @@ fn the_surface_is_counted_as_a_mount_would_find_it() {
     let (fixture, _) = found(Model::StrictAppend, |fixture| {
         for file in 1..4 {
             let file = fixture.file(file);
-            fixture.store_map(file, FileMap::new(), |_| {});
-            fixture.maps.insert(file, FileMap::new());
+            fixture.store_map(file, FileMap::default(), |_| {});
+            fixture.maps.insert(file, FileMap::default());
         }
-        let mut map = FileMap::new();
+        let mut map = FileMap::default();
         map.insert(0, Span::new(32, 10));
         let file = fixture.file(0);
         fixture.store_map(file, map.clone(), |_| {});
@@ -214,9 +214,9 @@ fn the_surface_is_counted_as_a_mount_would_find_it() {
     let (fixture, _) = found(Model::StrictAppend, |fixture| {
         for file in 1..4 {
             let file = fixture.file(file);
-            fixture.store_map(file, FileMap::new(), |_| {});
+            fixture.store_map(file, FileMap::default(), |_| {});
         }
-        let mut map = FileMap::new();
+        let mut map = FileMap::default();
         for (band, live) in [(0, 30), (1, 3), (2, 4), (3, 1), (4, 26)] {
             if live == 30 {
                 let rest = Span::new(26, 4);
@@ -233,7 +233,7 @@ fn the_surface_is_counted_as_a_mount_would_find_it() {
     let (fixture, _) = found(Model::Caveat, |fixture| {
         for file in 0..4 {
             let file = fixture.file(file);
-            let mut map = FileMap::new();
+            let mut map = FileMap::default();
             map.insert(0, Span::new(100 + 4 * file.0, 1));
             fixture.store_map(file, map, |_| {});
         }
@@ -361,13 +361,13 @@ fn hostile_maps_end_in_errors() {
         };
         let ((id, _), (_, other)) = (own(b"a"), own(b"b"));
         let at = |span: Span| {
-            let mut map = FileMap::new();
+            let mut map = FileMap::default();
             map.insert(0, span);
             map
         };
         let place = other.map.extents_from(0).find_map(|piece| piece.span()).unwrap();
         let head = Head { size: 512, ..Head::default() };
-        let many = (0..200).fold(FileMap::new(), |mut map, n| {
+        let many = (0..200).fold(FileMap::default(), |mut map, n| {
             map.insert(2 * n, Span::new(3 * n, 1));
             map
         });
@@ -375,8 +375,8 @@ fn hostile_maps_end_in_errors() {
             (other.map, other.summary.head),
             (at(place), head),
             (at(Span::new(100_000, 3)), head),
-            (FileMap::new(), Head { size: u64::MAX, ..head }),
-            (FileMap::new(), Head { promised: (1 << 56) - 1, ..head }),
+            (FileMap::default(), Head { size: u64::MAX, ..head }),
+            (FileMap::default(), Head { promised: (1 << 56) - 1, ..head }),
             // Its parts are missing.
             (many, head),
         ];

@@ -60,7 +60,7 @@ impl Fixture {
             let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
             let name = format!("file {file}");
             let id = fixture.store.make(fixture.store.root(), name.as_bytes(), &new).unwrap().id;
-            fixture.maps.insert(id, FileMap::new());
+            fixture.maps.insert(id, FileMap::default());
         }
         let ids: Vec<NodeId> = fixture.maps.keys().copied().collect();
         for at in (0..256).filter(|at| at % 32 < 26 && at % 3 > 0) {

@@ -4,7 +4,7 @@ use super::BandSpace;
 use super::table::{BandTable, Streams};
 use crate::device::Bands;
 use crate::space::{Live, Space};
-use crate::units::{Granule, Span};
+use crate::units::Span;
 
 impl BandTable {
     /// Compares the sums and sets with a recount.
@@ -50,7 +50,7 @@ impl BandSpace {
         self.streams.check(&self.table)?;
         for (number, band) in self.table.all() {
             let span = self.shape.bands.span(number);
-            let (live, retired) = (within(&self.live, span), within(&self.retired, span));
+            let (live, retired) = (within(&self.live, span), self.retired.count_within(span.range()));
             let unmovable = self.unmovable.count_within(span.range());
             if (band.live, band.retired, band.unmovable) != (live, retired, unmovable) {
                 return Err(format!(
@@ -58,12 +58,12 @@ impl BandSpace {
                 ));
             }
             let behind = Span { at: span.at + band.cursor, count: span.count - band.cursor };
-            if within(&self.live, behind) + within(&self.retired, behind) > 0 {
+            if within(&self.live, behind) + self.retired.count_within(behind.range()) > 0 {
                 return Err(format!("band {number} has data behind its cursor: {band:?}"));
             }
         }
-        let both = self.retired.from(Granule(0)).find(|&(span, _)| within(&self.live, span) > 0);
-        if let Some((span, _)) = both {
+        let mut retired = self.retired.iter().map(|(range, ())| Span::from(range));
+        if let Some(span) = retired.find(|&span| within(&self.live, span) > 0) {
             return Err(format!("{span} is retired, and some of it live"));
         }
         self.sum_up()
@@ -71,11 +71,11 @@ impl BandSpace {
 
     fn sum_up(&self) -> Result<(), String> {
         let sums = self.table.sums;
-        if (sums.live, sums.retired) != (self.live.granules(), self.retired.granules()) {
+        if (sums.live, sums.retired) != (self.live.granules(), self.retired.count()) {
             return Err(format!(
                 "the sums are {sums:?}, live are {}, retired {}",
                 self.live.granules(),
-                self.retired.granules()
+                self.retired.count()
             ));
         }
         let counts = self.counts();

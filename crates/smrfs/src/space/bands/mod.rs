@@ -28,7 +28,7 @@ pub struct BandSpace {
     streams: Streams,
     cleaner: BandCleaner,
     live: Live,
-    retired: Live,
+    retired: Ranges,
     /// Part of `live` that can't be moved.
     unmovable: Ranges,
     /// Granules placed for hosts: the clock of ages.
@@ -45,8 +45,8 @@ impl BandSpace {
             table: BandTable::new(shape.bands),
             streams: Streams::new(options.writers_of(shape), options.blocks, shape.bands.max_open),
             cleaner: BandCleaner::default(),
-            live: Live::new(),
-            retired: Live::new(),
+            live: Live::default(),
+            retired: Ranges::default(),
             unmovable: Ranges::default(),
             clock: 0,
         })
@@ -70,11 +70,6 @@ impl BandSpace {
         let last = self.live.before(span.end()).and_then(|(extent, _)| extent.overlap(span));
         last.map_or(0, |extent| extent.end() - span.at)
     }
-}
-
-/// The owner of retired granules. Its offsets are addresses, so that neighbours join to one extent.
-fn nobody(span: Span) -> Owner {
-    Owner { file: NodeId(0), granule: span.at.0 }
 }
 
 impl Space for BandSpace {
@@ -162,7 +157,7 @@ impl Space for BandSpace {
     fn retire(&mut self, span: Span) {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
-        assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
+        self.retired.insert(span.range(), ());
         // The cleaner need not move it any more.
         if !self.unmovable.is_empty() {
             for (number, piece) in self.table.pieces(span).unwrap_or_default() {
@@ -178,8 +173,8 @@ impl Space for BandSpace {
     }
 
     fn release(&mut self, span: Span) {
-        let removed = self.retired.remove(span);
-        assert_eq!(removed, span.count, "{span} is released and not all of it is retired");
+        let retired: u64 = self.retired.uncover(span.range()).iter().map(|(part, ())| part.end - part.start).sum();
+        assert_eq!(retired, span.count, "{span} is released and not all of it is retired");
         self.change_bands(span, |band, count| band.retired -= count);
     }
 

@@ -66,7 +66,7 @@ impl Caveat {
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
         let caveat = Caveat {
             ledger: CaveatLedger::new(shape, unit),
-            live: Live::new(),
+            live: Live::default(),
             retired: Ranges::default(),
             reservations: Reservations::default(),
             reserve: Reserve::new(shape.granules, shape.did, shape.dpid, unit),
@@ -302,7 +302,13 @@ impl Caveat {
         if to < from + count {
             return Some(Span::new(from, to - from));
         }
-        self.reserve_behind(want, from + count, to);
+        self.cursor = from + count;
+        if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
+            // Up to the end of the run, for the rest of the file.
+            let reserved = self.expected(want).max(RESERVED_BLOCKS * self.options.block_granules);
+            let streak = self.reservations.streak(want.owner.file, want.after) + count;
+            self.reservations.renew(want.owner.file, self.cursor, to.min(self.cursor + reserved), streak);
+        }
         Some(Span::new(from, count))
     }
 
@@ -439,18 +445,6 @@ impl Caveat {
         let upstream = runs.around(lo).filter(|run| run.from < own.from).into_iter();
         let upstream = upstream.chain(runs.within(lo + 1, own.from));
         upstream.chain(runs.within(own.to, hi.max(own.to))).map(lost).sum()
-    }
-
-    /// Moves the cursor to `at`, where a block ends, and reserves room from there for the rest of the file, if the policy does that and up
-    /// to `end`.
-    fn reserve_behind(&mut self, want: &AllocationRequest, at: u64, end: u64) {
-        self.cursor = at;
-        if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
-            let reserved = self.expected(want).max(RESERVED_BLOCKS * self.options.block_granules);
-            let count = want.count.min(self.options.block_granules);
-            let streak = self.reservations.streak(want.owner.file, want.after) + count;
-            self.reservations.renew(want.owner.file, at, end.min(at + reserved), streak);
-        }
     }
 
     /// Granules expected to follow in the file: those known to follow, or as many as were written one after another so far.
