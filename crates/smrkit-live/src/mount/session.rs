@@ -467,8 +467,8 @@ fn unsaved_files(core: &FileSystem, error: &FsError, is_lost: bool, options: &Mo
     let remedy = match (flush_failed, is_full) {
         _ if is_lost => "the mount has ended: check the disk (its log, dmesg), and mount again".to_string(),
         (true, _) => format!(
-            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with smrkit umount \
-             --give-up {point}"
+            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with \
+             smrkit umount --give-up {point}"
         ),
         (false, true) => format!(
             "nothing was unmounted: free some room there, or delete files on the mount, and run smrkit umount again, or \
