@@ -356,7 +356,8 @@ impl fuser::Filesystem for Adapter {
         let done = self.ask("readdir", |core| {
             for_each_entry(core, id, offset, |entry| {
                 let is_dots = matches!(&*entry.name, b"." | b"..");
-                let attr = match if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) } {
+                let found = if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) };
+                let attr = match found {
                     // Gone since it was listed.
                     Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
                     attr => attr?,

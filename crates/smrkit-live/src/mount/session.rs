@@ -366,7 +366,7 @@ fn work_in_background(gate: &Gate, commit_interval: Duration, stopped: &Receiver
         let is_idle = quiet_ticks >= IDLE_TICKS;
         let until = Instant::now() + TICK;
         while step("background", &|core| core.background(is_idle)) {
-            // Cleaning has moved data, so there are new maps to be made durable.
+            // It may have moved data, and the new maps are to be made durable.
             is_dirty = true;
             let host_is_back = is_idle && gate.requests() != requests;
             if host_is_back || Instant::now() >= until {
