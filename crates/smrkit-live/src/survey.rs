@@ -91,16 +91,16 @@ pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize
     Ok(Survey { shape, usage, bands, files: files.len() as u64, damaged_maps, extents, surface })
 }
 
-/// Returns the bands by fill, on strict-append, and the surface in about `cells` parts. `spans` are those of live data, in order.
-fn draw(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
-    let (bands, marks) = match shape.model {
+/// Returns the bands by fill, on strict-append, and the surface in about `cells` parts. `live` are the spans of live data, in order.
+fn draw(shape: &Shape, reports: &[BandReport], live: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
+    let (bands, writable) = match shape.model {
         Model::StrictAppend => {
-            let live = shape.bands.granules_by_band(spans.iter().copied());
-            (Some(Fill::new(&shape.bands, reports, &live)), marks_of_bands(shape, reports, spans))
+            let live_granules = shape.bands.granules_by_band(live.iter().copied());
+            (Some(Fill::new(&shape.bands, reports, &live_granules)), writable_in_bands(shape, reports))
         }
-        Model::Caveat => (None, marks_of_gaps(shape, spans)),
+        Model::Caveat => (None, writable_gaps(shape, live)),
     };
-    (bands, surface(shape, &marks, cells))
+    (bands, surface(shape, live, &writable, cells))
 }
 
 fn volume_error(volume: &Volume, error: FsError) -> LiveError {
@@ -110,62 +110,54 @@ fn volume_error(volume: &Volume, error: FsError) -> LiveError {
     }
 }
 
-/// Label of granules on the surface. Granules without one must not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Readable,
-    Writable,
-}
-
-fn marks_of_gaps(shape: &Shape, spans: &[Span]) -> Vec<(Span, Mark)> {
-    let mut marks = Vec::new();
-    let mut gap = |from: u64, to: u64| {
-        if from < to {
-            marks.push((Span::new(from, to - from), Mark::Writable));
-        }
-    };
+/// The gaps between live data on Caveat-Scriptor, without what is too near to it.
+fn writable_gaps(shape: &Shape, live: &[Span]) -> Vec<Span> {
+    let mut writable = Vec::new();
     let mut from = 0;
-    for span in spans {
-        gap(from, span.at.0.saturating_sub(shape.did));
-        from = span.end().0 + shape.dpid;
-    }
-    gap(from, shape.granules);
-    marks.extend(spans.iter().map(|&span| (span, Mark::Readable)));
-    marks
-}
-
-fn marks_of_bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Vec<(Span, Mark)> {
-    let mut marks: Vec<(Span, Mark)> = spans.iter().map(|&span| (span, Mark::Readable)).collect();
-    for (number, report) in (0..).zip(reports) {
-        let band = shape.bands.span(number);
-        if !report.state.is_lost() && report.cursor < band.end() {
-            marks.push((Span { at: report.cursor, count: band.end() - report.cursor }, Mark::Writable));
+    // A write damages what lies up to DID downstream of it. Up to DPID upstream of it, a second write would, and without a mount it is not known
+    // whether there was a first.
+    let ends = live.iter().map(|span| (span.at.0.saturating_sub(shape.did), span.end().0 + shape.dpid));
+    for (to, next) in ends.chain([(shape.granules, 0)]) {
+        if from < to {
+            writable.push(Span::new(from, to - from));
         }
+        from = next;
     }
-    marks
+    writable
 }
 
-/// Counts the marks cell by cell.
-fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
+/// The rest of each band, from its cursor on.
+fn writable_in_bands(shape: &Shape, reports: &[BandReport]) -> Vec<Span> {
+    let usable = (0..).zip(reports).filter(|(_, report)| !report.state.is_lost());
+    let rests = usable.map(|(number, report)| {
+        let end = shape.bands.span(number).end();
+        Span { at: report.cursor, count: end.0.saturating_sub(report.cursor.0) }
+    });
+    rests.filter(|rest| !rest.is_empty()).collect()
+}
+
+/// Counts granules cell by cell.
+fn surface(shape: &Shape, readable: &[Span], writable: &[Span], cells: usize) -> Vec<Cell> {
     let granules = shape.granules.div_ceil(cells.max(1) as u64).max(1);
     let mut surface: Vec<Cell> = (0..shape.granules.div_ceil(granules))
         .map(|i| Cell { not_writable: granules.min(shape.granules - i * granules), ..Cell::default() })
         .collect();
-    for &(span, mark) in marks {
-        let mut left = span;
-        while !left.is_empty() {
-            let number = left.at.0 / granules;
-            let count = left.count.min((number + 1) * granules - left.at.0);
-            if let Some(cell) = surface.get_mut(number as usize) {
-                cell.not_writable -= count;
-                match mark {
-                    Mark::Readable => cell.readable += count,
-                    Mark::Writable => cell.writable += count,
+    let mut count_spans = |spans: &[Span], add: fn(&mut Cell, u64)| {
+        for &span in spans {
+            let mut left = span;
+            while !left.is_empty() {
+                let number = left.at.0 / granules;
+                let count = left.count.min((number + 1) * granules - left.at.0);
+                if let Some(cell) = surface.get_mut(number as usize) {
+                    cell.not_writable -= count;
+                    add(cell, count);
                 }
+                left = Span { at: left.at + count, count: left.count - count };
             }
-            left = Span { at: Granule(left.at.0 + count), count: left.count - count };
         }
-    }
+    };
+    count_spans(readable, |cell, count| cell.readable += count);
+    count_spans(writable, |cell, count| cell.writable += count);
     surface
 }
 
@@ -233,8 +225,8 @@ mod tests {
                 assert_eq!((bands, surface), (None, pictured(&labels, cells)), "{spans:?} in {cells} cells");
             }
             assert_eq!(draw(&shape, &[], &spans, 0).1.len(), 1);
-            let marks = marks_of_gaps(&shape, &spans);
-            assert!(marks.iter().all(|(span, _)| !span.is_empty()), "{marks:?}");
+            let writable = writable_gaps(&shape, &spans);
+            assert!(writable.iter().all(|span| !span.is_empty()), "{writable:?}");
         }
     }
 
@@ -290,8 +282,8 @@ mod tests {
                 let (bands, surface) = draw(&shape, &reports, &spans, cells);
                 assert_eq!((bands, surface), (Some(expected), pictured(&labels, cells)), "{reports:?} {spans:?}");
             }
-            let marks = marks_of_bands(&shape, &reports, &spans);
-            assert!(marks.iter().all(|(span, _)| !span.is_empty()), "{marks:?}");
+            let writable = writable_in_bands(&shape, &reports);
+            assert!(writable.iter().all(|span| !span.is_empty()), "{writable:?}");
         }
     }
 }

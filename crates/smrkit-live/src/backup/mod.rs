@@ -171,9 +171,10 @@ fn copy_moment(
     may_continue: &MayContinue,
 ) -> Result<Damage, MountError> {
     let mut client = ControlClient::connect(point)?;
-    let kept = client.ask(ControlCommand::Keep)?;
-    let place = |key: &str| value_path(&kept[key]).unwrap_or_default();
+    let reply = client.ask(ControlCommand::Keep)?;
+    let place = |key: &str| value_path(&reply[key]).unwrap_or_default();
     let from = VolumePaths { image: place("image"), meta: place("meta") };
+    let job = CopyJob { from: &from, to, force: false, may_continue };
     let mut names_copied = || {
         if resumes_early {
             // Any command ends the wait for the directory. The reply is ignored, because the same question is asked at the end.
@@ -185,8 +186,8 @@ fn copy_moment(
         false => None,
     };
     let copied = match &area {
-        Some(area) => Some(copy_to_disk(area, &from, to, false, &mut names_copied, may_continue)?),
-        None => copy_files(&from, to, &mut names_copied, may_continue).map(|()| None)?,
+        Some(area) => Some(job.copy_to_disk(area, &mut names_copied)?),
+        None => job.copy_files(&mut names_copied).map(|()| None)?,
     };
     // If programs continued, the mount may have given up data that was being copied. If they waited, it only has to be still there.
     let end = if resumes_early { ControlCommand::Kept } else { ControlCommand::Report };
@@ -194,8 +195,8 @@ fn copy_moment(
     // The mount need not keep anything any more.
     drop(client);
     Ok(match copied {
-        Some(copied) => copied.finish(may_continue)?,
-        None => finish_files(to, may_continue)?,
+        Some(copied) => copied.finish(&job)?,
+        None => job.finish_files()?,
     })
 }
 
@@ -203,7 +204,7 @@ fn copy_moment(
 pub fn of_volume(image: &Path, how: &Open, folder: &Path, may_continue: &MayContinue) -> Result<Copy, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
-    in_new_folder(folder, |to| Ok(duplicate(&volume, &from, to, false, may_continue)?))
+    in_new_folder(folder, |to| Ok(CopyJob { from: &from, to, force: false, may_continue }.duplicate(&volume)?))
 }
 
 /// Options of restoring a backup.
@@ -223,127 +224,114 @@ pub fn restore(folder: &Path, wanted: &RestoreOptions, may_continue: &MayContinu
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
     let volume = Volume::open(&from.image, &how)?;
-    let damage = duplicate(&volume, &from, &wanted.to, wanted.force, may_continue)?;
+    let job = CopyJob { from: &from, to: &wanted.to, force: wanted.force, may_continue };
+    let damage = job.duplicate(&volume)?;
     Ok(Copy { at: wanted.to.clone(), damage })
 }
 
-/// Copies an open volume, which is therefore locked. A copy that fails leaves nothing.
-fn duplicate(
-    volume: &Volume,
-    from: &VolumePaths,
-    to: &VolumePaths,
+/// A copy to be made: of the volume at `from`, as the volume at `to`.
+struct CopyJob<'a> {
+    from: &'a VolumePaths,
+    to: &'a VolumePaths,
+    /// True if data on a zoned device may be overwritten.
     force: bool,
-    may_continue: &MayContinue,
-) -> Result<Damage, LiveError> {
-    if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return copy_to_disk(&volume.area, from, to, force, &mut || {}, may_continue)?.finish(may_continue);
+    may_continue: &'a MayContinue<'a>,
+}
+
+impl CopyJob<'_> {
+    /// Copies an open volume, which is therefore locked. A copy that fails leaves nothing.
+    fn duplicate(&self, volume: &Volume) -> Result<Damage, LiveError> {
+        if zoned::is_zoned(&self.from.image)? || zoned::is_zoned(&self.to.image)? {
+            return self.copy_to_disk(&volume.area, &mut || {})?.finish(self);
+        }
+        self.copy_files(&mut || {})?;
+        self.finish_files().inspect_err(|_| remove(self.to))
     }
-    copy_files(from, to, &mut || {}, may_continue)?;
-    finish_files(to, may_continue).inspect_err(|_| remove(to))
+
+    /// Copies a metadata directory, which must not change until this calls `names_copied`, and its image file, in which data that the directory's
+    /// maps name must not change. A copy that fails leaves nothing.
+    fn copy_files(&self, names_copied: &mut dyn FnMut()) -> Result<(), LiveError> {
+        let CopyJob { from, to, may_continue, .. } = *self;
+        refuse_existing(&to.meta)?;
+        let mut options = File::options();
+        let created = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
+        let created = created.map_err(|error| creation_error(&to.image, error))?;
+        let mut copy = || {
+            let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error))?;
+            directory::copy(&from.meta, &to.meta, may_continue)?;
+            names_copied();
+            contents::copy(&image, &created, may_continue).map_err(|error| LiveError::io(&to.image, error))
+        };
+        copy().inspect_err(|_| remove(to))
+    }
+
+    /// Makes a copy of files durable, and a clean volume that knows its own directory. Returns the damage that was copied.
+    fn finish_files(&self) -> Result<Damage, LiveError> {
+        // A copy of a volume in use looks as if directory and image were of two moments. Here they are not, because the mount kept all data that
+        // the maps name.
+        let how = Open { meta: Some(self.to.meta.clone()), out_of_step: true, ..Open::default() };
+        let mut volume = Volume::open(&self.to.image, &how)?;
+        let damage = verify_and_unmount(volume.device(), volume.store(), &self.to.meta, self.may_continue)?;
+        volume.close()?;
+        Ok(damage)
+    }
+
+    /// Copies the disk of `source` and its metadata directory, from a zoned device or to one, band by band through the emulated disks. A zoned
+    /// device that holds data is refused without `force`. A copy that fails leaves nothing.
+    fn copy_to_disk(&self, source: &Area, names_copied: &mut dyn FnMut()) -> Result<CopiedDisk, LiveError> {
+        let CopyJob { from, to, force, .. } = *self;
+        refuse_existing(&to.meta)?;
+        let shape = *source.device.shape();
+        let disk = match zoned::is_zoned(&to.image)? {
+            true => {
+                let blank = blank_zones(&to.image, force)?;
+                check_bands(from, &shape, &to.image, &blank.layout.shape)?;
+                blank.fill()?
+            }
+            false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
+        };
+        self.fill_disk(disk, source, names_copied)
+    }
+
+    /// Copies to `disk`, and removes the copy if that fails.
+    fn fill_disk(
+        &self,
+        disk: Arc<dyn HostManaged>,
+        source: &Area,
+        names_copied: &mut dyn FnMut(),
+    ) -> Result<CopiedDisk, LiveError> {
+        let CopyJob { from, to, may_continue, .. } = *self;
+        let meta_error = |error| LiveError::file_system(&to.meta, error);
+        let disk_error = |error: DeviceError| area_error(&to.image, error.into());
+        let mut copy = || {
+            Area::empty(&*disk).and_then(|()| disk.flush()).map_err(disk_error)?;
+            directory::copy(&from.meta, &to.meta, may_continue)?;
+            names_copied();
+            let first = &source.newest;
+            let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
+            let mounts = 1 + first.mounts;
+            // The mark can be final already, because the copy is no volume until its superblock is written.
+            home.set_mark(mounts, MountStep::Closed, &to.image).map_err(meta_error)?;
+            let path = home.path.as_os_str().as_bytes().to_vec();
+            let store = Arc::new(DirectoryStore::open(home, true).map_err(meta_error)?);
+            let disk_below: Arc<dyn HostManaged> = Arc::new(data_part(&source.device));
+            let original = Original { disk: disk_below, store: &store, owners: OnceLock::new(), may_continue };
+            copy_bands(&original, &data_part(&disk)).map_err(|error| match error {
+                CopyError::Read(error) => area_error(&from.image, error.into()),
+                CopyError::Write(error) => disk_error(error),
+            })?;
+            Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
+        };
+        let (store, superblock) = copy().inspect_err(|_| undo(&*disk, to))?;
+        Ok(CopiedDisk { disk, store, superblock })
+    }
 }
 
-/// Copies a metadata directory, which must not change until this calls `names_copied`, and its image file, in which data that the directory's
-/// maps name must not change. A copy that fails leaves nothing.
-fn copy_files(
-    from: &VolumePaths,
-    to: &VolumePaths,
-    names_copied: &mut dyn FnMut(),
-    may_continue: &MayContinue,
-) -> Result<(), LiveError> {
-    refuse_existing(&to.meta)?;
-    let mut options = File::options();
-    let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
-    let made = made.map_err(|error| creation_error(&to.image, error))?;
-    let failed = |error| LiveError::io(&to.image, error);
-    let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
-    let copied = directory::copy(&from.meta, &to.meta, may_continue).and_then(|()| {
-        names_copied();
-        contents::copy(&image?, &made, may_continue).map_err(failed)
-    });
-    copied.inspect_err(|_| remove(to))
-}
-
-/// Makes a copy durable, and a clean volume that knows its own directory. Returns the damage that was copied.
-fn finish_files(at: &VolumePaths, may_continue: &MayContinue) -> Result<Damage, LiveError> {
-    // A copy of a volume in use looks as if directory and image were of two moments. Here they are not, because the mount kept all data that the
-    // maps name.
-    let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
-    let mut volume = Volume::open(&at.image, &how)?;
-    let damage = verify_and_unmount(volume.device(), volume.store(), &at.meta, may_continue)?;
-    volume.close()?;
-    Ok(damage)
-}
-
-// From a zoned device, or to one, a volume is copied band by band through the emulated disks. The superblock is written last, when everything else
-// is durable, so that an unfinished copy is not taken for a volume.
-
-/// A finished copy on a disk that is not yet durable, and has no superblock yet.
+/// A finished copy on a disk that is not yet durable. It has no superblock yet, so that an unfinished copy is not taken for a volume.
 struct CopiedDisk {
     disk: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
-    to: VolumePaths,
     superblock: Superblock,
-}
-
-/// Copies the disk of `source` and its metadata directory. A zoned device that holds data is refused without `force`. A copy that fails leaves
-/// nothing.
-fn copy_to_disk(
-    source: &Area,
-    from: &VolumePaths,
-    to: &VolumePaths,
-    force: bool,
-    names_copied: &mut dyn FnMut(),
-    may_continue: &MayContinue,
-) -> Result<CopiedDisk, LiveError> {
-    refuse_existing(&to.meta)?;
-    let shape = *source.device.shape();
-    let disk = match zoned::is_zoned(&to.image)? {
-        true => {
-            let blank = blank_zones(&to.image, force)?;
-            check_bands(from, &shape, &to.image, &blank.layout.shape)?;
-            blank.fill()?
-        }
-        false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
-    };
-    fill_disk(disk, source, from, to, names_copied, may_continue)
-}
-
-/// Copies to `disk`, and removes the copy if that fails.
-fn fill_disk(
-    disk: Arc<dyn HostManaged>,
-    source: &Area,
-    from: &VolumePaths,
-    to: &VolumePaths,
-    names_copied: &mut dyn FnMut(),
-    may_continue: &MayContinue,
-) -> Result<CopiedDisk, LiveError> {
-    let failed = |error| LiveError::file_system(&to.meta, error);
-    let of_disk = |error: DeviceError| area_error(&to.image, error.into());
-    let mut copy = || {
-        Area::empty(&*disk).and_then(|()| disk.flush()).map_err(of_disk)?;
-        directory::copy(&from.meta, &to.meta, may_continue)?;
-        names_copied();
-        let first = &source.newest;
-        let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
-        let mounts = 1 + first.mounts;
-        // The mark can be final already, because the copy is no volume until its superblock is written.
-        home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
-        let path = home.path.as_os_str().as_bytes().to_vec();
-        let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
-        let original = Original {
-            disk: Arc::new(data_part(&source.device)),
-            store: &store,
-            owners: OnceLock::new(),
-            may_continue,
-        };
-        copy_bands(&original, &data_part(&disk)).map_err(|error| match error {
-            CopyError::Read(error) => area_error(&from.image, error.into()),
-            CopyError::Write(error) => of_disk(error),
-        })?;
-        Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
-    };
-    let (store, superblock) = copy().inspect_err(|_| undo(&*disk, to))?;
-    Ok(CopiedDisk { disk, store, to: to.clone(), superblock })
 }
 
 fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
@@ -353,16 +341,16 @@ fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
 
 impl CopiedDisk {
     /// Makes the copy durable and a clean volume. Returns the damage that was copied. Leaves nothing if that fails.
-    fn finish(self, may_continue: &MayContinue) -> Result<Damage, LiveError> {
-        let CopiedDisk { disk, store, to, superblock } = self;
-        let failed = |error: AreaError| area_error(&to.image, error);
+    fn finish(self, job: &CopyJob<'_>) -> Result<Damage, LiveError> {
+        let CopiedDisk { disk, store, superblock } = self;
+        let failed = |error: AreaError| area_error(&job.to.image, error);
         let finish = || {
             disk.flush().map_err(|error| failed(error.into()))?;
-            let damage = verify_and_unmount(Arc::new(data_part(&disk)), store, &to.meta, may_continue)?;
+            let damage = verify_and_unmount(Arc::new(data_part(&disk)), store, &job.to.meta, job.may_continue)?;
             Area::begin(Arc::clone(&disk), superblock).map_err(failed)?;
             Ok(damage)
         };
-        finish().inspect_err(|_| undo(&*disk, &to))
+        finish().inspect_err(|_| undo(&*disk, job.to))
     }
 }
 

@@ -90,7 +90,8 @@ fn put(
     to: &VolumePaths,
     may_continue: &MayContinue,
 ) -> Result<(), LiveError> {
-    fill_disk(Arc::clone(disk), source, from, to, &mut || {}, may_continue)?.finish(may_continue).map(drop)
+    let job = CopyJob { from, to, force: false, may_continue };
+    job.fill_disk(Arc::clone(disk), source, &mut || {})?.finish(&job).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -124,7 +125,8 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         put(&zoned_disk(&device, true), &open(&old).area, &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
-        copy_to_disk(&area, &there, &back, false, &mut || {}, &|| true).unwrap().finish(&|| true).unwrap();
+        let job = CopyJob { from: &there, to: &back, force: false, may_continue: &|| true };
+        job.copy_to_disk(&area, &mut || {}).unwrap().finish(&job).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();

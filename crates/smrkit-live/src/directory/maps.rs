@@ -102,22 +102,27 @@ impl Home {
         let maps = self.folder("maps")?;
         let (folder_name, name) = spill_name(number);
         // If the host has run out of nodes, folders left by failed attempts would take the nodes that deletions free.
-        let without_nodes = |error| {
-            self.remove_empty_folders(&maps);
+        let remove_empty_folders = |error| {
+            let mut durable_folders = self.durable_folders.lock();
+            for (folder, is_durable) in (0..).zip(durable_folders.iter_mut()) {
+                let is_removed = rustix::fs::unlinkat(&maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
+                // A new folder's name has to be made durable again.
+                *is_durable &= !is_removed;
+            }
             os_error(error)
         };
         let folder = match self.spill_folder(number) {
             Err(FsError::Errno(Errno::ENOENT)) => {
                 match rustix::fs::mkdirat(&maps, folder_name, Mode::RWXU) {
                     Ok(()) | Err(Os::EXIST) => {}
-                    Err(error) => return Err(without_nodes(error)),
+                    Err(error) => return Err(remove_empty_folders(error)),
                 }
                 self.spill_folder(number)?
             }
             folder => folder?,
         };
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, &*name, flags, Mode::RUSR | Mode::WUSR).map_err(without_nodes)?;
+        let file = rustix::fs::openat(&folder, &*name, flags, Mode::RUSR | Mode::WUSR).map_err(remove_empty_folders)?;
         let mut file = File::from(file);
         file.write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
@@ -126,16 +131,6 @@ impl Home {
         // Linux begins to write pages that are to be dropped, so that later syncs of several parts wait for all of them at once.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         Ok(())
-    }
-
-    /// Removes empty folders of parts.
-    fn remove_empty_folders(&self, maps: &OwnedFd) {
-        let mut durable_folders = self.durable_folders.lock();
-        for (folder, is_durable) in (0..).zip(durable_folders.iter_mut()) {
-            let is_removed = rustix::fs::unlinkat(maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
-            // A new folder's name has to be made durable again.
-            *is_durable &= !is_removed;
-        }
     }
 
     fn try_to_store_state(&self, name: &str, bytes: &[u8]) -> FsResult {

@@ -3,7 +3,7 @@
 //! A node is known while the kernel or the core holds lookups of it, or while a known node is in it. Descriptors are a cache of bounded size;
 //! only nodes that have lost their last known name keep theirs.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -211,7 +211,7 @@ impl Nodes {
         // descriptors, so that the cost is a few steps for each descriptor that was opened.
         if self.order.len() > 4 * self.descriptors_max + 64 {
             let (known, order) = (&self.known, &mut self.order);
-            let mut seen = std::collections::HashSet::new();
+            let mut seen = HashSet::new();
             order.retain(|id| known.get(id).is_some_and(|node| node.fd.is_some() && !node.pinned) && seen.insert(*id));
         }
     }

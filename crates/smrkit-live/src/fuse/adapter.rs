@@ -356,7 +356,8 @@ impl fuser::Filesystem for Adapter {
         let done = self.ask("readdir", |core| {
             for_each_entry(core, id, offset, |entry| {
                 let is_dots = matches!(&*entry.name, b"." | b"..");
-                let attr = match if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) } {
+                let found = if is_dots { core.attributes(id) } else { core.lookup(id, &entry.name) };
+                let attr = match found {
                     // Gone since it was listed.
                     Err(FsError::Errno(error::Errno::ENOENT)) => return Ok(false),
                     attr => attr?,
@@ -515,30 +516,27 @@ fn copy_range(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: 
     copy_bytes(core, from, to, bytes.min(head))
 }
 
-/// Copies bytes between places of files; fewer if the original ends, or if not all could be written. Reads the next piece during a write.
+/// Copies bytes between places of files; fewer if the original ends, or if not all can be read and written.
 fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
     let ((from, from_byte), (to, to_byte)) = (from, to);
-    let read = |done: u64| {
-        let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
-        let found = core.read(from, from_byte + done, ReadBuffer::Bytes(&mut piece))?;
-        piece.truncate(found as usize);
-        FsResult::Ok(piece)
-    };
-    let (mut piece, mut done) = (read(0)?, 0);
-    while !piece.is_empty() {
-        let next_at = done + piece.len() as u64;
-        let (written, next) = std::thread::scope(|scope| {
-            let next = (next_at < bytes).then(|| scope.spawn(|| read(next_at)));
-            let written = core.write(to, to_byte + done, Data::Bytes(&piece));
-            (written, next.map_or_else(|| Ok(Vec::new()), |next| next.join().unwrap_or_else(|_| Ok(Vec::new()))))
-        });
-        match written {
-            Err(error) if done == 0 => return Err(error),
-            Err(_) => break,
-            Ok(()) => done = next_at,
+    let mut piece = vec![0; bytes.min(PIECE_BYTES) as usize];
+    let mut copy_piece = |done: u64| {
+        let room = &mut piece[..(bytes - done).min(PIECE_BYTES) as usize];
+        let count = core.read(from, from_byte + done, ReadBuffer::Bytes(room))?;
+        if count > 0 {
+            core.write(to, to_byte + done, Data::Bytes(&piece[..count as usize]))?;
         }
-        // An error of reading is reported to the next request, which begins at that piece.
-        piece = next.unwrap_or_default();
+        FsResult::Ok(count)
+    };
+    let mut done = 0;
+    while done < bytes {
+        match copy_piece(done) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if done == 0 => return Err(error),
+            // Reported to the next request, which begins at this piece.
+            Err(_) => break,
+        }
     }
     Ok(done)
 }

@@ -366,7 +366,7 @@ fn work_in_background(gate: &Gate, commit_interval: Duration, stopped: &Receiver
         let is_idle = quiet_ticks >= IDLE_TICKS;
         let until = Instant::now() + TICK;
         while step("background", &|core| core.background(is_idle)) {
-            // Cleaning has moved data, so there are new maps to be made durable.
+            // It may have moved data, and the new maps are to be made durable.
             is_dirty = true;
             let host_is_back = is_idle && gate.requests() != requests;
             if host_is_back || Instant::now() >= until {
@@ -467,8 +467,8 @@ fn unsaved_files(core: &FileSystem, error: &FsError, is_lost: bool, options: &Mo
     let remedy = match (flush_failed, is_full) {
         _ if is_lost => "the mount has ended: check the disk (its log, dmesg), and mount again".to_string(),
         (true, _) => format!(
-            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with smrkit umount \
-             --give-up {point}"
+            "nothing was unmounted: copy these files elsewhere, they can still be read, and end it with \
+             smrkit umount --give-up {point}"
         ),
         (false, true) => format!(
             "nothing was unmounted: free some room there, or delete files on the mount, and run smrkit umount again, or \
