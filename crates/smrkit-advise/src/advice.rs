@@ -488,8 +488,8 @@ impl Advice {
         &self.present[self.hardest]
     }
 
-    /// The run to which changes and both ends of the drive's range are compared. Of a rebuild in light use that is the run of the unused
-    /// array, because others have measured that one, and because it is by far the cheaper.
+    /// The run with which changes and both ends of the drive's range are compared. Of a rebuild in light use that is the run of the unused
+    /// array, because that is what others have measured, and because it is by far the cheaper.
     pub fn base(&self) -> &Present {
         &self.present[self.base_at()]
     }
@@ -571,15 +571,15 @@ impl Advice {
                 .is_some_and(|buffer| buffer.longest_ns(run) > buffer.bridges.0 || run.falls_behind)
     }
 
-    /// Seconds of rest after the load: as much of that after a full cache as it fills.
+    /// Seconds of rest that the load needs: those of a full cache, in proportion to how much of the cache the load fills.
     pub fn rest_s(&self) -> Option<f64> {
         let budget = self.budget?;
         let share = self.whole_bytes? / budget.at_once_bytes? as f64;
         Some(budget.rest_s? * share.min(1.0))
     }
 
-    /// Seconds after which a load that takes `seconds` in a run may come again, for ever: with the rest that it needs, or where that takes too
-    /// long, at the rate that the drive keeps up. A conventional disk has nothing to clean.
+    /// The shortest interval, in seconds, at which a load that takes `seconds` may recur for ever: with the rest that it needs, or without rest
+    /// at the rate that the drive sustains. A conventional disk has nothing to clean.
     fn turn_s(&self, run: &Trajectory, seconds: f64) -> f64 {
         if !run.cleans {
             return seconds;
@@ -590,7 +590,7 @@ impl Advice {
         with_rest.into_iter().chain(without_rest).reduce(f64::min).unwrap_or(seconds)
     }
 
-    /// Seconds of each later turn of what comes again and takes `seconds` in a run, where the drive has not cleaned up by then.
+    /// Seconds that a load which takes `seconds` at first takes whenever it recurs, if the drive has not cleaned up by then; `None` if it has.
     pub fn later_s(&self, run: &Trajectory, seconds: f64) -> Option<f64> {
         let every = self.need.every.filter(|_| run.cleans)?;
         let is_cleaned = self.rest_s().is_some_and(|rest_s| seconds + rest_s <= every.as_secs());

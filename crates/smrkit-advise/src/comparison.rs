@@ -15,10 +15,10 @@ use crate::stretches::{Figures, P99_ERROR};
 /// Factor by which something has to be better or worse to count as a difference.
 pub const FACTOR: f64 = 2.0;
 
-/// Up to this multiple a run does as well as conventional disks.
+/// Up to this multiple of their time a run does as well as conventional disks (assumption).
 pub const ALIKE: f64 = 1.5;
 
-/// Factor by which a quotient of two p99 of stretches may be off.
+/// Factor by which a quotient may be off whose two p99 are each off by `P99_ERROR`.
 const DOUBT: f64 = (1.0 + P99_ERROR) / (1.0 - P99_ERROR);
 
 /// Latencies up to this, of a seek and half a turn, are alike to whoever waits: what a write cache hides is no disk's (assumption).
@@ -30,7 +30,7 @@ pub const SHORT_NS: u64 = 1_000_000_000;
 /// From this share of it in use on, a cache is called full (assumption).
 pub const FULL: f64 = 0.9;
 
-/// A cache that would be full only after a week of the same is not called filling: somebody sleeps before (assumption).
+/// A cache that would be full only after a week of the same is not called filling, because the load rests before that (assumption).
 const LONGEST_FILLING_S: f64 = 7.0 * 86_400.0;
 
 /// The course of a run in a few numbers.
@@ -339,22 +339,22 @@ pub struct Comparison {
 impl Comparison {
     /// The largest multiple, as a whole or from the first wait on.
     pub fn worst(&self) -> f64 {
-        self.worst_where_later(1.0)
+        self.worst_with(1.0)
     }
 
     /// True if the run is slow: some multiple is surely over 2.
     pub fn is_slow(&self) -> bool {
-        self.worst_where_later(1.0 / DOUBT) > FACTOR
+        self.worst_with(1.0 / DOUBT) > FACTOR
     }
 
     /// True if it does as well as conventional disks: no multiple may be over 1.5.
     pub fn is_alike(&self) -> bool {
-        self.worst_where_later(DOUBT) <= ALIKE
+        self.worst_with(DOUBT) <= ALIKE
     }
 
-    /// The largest multiple, where those from the first wait on are this many times what was measured.
-    fn worst_where_later(&self, times: f64) -> f64 {
-        let later = self.from_first_wait.map_or(0.0, |later| later.worst() * times);
+    /// The worst multiple. Those since cleaning first delayed a request are known less exactly, and count `factor` times.
+    fn worst_with(&self, factor: f64) -> f64 {
+        let later = self.from_first_wait.map_or(0.0, |later| later.worst() * factor);
         later.max(self.whole.worst()).max(self.rebuild.unwrap_or(0.0))
     }
 }

@@ -585,7 +585,7 @@ impl Measured {
         after >= (until_full * share).max(FEW_AFTER)
     }
 
-    /// True if much less was in the cache at some time than when that was full, though its log may have been as long.
+    /// True if the cache held far less at some time after it was full. Its entries tell, because the log on the disk may be as long as before.
     fn is_cleaned_in_turns(&self) -> bool {
         let timeline = &self.outcome.timeline;
         let Some((entries, at_s)) = timeline.gauges.get("map_entries").zip(self.trajectory.cache_full_at_s) else {
@@ -601,8 +601,8 @@ impl Measured {
         (self.outcome.host_written_sectors * SECTOR_BYTES) as f64 / self.outcome.requests.max(1) as f64
     }
 
-    /// True if the drive keeps up with requests at times of their own, from a full cache on: it worked off what waited, or once that was
-    /// full again its requests are not later and later. While an emptied cache fills again they are served sooner, whatever comes then.
+    /// True if the drive keeps up with requests at times of their own, from a full cache on: it worked off its backlog, or latencies don't grow
+    /// any more once its cache is full again. While an emptied cache fills, requests are served sooner, which says nothing of what comes then.
     pub fn keeps_up(&self) -> bool {
         let refilled_ns = self.refilled_at_ns();
         let again_ns = refilled_ns.unwrap_or(0).max(self.outcome.elapsed_ns / 2);
@@ -611,7 +611,7 @@ impl Measured {
         has_caught_up || refilled_ns.is_some() && self.stretches.growth() <= LATE
     }
 
-    /// True if half of the run or more came after its cache was full again, or if that was full all the time.
+    /// True if at least half of the run came after its cache was full again, or if the cache was full all the time.
     fn has_seen_refilling(&self) -> bool {
         self.refilled_at_ns().is_some_and(|at_ns| self.outcome.elapsed_ns >= 2 * at_ns)
     }
