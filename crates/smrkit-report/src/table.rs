@@ -80,27 +80,27 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
 
 /// The verdict on each run as a row; empty columns are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
-    let told: Vec<Told> = runs.iter().map(Told::of).collect();
+    let verdicts: Vec<Told> = runs.iter().map(Told::of).collect();
     let columns: [(&str, Cell<Told>); 4] = [
-        ("what happens", |told| told.course.clone()),
-        ("compared with a CMR disk", |told| told.compared.clone()),
-        ("longest request", |told| told.longest.clone()),
-        ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
+        ("what happens", |verdict| verdict.course.clone()),
+        ("compared with a CMR disk", |verdict| verdict.compared.clone()),
+        ("longest request", |verdict| verdict.longest.clone()),
+        ("besides", |verdict| format!("{} {}", verdict.state, verdict.more).trim().into()),
     ];
-    let has_text = |cell: Cell<Told>| told.iter().any(|told| !cell(told).is_empty());
+    let has_text = |cell: Cell<Told>| verdicts.iter().any(|verdict| !cell(verdict).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, cell)| has_text(*cell)).collect();
-    by_run(runs, &told, &columns)
+    by_run(runs, &verdicts, &columns)
 }
 
 /// The fate of the host's data in a power cut: a line for each run that was asked to have one.
 pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| {
         let asked = run.engine.power_cut?;
-        let told = run.power_cut.as_ref().map_or_else(
+        let result = run.power_cut.as_ref().map_or_else(
             || format!("the run ended before physical write {}, so the power was not cut", format::count(asked)),
             power_cut,
         );
-        Some(format!("{name}: {told}"))
+        Some(format!("{name}: {result}"))
     };
     named(runs).filter_map(line).collect()
 }
@@ -153,16 +153,15 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
         ];
         let count = |why| measured.pauses.iter().filter(|pause| pause.explanation(number) == why).count();
         let causes = causes.map(|(why, what)| (count(why), what)).into_iter().filter(|(count, _)| *count > 0);
-        let told = causes.enumerate().map(|(place, (count, what))| match (place, count) {
+        let parts = causes.enumerate().map(|(place, (count, what))| match (place, count) {
             (0, 1) => format!("1 is due to {what}"),
             (0, _) => format!("{} are due to {what}", format::count(count as u64)),
             _ => format!("{} to {what}", format::count(count as u64)),
         });
-        let noun = if pauses == 1 { "pause" } else { "pauses" };
         format!(
-            "measured, beside {name}: of {} {noun} {}.",
-            format::count(pauses as u64),
-            told.collect::<Vec<_>>().join(", ")
+            "measured, beside {name}: of {} {}.",
+            format::counted(pauses as u64, "pause"),
+            parts.collect::<Vec<_>>().join(", ")
         )
     };
     let shingled = names(runs).into_iter().enumerate().filter(|(number, _)| runs[*number].layer != BASELINE);
@@ -408,10 +407,8 @@ fn notes(run: &Outcome) -> String {
         (rows.unaligned_rows, "widened to whole sectors"),
         (rows.out_of_order_rows, "out of time order"),
     ];
-    let rows = |n: u64| if n == 1 { "1 row".into() } else { format!("{} rows", format::count(n)) };
-    let said: Vec<String> =
-        notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", rows(*n))).collect();
-    said.join(", ")
+    let found = notes.iter().filter(|(rows, _)| *rows > 0);
+    found.map(|(rows, problem)| format!("{} {problem}", format::counted(*rows, "row"))).collect::<Vec<_>>().join(", ")
 }
 
 fn quotient(part: u64, whole: u64) -> Option<f64> {

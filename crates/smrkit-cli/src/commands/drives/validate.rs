@@ -146,16 +146,12 @@ impl Subject {
     fn validate(&self) -> Result<Validation, Error> {
         let drive = Drive::parse(&self.from.with_extension("toml"), &self.text)?;
         let measured = response_times(&self.trace)?;
-        let replayed = self.replay(drive)?;
-        Ok(Validation::new(&self.name, &measured, &replayed))
-    }
-
-    fn replay(&self, drive: Drive) -> Result<Vec<(Op, f64)>, Error> {
         let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
         let run = System::of(drive).layer(BASELINE).run(settings)?;
         let mut served = RequestRows::default();
         run.execute(self, &run.opening()?, &mut served)?;
-        Ok(served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect())
+        let replayed: Vec<(Op, f64)> = served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect();
+        Ok(Validation::new(&self.name, &measured, &replayed))
     }
 }
 
