@@ -13,7 +13,7 @@ use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
-use crate::grid::Grid;
+use crate::grid::{Column, Grid};
 use crate::label::{beside, distinct, named, names, scalar};
 use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
@@ -81,13 +81,13 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
 /// The verdict on each run as a row; empty columns are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
     let verdicts: Vec<Told> = runs.iter().map(Told::of).collect();
-    let columns: [(&str, Cell<Told>); 4] = [
+    let columns: [Column<Told>; 4] = [
         ("what happens", |verdict| verdict.course.clone()),
         ("compared with a CMR disk", |verdict| verdict.compared.clone()),
         ("longest request", |verdict| verdict.longest.clone()),
         ("besides", |verdict| format!("{} {}", verdict.state, verdict.more).trim().into()),
     ];
-    let has_text = |cell: Cell<Told>| verdicts.iter().any(|verdict| !cell(verdict).is_empty());
+    let has_text = |cell: fn(&Told) -> String| verdicts.iter().any(|verdict| !cell(verdict).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, cell)| has_text(*cell)).collect();
     by_run(runs, &verdicts, &columns)
 }
@@ -200,7 +200,7 @@ const PAUSES_SHOWN: usize = 50;
 
 /// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, Cell<Outcome>); 11] = [
+    let columns: [Column<Outcome>; 11] = [
         ("elapsed", |run| format::nanos(run.elapsed_ns)),
         ("slowdown", |run| format::times(run.slowdown)),
         ("MB/s", rate),
@@ -222,11 +222,8 @@ fn latency_times(run: &Outcome, own_ns: u64, baseline_ns: Option<u64>) -> String
     format::times(compared.and_then(|baseline_ns| quotient(own_ns, baseline_ns)))
 }
 
-/// The text of a cell, from facts of a run.
-type Cell<T> = fn(&T) -> String;
-
 /// A table with a row for each run: its name, and a cell for each column, from the run's facts.
-fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid {
+fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[Column<T>]) -> Grid {
     let mut grid = Grid::new(["run"]);
     grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
     for (name, facts) in names(runs).into_iter().zip(facts) {
@@ -253,7 +250,7 @@ fn best(runs: &[Outcome]) -> Option<usize> {
 
 /// The table of costs: amplification by cause, cleaning, capacity.
 pub fn cost(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, Cell<Outcome>); 9] = [
+    let columns: [Column<Outcome>; 9] = [
         ("amplification", |run| format::times(run.write_amplification)),
         ("= host", |run| written_share(run, run.physical_written_sectors.host)),
         ("+ destage", |run| written_share(run, run.physical_written_sectors.destage)),
