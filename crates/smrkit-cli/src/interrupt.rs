@@ -52,8 +52,8 @@ impl Interrupt {
         OF_SIGNALS
             .get_or_init(|| {
                 let interrupt = Interrupt::default();
-                let own = interrupt.clone();
-                if let Err(error) = handle_signals(move || own.signalled()) {
+                let of_handler = interrupt.clone();
+                if let Err(error) = handle_signals(move || of_handler.signalled()) {
                     eprintln!("smrkit: an interrupt will lose the results so far: {error:#}");
                 }
                 interrupt

@@ -1,5 +1,5 @@
-//! The command `smrkit`: one file for each subcommand. Results go to standard output, messages to standard error. The program `smrkit` and the
-//! Python package's command both call [`main`].
+//! The command `smrkit`: a file for each subcommand, or for several that work on the same thing. Results go to standard output, messages to
+//! standard error. The program `smrkit` and the Python package's command both call [`main`].
 
 mod invocation;
 mod paths;

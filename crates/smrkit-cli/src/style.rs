@@ -53,21 +53,17 @@ pub fn is_quiet() -> bool {
     chosen().quiet
 }
 
-/// True if standard output is coloured.
-pub fn is_coloured() -> bool {
-    match chosen().color {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto => takes_colours(&std::io::stdout()),
-    }
-}
-
 /// The terminal of standard output.
 pub fn terminal() -> Terminal {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     // A line of full width makes some terminals begin another one.
     let columns = size.map(|(width, _)| usize::from(width.0).saturating_sub(1).max(NARROWEST));
-    Terminal { columns, coloured: is_coloured() }
+    let coloured = match chosen().color {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => takes_colours(&std::io::stdout()),
+    };
+    Terminal { columns, coloured }
 }
 
 /// True if a stream is a terminal, and NO_COLOR is not set.

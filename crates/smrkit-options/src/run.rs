@@ -104,10 +104,24 @@ impl RunOptions {
             let message = "{edit} leaves requests out that think times count from: add {arrival} trace or flat-out";
             return Err(Error::Usage(message.into()));
         }
-        let mut settings = self.settings(is_log)?;
+        let mut settings = Settings {
+            check: self.is_checked(),
+            movement: self.movement,
+            power_cut: self.power_cut,
+            until: self.until,
+            ..self.conditions.settings(self.depth.unwrap_or(if is_log { NCQ_COMMANDS } else { 1 }), is_log)
+        };
+        if self.from_state.is_some() {
+            settings.prefill = Prefill::Saved;
+        }
+        let is_bare = self.system.drive.is_none() && self.system.array.is_none() && self.demand.count() == 0;
         let mut system = System {
             set: self.set.clone(),
-            default_layers: self.default_layers(),
+            // Without any system or demand, every layer is shown; else the drive's own beside a conventional disk.
+            default_layers: match is_bare {
+                true => DefaultLayers::Every,
+                false => DefaultLayers::Compared,
+            },
             // The conventional disk ignores shingling, so in check mode it would end with its first overwrite.
             no_baseline: self.is_checked(),
             rebuild: self.rebuild,
@@ -128,8 +142,8 @@ impl RunOptions {
     /// Takes settings that were not given from a served drive.
     fn make_like(&self, served: ServedDrive, settings: Settings, system: &mut System) -> Result<Settings, Error> {
         let queue = self.conditions.queue.unwrap_or(served.queue);
-        let is_same = system.array.is_none() && system.drives.is_empty() && system.layers.is_empty();
-        if is_same && system.set.is_empty() && system.capacity.is_none() {
+        let names_parts = system.array.is_some() || !system.drives.is_empty() || !system.layers.is_empty();
+        if !names_parts && system.set.is_empty() && system.capacity.is_none() {
             system.from_state = Some(Arc::new(served.state));
             return Ok(Settings { queue, prefill: Prefill::Saved, ..settings });
         }
@@ -159,29 +173,6 @@ impl RunOptions {
 
     fn is_checked(&self) -> bool {
         self.check || self.power_cut.is_some()
-    }
-
-    fn settings(&self, is_log: bool) -> Result<Settings, Error> {
-        let depth = self.depth.unwrap_or(if is_log { NCQ_COMMANDS } else { 1 });
-        let settings = Settings {
-            check: self.is_checked(),
-            movement: self.movement,
-            power_cut: self.power_cut,
-            until: self.until,
-            ..self.conditions.settings(depth, is_log)
-        };
-        Ok(match self.from_state {
-            Some(_) => Settings { prefill: Prefill::Saved, ..settings },
-            None => settings,
-        })
-    }
-
-    /// All layers if neither a drive nor a demand is given; else the drive's own, next to a conventional disk.
-    fn default_layers(&self) -> DefaultLayers {
-        match self.system.drive.is_none() && self.system.array.is_none() && self.demand.count() == 0 {
-            true => DefaultLayers::Every,
-            false => DefaultLayers::Compared,
-        }
     }
 }
 

@@ -63,12 +63,6 @@ pub fn advise(
     advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Describes the options of advice, as `options` describes those of a run.
-#[pyfunction]
-pub fn advise_options() -> Vec<pairs::Described> {
-    pairs::described::<AdviseOptions>()
-}
-
 /// The answer to one question.
 #[pyclass(frozen)]
 pub struct Fleet(FleetAnswer);
@@ -136,10 +130,4 @@ pub fn fleet_work(py: Python, task: String) -> PyResult<String> {
         result.map(|result| serde_json::to_string(&result).map_err(json_error)).transpose()
     };
     watched(py, None, work)?.raised(py)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
-}
-
-/// Describes the options of a fleet, as `options` describes those of a run.
-#[pyfunction]
-pub fn fleet_options() -> Vec<pairs::Described> {
-    pairs::described::<FleetOptions>()
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
@@ -11,6 +12,8 @@ use smrkit::layer;
 use smrkit::request::{Request, Source};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
+use smrkit_advise::fleet::FleetOptions;
+use smrkit_advise::options::AdviseOptions;
 use smrkit_options::pairs;
 use smrkit_options::run::{self, RunOptions};
 use smrkit_report::{catalogue, trace_info as info};
@@ -24,29 +27,25 @@ use crate::rows::{Parts, Rows, TRACED};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
 
-/// Lists all layers, including the user's own.
+/// Lists all layers, including the user's own; or describes the one that is named.
 #[pyfunction]
-pub fn layers() -> String {
-    serde_json::Value::from_iter(layer::named().into_iter().map(catalogue::layer)).to_string()
+pub fn layers(py: Python, name: Option<&str>) -> PyResult<String> {
+    let described = match name {
+        Some(name) => catalogue::layer(layer::find(name).raised(py)?),
+        None => layer::named().into_iter().map(catalogue::layer).collect(),
+    };
+    Ok(described.to_string())
 }
 
-/// Describes one layer.
+/// Lists the drives that come with smrkit; or describes a drive in full, by its name or the path of its file.
 #[pyfunction]
-pub fn show_layer(py: Python, name: &str) -> PyResult<String> {
-    Ok(catalogue::layer(layer::find(name).raised(py)?).to_string())
-}
-
-/// Lists the drives that come with smrkit.
-#[pyfunction]
-pub fn drives(py: Python) -> PyResult<String> {
-    let all = DRIVES.iter().map(|(name, _)| Drive::load(name).map(|drive| catalogue::drive_in_short(&drive)));
-    Ok(serde_json::Value::from(all.collect::<Result<Vec<_>, Error>>().raised(py)?).to_string())
-}
-
-/// Describes a drive in full, by its name or the path of its file.
-#[pyfunction]
-pub fn show_drive(py: Python, name: &str) -> PyResult<String> {
-    Ok(catalogue::drive(&Drive::load(name).raised(py)?).to_string())
+pub fn drives(py: Python, name: Option<&str>) -> PyResult<String> {
+    let in_short = |(name, _): &(&str, _)| Drive::load(name).map(|drive| catalogue::drive_in_short(&drive));
+    let described = match name {
+        Some(name) => Drive::load(name).map(|drive| catalogue::drive(&drive)),
+        None => DRIVES.iter().map(in_short).collect(),
+    };
+    Ok(described.raised(py)?.to_string())
 }
 
 /// Returns the text of the file of a drive that comes with smrkit.
@@ -59,10 +58,15 @@ pub fn drive_file(py: Python, name: &str) -> PyResult<&'static str> {
     found.ok_or(Error::Usage(message)).raised(py)
 }
 
-/// Describes the options of a run.
+/// Describes the options of `run`, `advise` or `fleet`.
 #[pyfunction]
-pub fn options() -> Vec<pairs::Described> {
-    pairs::described::<RunOptions>()
+pub fn options(command: &str) -> PyResult<Vec<pairs::Described>> {
+    match command {
+        "run" => Ok(pairs::described::<RunOptions>()),
+        "advise" => Ok(pairs::described::<AdviseOptions>()),
+        "fleet" => Ok(pairs::described::<FleetOptions>()),
+        _ => Err(PyValueError::new_err(format!("the options of {command} are not described"))),
+    }
 }
 
 /// Computes statistics of a trace, as JSON.

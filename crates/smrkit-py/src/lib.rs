@@ -19,9 +19,9 @@ mod command;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::answers::{Advice, Fleet, advise, advise_options, fleet, fleet_by, fleet_options, fleet_work};
+    use crate::answers::{Advice, Fleet, advise, fleet, fleet_by, fleet_work};
     #[pymodule_export]
-    use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
+    use crate::catalogue::{drive_file, drives, layers, options};
     #[pymodule_export]
     use crate::catalogue::{trace_generate, trace_info, trace_read, trace_write};
     #[cfg(target_os = "linux")]

@@ -146,13 +146,13 @@ class SameBytes(unittest.TestCase):
         path = pathlib.Path(smrkit.__file__).with_name("_arguments.py").resolve()
         own = path.read_text()
         made = own.partition("\n\nclass ")[0]
-        run, advice = _native.options(), _native.advise_options()
+        run, advice = _native.options("run"), _native.options("advise")
         # What both have may be for other things.
         both = {typed(one) for one in run} & {typed(one) for one in advice}
         made += declared("Arguments", "Options of runs and of advice.", [one for one in run if typed(one) in both])
         made += declared("RunArguments", "Options of a run.", [one for one in run if typed(one) not in both], "Arguments")
         made += declared("SweepArguments", "Options of a run, each of them a value or a list.", run, is_swept=True)
-        made += declared("FleetArguments", "Options of a fleet.", _native.fleet_options())
+        made += declared("FleetArguments", "Options of a fleet.", _native.options("fleet"))
         made += declared("AdviceArguments", "Options of advice.", [one for one in advice if typed(one) not in both], "Arguments")
         if os.environ.get("UPDATE"):
             path.write_text(made)

@@ -29,11 +29,12 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     };
     let mut details = String::new();
     for (plural, key) in [("reads", "read"), ("writes", "write"), ("flushes", "flush"), ("discards", "discard")] {
-        let of = |what: &str| report["latency_ns"][key][what].as_u64().unwrap_or_default();
-        if of("count") > 0 {
-            let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(of(what)));
-            let name = if of("count") == 1 { key } else { plural };
-            details += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(of("count")));
+        let latency = |what: &str| report["latency_ns"][key][what].as_u64().unwrap_or_default();
+        let requests = latency("count");
+        if requests > 0 {
+            let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(latency(what)));
+            let name = if requests == 1 { key } else { plural };
+            details += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(requests));
         }
     }
     let [over_1s, over_7s, over_30s] =
@@ -94,8 +95,8 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
     let seconds = (mounted_s(report) - last.map_or(0.0, mounted_s)).max(1e-3);
     // Since the last report, and since the mount.
     let both = |key: &str| {
-        let of = |report: &Value| number(&report["statistics"], key) as f64;
-        (of(report) - last.map_or(0.0, of), of(report))
+        let statistic = |report: &Value| number(&report["statistics"], key) as f64;
+        (statistic(report) - last.map_or(0.0, statistic), statistic(report))
     };
     let mut text = format!("{} on {}\n", text_of(report, "image"), text_of(report, "mount_point"));
     text += &format!("mounted for {}, {} requests\n\n", duration(mounted_s(report)), count(number(report, "requests")));
@@ -162,18 +163,10 @@ fn counters(report: &Value) -> String {
 /// The space used and free, in words.
 fn space(report: &Value) -> String {
     let usage = &report["usage"];
-    let granule = number(usage, "granule_bytes") as f64;
-    let of = |key: &str| bytes(number(usage, key) as f64 * granule);
-    let counts = &usage["counts"];
-    let part = |key: &str| bytes(number(counts, key) as f64 * granule);
-    format!(
-        "space: {} of {} used, {} free; garbage {}, not yet released {}",
-        of("live"),
-        of("usable"),
-        of("free"),
-        part("garbage"),
-        part("retired"),
-    )
+    let size = |granules: u64| bytes((granules * number(usage, "granule_bytes")) as f64);
+    let [live, usable, free] = ["live", "usable", "free"].map(|key| size(number(usage, key)));
+    let [garbage, retired] = ["garbage", "retired"].map(|key| size(number(&usage["counts"], key)));
+    format!("space: {live} of {usable} used, {free} free; garbage {garbage}, not yet released {retired}")
 }
 
 /// The disk's granules by state, as a bar.

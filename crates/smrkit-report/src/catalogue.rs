@@ -132,8 +132,9 @@ pub fn law_in_words(law: &Interference) -> String {
     }
 }
 
+/// An angle in degrees, of a turn that is divided into 2^64 parts.
 fn degrees(turn: u64) -> f64 {
-    turn as f64 / 18_446_744_073_709_551_616.0 * 360.0
+    turn as f64 / 2_f64.powi(64) * 360.0
 }
 
 #[cfg(test)]

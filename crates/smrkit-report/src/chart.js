@@ -81,9 +81,9 @@ function scale({ log }, [low, high], from, to) {
 // A text cut to a width.
 function cut(text, width) {
   if (widthOf(text) <= width) return text;
-  let kept = text;
-  while (kept && widthOf(kept + '…') > width) kept = kept.slice(0, -1);
-  return kept + '…';
+  let beginning = text;
+  while (beginning && widthOf(beginning + '…') > width) beginning = beginning.slice(0, -1);
+  return beginning + '…';
 }
 
 const ROW = 32;

@@ -372,6 +372,7 @@ impl Axis {
         }
         let low = if self.from_zero { low.min(0.0) } else { low };
         let spread = if high > low { high - low } else { low.abs().max(1.0) };
+        // A little room around the values, but an axis that begins at 0 ends there.
         (if low == 0.0 { 0.0 } else { low - 0.04 * spread }, high + 0.06 * spread)
     }
 }

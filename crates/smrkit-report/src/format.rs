@@ -46,17 +46,12 @@ pub fn rate(bytes_per_s: f64) -> String {
 
 /// A time in seconds with the unit that keeps it readable: `24.8 ms`, `13 min`.
 pub fn seconds(value: f64) -> String {
-    let (unit_s, unit) = unit_of(value);
-    format!("{} {unit}", short(value / unit_s))
-}
-
-/// The unit that keeps a time readable: seconds in it, and its name.
-fn unit_of(value: f64) -> (f64, &'static str) {
-    match value.abs() {
+    let (unit_s, unit) = match value.abs() {
         0.0 => (1.0, "s"),
         s if s < 0.9995e-6 => (1e-9, "ns"),
         s => time_unit(s),
-    }
+    };
+    format!("{} {unit}", short(value / unit_s))
 }
 
 /// A time in nanoseconds, written as `seconds` does.

@@ -22,7 +22,17 @@ pub struct Grid {
     pub best: Vec<usize>,
 }
 
+/// A column of a table: its name, and the text of its cell in the row of an item.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
 impl Grid {
+    /// A table with a row for each item.
+    pub fn of_items<T>(items: impl Iterator<Item = T>, columns: &[Column<T>]) -> Grid {
+        let row = |item: T| columns.iter().map(|(_, cell)| cell(&item)).collect();
+        let rows = items.map(row).collect();
+        Grid { header: columns.iter().map(|(name, _)| name.to_string()).collect(), rows, best: Vec::new() }
+    }
+
     /// A grid with these columns and no rows.
     pub fn new<const N: usize>(header: [&str; N]) -> Grid {
         Grid { header: header.map(str::to_string).into(), ..Grid::default() }

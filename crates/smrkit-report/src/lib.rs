@@ -21,7 +21,7 @@ pub mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use grid::Grid;
+pub use grid::{Column, Grid};
 pub use page::{Card, Section, facts, page, report};
 pub use rebuild::{BusyWork, WORK};
 pub use series::{FULL, slower_than, telling};

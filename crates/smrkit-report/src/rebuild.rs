@@ -5,7 +5,7 @@ use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
 use crate::format;
-use crate::grid::Grid;
+use crate::grid::{Column, Grid};
 use crate::label::{LineStyle, line_styles, named};
 
 /// Work of a drive: its name, its colour, and the time that it took.
@@ -26,40 +26,27 @@ type RebuiltRun<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
 
 /// The table of rebuilds and scrubs; `None` if no run had one.
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
-    let header = [
-        "run",
-        "redundant",
-        "clean",
-        "MB/s",
-        "longest piece",
-        "longest command",
-        "of the new",
-        "host mean",
-        "host p99",
-        "dropped at",
-    ];
-    let mut grid = Grid::new(header);
-    for (name, run) in named(runs) {
-        let Some(rebuild) = &run.rebuild else { continue };
-        let host = |ns: u64| if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() };
-        grid.rows.push(vec![
-            name,
-            format::nanos(rebuild.elapsed_ns),
-            rebuild.clean_ns.map_or(format::NONE.into(), format::nanos),
-            format::ratio(Some(rebuild.bytes_per_s / 1e6)),
-            format::nanos(rebuild.longest_piece_ns),
-            format::nanos(rebuild.longest_command_ns),
-            rebuild.longest_new_ns.map_or(format::NONE.into(), format::nanos),
-            host(rebuild.foreground_ns.all.mean),
-            host(rebuild.foreground_ns.all.p99),
-            match (rebuild.dropped_7s, rebuild.dropped_30s) {
-                (_, true) => "7 s, 30 s".into(),
-                (true, false) => "7 s".into(),
-                (false, false) => format::NONE.into(),
-            },
-        ]);
+    fn host_latency(rebuild: &Rebuild, ns: u64) -> String {
+        if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() }
     }
-    grid.unless_empty()
+    let rebuilt = named(runs).filter_map(|(name, run)| Some((name, run.rebuild.as_ref()?)));
+    let columns: [Column<(String, &Rebuild)>; 10] = [
+        ("run", |(name, _)| name.clone()),
+        ("redundant", |(_, rebuild)| format::nanos(rebuild.elapsed_ns)),
+        ("clean", |(_, rebuild)| rebuild.clean_ns.map_or(format::NONE.into(), format::nanos)),
+        ("MB/s", |(_, rebuild)| format::ratio(Some(rebuild.bytes_per_s / 1e6))),
+        ("longest piece", |(_, rebuild)| format::nanos(rebuild.longest_piece_ns)),
+        ("longest command", |(_, rebuild)| format::nanos(rebuild.longest_command_ns)),
+        ("of the new", |(_, rebuild)| rebuild.longest_new_ns.map_or(format::NONE.into(), format::nanos)),
+        ("host mean", |(_, rebuild)| host_latency(rebuild, rebuild.foreground_ns.all.mean)),
+        ("host p99", |(_, rebuild)| host_latency(rebuild, rebuild.foreground_ns.all.p99)),
+        ("dropped at", |(_, rebuild)| match (rebuild.dropped_7s, rebuild.dropped_30s) {
+            (_, true) => "7 s, 30 s".into(),
+            (true, false) => "7 s".into(),
+            (false, false) => format::NONE.into(),
+        }),
+    ];
+    Grid::of_items(rebuilt, &columns).unless_empty()
 }
 
 /// The figures of all runs with a rebuild or a scrub; none if no run had one.

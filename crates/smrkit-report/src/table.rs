@@ -13,7 +13,7 @@ use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
-use crate::grid::Grid;
+use crate::grid::{Column, Grid};
 use crate::label::{beside, distinct, named, names, scalar};
 use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
@@ -80,27 +80,27 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
 
 /// The verdict on each run as a row; empty columns are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
-    let told: Vec<Told> = runs.iter().map(Told::of).collect();
-    let columns: [(&str, Cell<Told>); 4] = [
-        ("what happens", |told| told.course.clone()),
-        ("compared with a CMR disk", |told| told.compared.clone()),
-        ("longest request", |told| told.longest.clone()),
-        ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
+    let verdicts: Vec<Told> = runs.iter().map(Told::of).collect();
+    let columns: [Column<Told>; 4] = [
+        ("what happens", |verdict| verdict.course.clone()),
+        ("compared with a CMR disk", |verdict| verdict.compared.clone()),
+        ("longest request", |verdict| verdict.longest.clone()),
+        ("besides", |verdict| format!("{} {}", verdict.state, verdict.more).trim().into()),
     ];
-    let has_text = |cell: Cell<Told>| told.iter().any(|told| !cell(told).is_empty());
+    let has_text = |cell: fn(&Told) -> String| verdicts.iter().any(|verdict| !cell(verdict).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, cell)| has_text(*cell)).collect();
-    by_run(runs, &told, &columns)
+    by_run(runs, &verdicts, &columns)
 }
 
 /// The fate of the host's data in a power cut: a line for each run that was asked to have one.
 pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| {
         let asked = run.engine.power_cut?;
-        let told = run.power_cut.as_ref().map_or_else(
+        let result = run.power_cut.as_ref().map_or_else(
             || format!("the run ended before physical write {}, so the power was not cut", format::count(asked)),
             power_cut,
         );
-        Some(format!("{name}: {told}"))
+        Some(format!("{name}: {result}"))
     };
     named(runs).filter_map(line).collect()
 }
@@ -153,16 +153,15 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
         ];
         let count = |why| measured.pauses.iter().filter(|pause| pause.explanation(number) == why).count();
         let causes = causes.map(|(why, what)| (count(why), what)).into_iter().filter(|(count, _)| *count > 0);
-        let told = causes.enumerate().map(|(place, (count, what))| match (place, count) {
+        let parts = causes.enumerate().map(|(place, (count, what))| match (place, count) {
             (0, 1) => format!("1 is due to {what}"),
             (0, _) => format!("{} are due to {what}", format::count(count as u64)),
             _ => format!("{} to {what}", format::count(count as u64)),
         });
-        let noun = if pauses == 1 { "pause" } else { "pauses" };
         format!(
-            "measured, beside {name}: of {} {noun} {}.",
-            format::count(pauses as u64),
-            told.collect::<Vec<_>>().join(", ")
+            "measured, beside {name}: of {} {}.",
+            format::counted(pauses as u64, "pause"),
+            parts.collect::<Vec<_>>().join(", ")
         )
     };
     let shingled = names(runs).into_iter().enumerate().filter(|(number, _)| runs[*number].layer != BASELINE);
@@ -201,7 +200,7 @@ const PAUSES_SHOWN: usize = 50;
 
 /// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, Cell<Outcome>); 11] = [
+    let columns: [Column<Outcome>; 11] = [
         ("elapsed", |run| format::nanos(run.elapsed_ns)),
         ("slowdown", |run| format::times(run.slowdown)),
         ("MB/s", rate),
@@ -223,11 +222,8 @@ fn latency_times(run: &Outcome, own_ns: u64, baseline_ns: Option<u64>) -> String
     format::times(compared.and_then(|baseline_ns| quotient(own_ns, baseline_ns)))
 }
 
-/// The text of a cell, from facts of a run.
-type Cell<T> = fn(&T) -> String;
-
 /// A table with a row for each run: its name, and a cell for each column, from the run's facts.
-fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid {
+fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[Column<T>]) -> Grid {
     let mut grid = Grid::new(["run"]);
     grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
     for (name, facts) in names(runs).into_iter().zip(facts) {
@@ -254,7 +250,7 @@ fn best(runs: &[Outcome]) -> Option<usize> {
 
 /// The table of costs: amplification by cause, cleaning, capacity.
 pub fn cost(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, Cell<Outcome>); 9] = [
+    let columns: [Column<Outcome>; 9] = [
         ("amplification", |run| format::times(run.write_amplification)),
         ("= host", |run| written_share(run, run.physical_written_sectors.host)),
         ("+ destage", |run| written_share(run, run.physical_written_sectors.destage)),
@@ -408,10 +404,8 @@ fn notes(run: &Outcome) -> String {
         (rows.unaligned_rows, "widened to whole sectors"),
         (rows.out_of_order_rows, "out of time order"),
     ];
-    let rows = |n: u64| if n == 1 { "1 row".into() } else { format!("{} rows", format::count(n)) };
-    let said: Vec<String> =
-        notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", rows(*n))).collect();
-    said.join(", ")
+    let found = notes.iter().filter(|(rows, _)| *rows > 0);
+    found.map(|(rows, problem)| format!("{} {problem}", format::counted(*rows, "row"))).collect::<Vec<_>>().join(", ")
 }
 
 fn quotient(part: u64, whole: u64) -> Option<f64> {

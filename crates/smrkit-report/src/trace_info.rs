@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit::request::Request;
 use smrkit::units::SECTOR_BYTES;
-use smrkit_trace::info::TraceInfo;
+use smrkit_trace::info::{Sizes, TraceInfo, VolumeInfo};
 use smrkit_trace::{Trace, TraceNotes, Volume, is_one_gap, note_on_volumes};
 
 use crate::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, counted, nanos, percent, short};
-use crate::grid::Grid;
+use crate::grid::{Column, Grid};
 use crate::page::{self, Section};
 
 /// The most volumes listed; of more, only the busiest are.
@@ -85,28 +85,27 @@ pub fn warnings(notes: TraceNotes) -> Vec<String> {
     found.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several })).collect()
 }
 
+/// Reads or writes: their name, number, bytes and distinct sectors, their sizes, and the number of all requests.
+type Kind<'a> = (&'static str, u64, u64, u64, &'a Sizes, u64);
+
 /// Counts and sizes of reads and writes.
 fn mix(info: &TraceInfo) -> Grid {
-    let mut grid = Grid::new(["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"]);
     let footprint = info.footprint;
-    let rows = [
-        ("reads", info.reads, info.read_bytes, footprint.read_sectors, &info.read_sizes),
-        ("writes", info.writes, info.written_bytes, footprint.written_sectors, &info.write_sizes),
+    let reads = ("reads", info.reads, info.read_bytes, footprint.read_sectors, &info.read_sizes, info.requests);
+    let writes =
+        ("writes", info.writes, info.written_bytes, footprint.written_sectors, &info.write_sizes, info.requests);
+    let columns: [Column<Kind>; 9] = [
+        ("", |(name, ..)| name.to_string()),
+        ("requests", |(_, requests, ..)| count(*requests)),
+        ("share", |(_, requests, .., all)| percent(*requests as f64, *all as f64)),
+        ("bytes", |(_, _, total, ..)| bytes(*total as f64)),
+        ("distinct", |(_, _, _, distinct, ..)| bytes((distinct * SECTOR_BYTES) as f64)),
+        ("mean size", |(.., sizes, _)| sizes.mean_bytes.map_or("-".into(), bytes)),
+        ("median", |(.., sizes, _)| bytes(sizes.p50_bytes as f64)),
+        ("99 %", |(.., sizes, _)| bytes(sizes.p99_bytes as f64)),
+        ("largest", |(.., sizes, _)| bytes(sizes.max_bytes as f64)),
     ];
-    for (name, requests, total, distinct, sizes) in rows {
-        grid.rows.push(vec![
-            name.into(),
-            count(requests),
-            percent(requests as f64, info.requests as f64),
-            bytes(total as f64),
-            bytes((distinct * SECTOR_BYTES) as f64),
-            sizes.mean_bytes.map_or("-".into(), bytes),
-            bytes(sizes.p50_bytes as f64),
-            bytes(sizes.p99_bytes as f64),
-            bytes(sizes.max_bytes as f64),
-        ]);
-    }
-    grid
+    Grid::of_items([reads, writes].into_iter(), &columns)
 }
 
 /// How to choose one of several volumes; `None` if there is only one.
@@ -155,22 +154,23 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
 }
 
 fn volumes(info: &TraceInfo) -> Grid {
-    let mut grid = Grid::new(["volume", "requests", "writes", "read", "written", "highest address"]);
-    let mut busiest: Vec<_> = info.volumes.iter().collect();
+    let columns: [Column<&VolumeInfo>; 6] = [
+        ("volume", |volume| match volume.name.as_str() {
+            "" => volume.number.to_string(),
+            name => name.to_string(),
+        }),
+        ("requests", |volume| count(volume.requests)),
+        ("writes", |volume| percent(volume.writes as f64, volume.requests as f64)),
+        ("read", |volume| bytes(volume.read_bytes as f64)),
+        ("written", |volume| bytes(volume.written_bytes as f64)),
+        ("highest address", |volume| bytes((volume.highest_end_sectors * SECTOR_BYTES) as f64)),
+    ];
+    let mut busiest: Vec<&VolumeInfo> = info.volumes.iter().collect();
     busiest.sort_by_key(|volume| std::cmp::Reverse(volume.requests));
-    for volume in busiest.iter().take(VOLUMES_SHOWN) {
-        grid.rows.push(vec![
-            if volume.name.is_empty() { volume.number.to_string() } else { volume.name.clone() },
-            count(volume.requests),
-            percent(volume.writes as f64, volume.requests as f64),
-            bytes(volume.read_bytes as f64),
-            bytes(volume.written_bytes as f64),
-            bytes((volume.highest_end_sectors * SECTOR_BYTES) as f64),
-        ]);
-    }
+    let mut grid = Grid::of_items(busiest.iter().take(VOLUMES_SHOWN).copied(), &columns);
     if busiest.len() > VOLUMES_SHOWN {
         let rest = format!("and {} more", busiest.len() - VOLUMES_SHOWN);
-        grid.rows.push([rest].into_iter().chain((1..6).map(|_| "-".to_string())).collect());
+        grid.rows.push([rest].into_iter().chain((1..columns.len()).map(|_| "-".to_string())).collect());
     }
     grid
 }

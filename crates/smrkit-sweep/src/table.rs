@@ -91,10 +91,10 @@ pub(crate) fn readable(cell: String) -> String {
 
 /// The error that no run has a value, with a list of the existing ones.
 pub(crate) fn no_run_has(wanted: &str, cells: Vec<String>) -> Error {
-    let there = BTreeSet::from_iter(cells);
-    let more = if there.len() > LISTED { ", …" } else { "" };
-    let there = there.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
-    Error::Usage(format!("no run has {wanted}: there are {there}{more}"))
+    let existing = BTreeSet::from_iter(cells);
+    let more = if existing.len() > LISTED { ", …" } else { "" };
+    let listed = existing.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
+    Error::Usage(format!("no run has {wanted}: there are {listed}{more}"))
 }
 
 /// Refuses a key that no outcome has, and suggests a similar one.
@@ -158,20 +158,23 @@ pub(crate) fn varies(rows: &[FlatRun], key: &str) -> bool {
     })
 }
 
-fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
-    Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
+/// The spread of a number over the runs of each group; `None` if the key is no number.
+fn spreads<'a>(groups: impl Iterator<Item = &'a Vec<&'a FlatRun>>, key: &str) -> Option<Vec<Option<Spread>>> {
+    let spread = |rows: &Vec<&FlatRun>| Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()));
+    let spreads: Vec<Option<Spread>> = groups.map(spread).collect();
+    spreads.iter().any(Option::is_some).then_some(spreads)
 }
 
 /// Rows by their values of `keys`, in order of first sight.
 pub(crate) fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
     let mut groups: Vec<(Vec<String>, Vec<&FlatRun>)> = Vec::new();
     for row in rows {
-        let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
-        match groups.iter_mut().find(|(known, _)| *known == own) {
+        let cells: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
+        match groups.iter_mut().find(|(known, _)| *known == cells) {
             // A store has a run twice if two sweeps have it with other layers: it counts once.
             Some((_, rows)) if rows.iter().any(|other| cell(other, "seed") == cell(row, "seed")) => {}
             Some((_, rows)) => rows.push(row),
-            None => groups.push((own, vec![row])),
+            None => groups.push((cells, vec![row])),
         }
     }
     groups
@@ -203,12 +206,11 @@ pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Grid, Error> {
         lines.iter_mut().zip(&groups).for_each(|(line, rows)| line.push(rows.len().to_string()));
     }
     for (nth, key) in keys.iter().enumerate() {
-        let values: Vec<Option<Spread>> = groups.iter().map(|rows| spread(rows, key)).collect();
-        if values.iter().all(Option::is_none) {
+        let Some(values) = spreads(groups.iter(), key) else {
             header.push(words::name(key));
             lines.iter_mut().zip(&groups).for_each(|(line, rows)| line.push(cell(rows[0], key)));
             continue;
-        }
+        };
         if nth == 0 {
             best = best_lines(key, &groups, &names, &values);
         }
@@ -271,12 +273,11 @@ pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
         .map(|(_, rows)| names.iter().map(|name| first(rows, name)).chain([json!(rows.len())]).collect())
         .collect();
     for key in keys {
-        let values: Vec<Option<Spread>> = groups.iter().map(|(_, rows)| spread(rows, key)).collect();
-        if values.iter().all(Option::is_none) {
+        let Some(values) = spreads(groups.iter().map(|(_, rows)| rows), key) else {
             columns.push(key.clone());
             lines.iter_mut().zip(&groups).for_each(|(line, (_, rows))| line.push(first(rows, key)));
             continue;
-        }
+        };
         columns.extend(["mean", "low", "high"].map(|end| format!("{key}.{end}")));
         for (line, value) in lines.iter_mut().zip(values) {
             let interval = value.and_then(Spread::interval);

@@ -22,7 +22,7 @@ use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
 use smrkit_options::value::count;
 use smrkit_report::figure::{Axis, Figure, Series, Style};
-use smrkit_report::{Grid, Section, format, page};
+use smrkit_report::{Column, Grid, Section, format, page};
 use smrkit_sweep::spread::Spread;
 
 use super::mkfs::ModelName;
@@ -432,11 +432,21 @@ impl Aged<'_> {
 
     /// The table of the benchmarks; `None` if none was run.
     fn benchmarks(&self) -> Option<Grid> {
-        let heads =
-            ["benchmark", "read MB/s", "written MB/s", "events", "mean", "p99", "longest", "longest of", "moved"];
-        let mut grid = Grid::new(heads);
-        grid.rows = self.result.benchmarks.iter().map(benchmark_row).collect();
-        (!grid.rows.is_empty()).then_some(grid)
+        let columns: [Column<&BenchmarkResult>; 9] = [
+            ("benchmark", |measured| measured.benchmark.name().into()),
+            ("read MB/s", |measured| format::short(measured.bytes_per_s().0 / 1e6)),
+            ("written MB/s", |measured| format::short(measured.bytes_per_s().1 / 1e6)),
+            ("events", |measured| format::count(measured.record.latencies.all().count)),
+            ("mean", |measured| format::nanos(measured.record.latencies.all().mean_ns)),
+            ("p99", |measured| format::nanos(measured.record.latencies.all().p99_ns)),
+            ("longest", |measured| format::nanos(measured.record.latencies.all().max_ns)),
+            ("longest of", |measured| {
+                let longest_ns = |kind: &EventKind| measured.record.latencies.for_kind(*kind).max_ns;
+                EventKind::ALL.into_iter().max_by_key(longest_ns).map_or(format::NONE.into(), |kind| kind.name().into())
+            }),
+            ("moved", |measured| format::bytes(measured.moved_bytes as f64)),
+        ];
+        Grid::of_items(self.result.benchmarks.iter(), &columns).unless_empty()
     }
 
     /// Space over the bytes written.
@@ -482,23 +492,6 @@ fn benchmark_record(measured: &BenchmarkResult) -> Value {
         "writing_ns": record.writing.0,
         "latency_ns": latency_ns,
     })
-}
-
-fn benchmark_row(measured: &BenchmarkResult) -> Vec<String> {
-    let all = measured.record.latencies.all();
-    let (read, written) = measured.bytes_per_s();
-    let worst = EventKind::ALL.into_iter().max_by_key(|&kind| measured.record.latencies.for_kind(kind).max_ns);
-    vec![
-        measured.benchmark.name().into(),
-        format::short(read / 1e6),
-        format::short(written / 1e6),
-        format::count(all.count),
-        format::nanos(all.mean_ns),
-        format::nanos(all.p99_ns),
-        format::nanos(all.max_ns),
-        worst.map_or(format::NONE.into(), |kind| kind.name().into()),
-        format::bytes(measured.moved_bytes as f64),
-    ]
 }
 
 /// A disk that has aged under one placement policy.

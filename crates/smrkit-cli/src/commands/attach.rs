@@ -21,7 +21,7 @@ use smrkit_live::mount::{self, MountError, run_directory};
 
 use smrkit_report::activity;
 
-use super::serve::{DriveOptions, finish, print_report};
+use super::serve::{DriveOptions, finish_metrics, print_report};
 use crate::exit;
 use crate::interrupt::handle_signals;
 use crate::invocation;
@@ -147,7 +147,7 @@ impl Attach {
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
         lock().end();
         print_report(&report);
-        finish(metrics, &report);
+        finish_metrics(metrics, &report);
         closed?;
         Ok(())
     }

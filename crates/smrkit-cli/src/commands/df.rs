@@ -17,6 +17,9 @@ use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::output::print_as;
 
+/// What the characters of the picture mean.
+const LEGEND: &str =
+    "█ full of live data  ▓ over half  ▒ some  - must not be written  + may be written once  · may be written\n";
 /// Cells in a line of the picture.
 const WIDTH: usize = 64;
 /// Cells into which the surface is divided for the picture.
@@ -109,14 +112,13 @@ fn free(survey: &Survey) -> u64 {
     survey.usage.usable.saturating_sub(survey.usage.live + survey.usage.promised)
 }
 
-/// The table and the picture.
+/// A sentence, the table and the picture.
 fn text(name: &str, survey: &Survey) -> String {
-    let mut out = format!("{}\n\n", summary(name, survey));
-    out += &table(survey).text();
-    if let Some(bands) = &survey.bands {
-        out += &format!("\n\n{}", fill(bands).text());
-    }
-    out + "\n\n" + &picture(&survey.surface)
+    let mut parts = vec![summary(name, survey), table(survey).text()];
+    parts.extend(survey.bands.as_ref().map(|bands| fill(bands).text()));
+    let lines = survey.surface.chunks(WIDTH).map(|cells| cells.iter().map(glyph).chain(['\n']).collect::<String>());
+    parts.push(lines.collect::<String>() + LEGEND);
+    parts.join("\n\n")
 }
 
 fn summary(name: &str, survey: &Survey) -> String {
@@ -163,15 +165,6 @@ fn fill(bands: &Fill) -> Grid {
     grid.rows.extend(all.map(|(name, count)| vec![name, format::count(count)]));
     grid.rows.push(vec!["(of these open)".into(), format::count(bands.open)]);
     grid
-}
-
-fn picture(surface: &[Cell]) -> String {
-    let mut out = String::new();
-    for line in surface.chunks(WIDTH) {
-        out.extend(line.iter().map(glyph));
-        out.push('\n');
-    }
-    out + "█ full of live data  ▓ over half  ▒ some  - must not be written  + may be written once  · may be written\n"
 }
 
 fn glyph(cell: &Cell) -> char {

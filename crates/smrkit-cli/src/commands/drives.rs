@@ -154,18 +154,18 @@ fn in_words(setting: &DriveSetting) -> String {
     format!("{value}{range} {unit}").trim_end().to_string()
 }
 
-/// The capacity that the drive offers as it is sold, and the part that it keeps for itself.
+/// A sentence on the capacity that the drive offers as it is sold, and the part that it keeps for itself.
 fn capacity(drive: &Drive) -> Option<String> {
-    let system = System::of(drive.clone()).layer(AS_SOLD).run(Settings::default()).ok()?;
-    let own = &system.system().drives()[0];
-    let of = (own.layer.capacity)(&own.drive, &own.parameters).ok()?;
+    let run = System::of(drive.clone()).layer(AS_SOLD).run(Settings::default()).ok()?;
+    let sold = &run.system().drives()[0];
+    let capacity = (sold.layer.capacity)(&sold.drive, &sold.parameters).ok()?;
     let size = |sectors| format::bytes((sectors * SECTOR_BYTES) as f64);
-    let mut text = format!("As sold, under {}, it offers {}", own.layer.name, size(of.host_sectors));
-    if of.cache_sectors > 0 {
-        text += &format!(", and has a persistent cache of {}", size(of.cache_sectors));
+    let mut text = format!("As sold, under {}, it offers {}", sold.layer.name, size(capacity.host_sectors));
+    if capacity.cache_sectors > 0 {
+        text += &format!(", and has a persistent cache of {}", size(capacity.cache_sectors));
     }
-    if of.spare_sectors > 0 {
-        text += &format!(", and {} of spare room", size(of.spare_sectors));
+    if capacity.spare_sectors > 0 {
+        text += &format!(", and {} of spare room", size(capacity.spare_sectors));
     }
     Some(text + ".\n")
 }

@@ -102,8 +102,8 @@ impl Fsck {
     fn text(&self, volume: &Volume, report: &Report) -> String {
         let mut text = String::new();
         if let Some(misfit) = volume.misfit() {
-            let taken = if self.no_changes { "" } else { "; taken for a pair from now on" };
-            text += &format!("{misfit}{taken}\n");
+            let consequence = if self.no_changes { "" } else { "; taken for a pair from now on" };
+            text += &format!("{misfit}{consequence}\n");
         }
         for finding in &report.findings {
             text += &format!("{}{}\n", finding.problem, if finding.repaired { " (repaired)" } else { "" });

@@ -183,8 +183,9 @@ impl Defragment {
             } else if metadata.is_file() {
                 defragment(&path, &metadata, &mut client)?;
             } else {
-                let what = "not a regular file, and only those have data to move: name files, or directories with -r";
-                return Err(Error::input(file, what).into());
+                let problem =
+                    "not a regular file, and only those have data to move: name files, or directories with -r";
+                return Err(Error::input(file, problem).into());
             }
         }
         Ok(())

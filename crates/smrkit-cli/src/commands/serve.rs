@@ -122,7 +122,7 @@ impl DriveOptions {
 }
 
 /// Writes the last metrics. A failure is only printed, as the drive has ended.
-pub(super) fn finish(metrics: Option<Metrics>, report: &Value) {
+pub(super) fn finish_metrics(metrics: Option<Metrics>, report: &Value) {
     if let Some(Err(error)) = metrics.map(|metrics| metrics.finish(report)) {
         eprintln!("smrkit: the metrics can't be written: {error}");
     }
@@ -196,7 +196,7 @@ impl Serve {
         }
         let (report, closed) = server.run(requests);
         print_report(&report);
-        finish(metrics, &report);
+        finish_metrics(metrics, &report);
         if self.json {
             print_json(&report)?;
         }

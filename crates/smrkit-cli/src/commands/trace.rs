@@ -169,8 +169,8 @@ impl Convert {
             if self.edit.is_none() && !self.sort && self.input.trace.is_file() {
                 let options = OpenOptions { times: RowTimes::Think, ..self.input.options() };
                 thinking = Some(Reader::open(&self.input.trace, &options)?);
-            } else if !style::is_quiet() {
-                eprintln!("smrkit: warning: its think times are left out: --arrival closed needs the original");
+            } else {
+                warn_of(vec!["its think times are left out: --arrival closed needs the original".into()]);
             }
         }
         let opening = interrupt.opening_outputs(input, output)?;

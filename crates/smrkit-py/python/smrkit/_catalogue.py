@@ -17,7 +17,7 @@ def layers(name: str | None = None) -> Any:
     >>> smrkit.layers("rmw")["parameters"][0]["key"]
     'region_sectors'
     """
-    return json.loads(_native.layers() if name is None else _native.show_layer(name))
+    return json.loads(_native.layers(name))
 
 
 def drives(name: str | None = None) -> Any:
@@ -31,7 +31,7 @@ def drives(name: str | None = None) -> Any:
     >>> smrkit.drives("tiny")["clock"]
     'mechanical'
     """
-    return json.loads(_native.drives() if name is None else _native.show_drive(name))
+    return json.loads(_native.drives(name))
 
 
 def drive_file(name: str) -> str:

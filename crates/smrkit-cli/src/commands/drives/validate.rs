@@ -15,7 +15,7 @@ use smrkit::layer::BASELINE;
 use smrkit::request::{Op, Source};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Replayed;
-use smrkit_report::Grid;
+use smrkit_report::{Column, Grid};
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
 use crate::output::print_as;
@@ -48,28 +48,18 @@ impl Validate {
 }
 
 fn table(rows: &[Validation]) -> String {
-    let mut grid = Grid::new([
-        "drive",
-        "requests",
-        "rms",
-        "mean measured",
-        "mean ours",
-        "reads over 3 ms",
-        "of them within 0.5 ms",
-    ]);
-    for row in rows {
-        let share = 100.0 * row.slow_reads_within_half_ms as f64 / row.slow_reads.max(1) as f64;
-        grid.rows.push(vec![
-            row.drive.clone(),
-            row.requests.to_string(),
-            format!("{:.3} ms", row.rms_ms),
-            format!("{:.3} ms", row.mean_measured_ms),
-            format!("{:.3} ms", row.mean_ours_ms),
-            row.slow_reads.to_string(),
-            format!("{share:.1} %"),
-        ]);
-    }
-    grid.text() + "\n"
+    let columns: [Column<&Validation>; 7] = [
+        ("drive", |row| row.drive.clone()),
+        ("requests", |row| row.requests.to_string()),
+        ("rms", |row| format!("{:.3} ms", row.rms_ms)),
+        ("mean measured", |row| format!("{:.3} ms", row.mean_measured_ms)),
+        ("mean ours", |row| format!("{:.3} ms", row.mean_ours_ms)),
+        ("reads over 3 ms", |row| row.slow_reads.to_string()),
+        ("of them within 0.5 ms", |row| {
+            format!("{:.1} %", 100.0 * row.slow_reads_within_half_ms as f64 / row.slow_reads.max(1) as f64)
+        }),
+    ];
+    Grid::of_items(rows.iter(), &columns).text() + "\n"
 }
 
 /// Distance of a drive from its measurement.
@@ -146,16 +136,12 @@ impl Subject {
     fn validate(&self) -> Result<Validation, Error> {
         let drive = Drive::parse(&self.from.with_extension("toml"), &self.text)?;
         let measured = response_times(&self.trace)?;
-        let replayed = self.replay(drive)?;
-        Ok(Validation::new(&self.name, &measured, &replayed))
-    }
-
-    fn replay(&self, drive: Drive) -> Result<Vec<(Op, f64)>, Error> {
         let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
         let run = System::of(drive).layer(BASELINE).run(settings)?;
         let mut served = RequestRows::default();
         run.execute(self, &run.opening()?, &mut served)?;
-        Ok(served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect())
+        let replayed: Vec<(Op, f64)> = served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect();
+        Ok(Validation::new(&self.name, &measured, &replayed))
     }
 }
 

@@ -61,7 +61,7 @@ def member(layer: str, parameters: dict[str, Any], drive: Any) -> str:
     return f',member=(layer={layer},drive="{drive}",set=({settings}))'
 
 
-def array(study: Study, scheme: str, configuration: str, sources: Sources, seed: int) -> dict[str, Any]:
+def array(study: Study, scheme: str, configuration: str, seed: int, sources: Sources) -> dict[str, Any]:
     """Arguments of a run of four disks, of which the sources fill 80 %."""
     level = LEVELS[configuration.split(",")[0]]
     quarter = math.ceil(sum(sources.sizes) / DISKS / BLOCK) * BLOCK
@@ -93,8 +93,9 @@ class Runs:
     outcomes: dict[Case, Outcome]
 
     @classmethod
-    def of(cls, study: Study, cases: Iterable[Case], sources: Sources) -> "Runs":
-        return cls(study.keyed_runs({(scheme, of, seed): array(study, scheme, of, sources, seed) for scheme, of, seed in cases}))
+    def run(cls, study: Study, cases: Iterable[Case], sources: Sources) -> "Runs":
+        jobs = {case: array(study, *case, sources) for case in cases}
+        return cls(study.keyed_runs(jobs))
 
     @staticmethod
     def value(run: Outcome, measure: str) -> float:
@@ -117,12 +118,12 @@ class Runs:
     def has(self, scheme: str, measure: str) -> bool:
         """True if the measure is above 0 in the scheme's pure configuration. A conventional disk moves no bands."""
         outcomes = self.outcomes.items()
-        return any(self.value(run, measure) > 0 for (of, configuration, _), run in outcomes if (of, configuration) == (scheme, PURE))
+        return any(self.value(run, measure) > 0 for (own, configuration, _), run in outcomes if (own, configuration) == (scheme, PURE))
 
 
 def check_claim(study: Study, runs: Runs, scheme: str, measure: str, configuration: str) -> tuple[Spread, bool | None, dict[str, Any]]:
     """Returns our number, whether the claim holds (``None`` if it can't be judged), and the words of its row."""
-    ours, at_burst_1 = (runs.times_pure(scheme, measure, of) for of in (configuration, STRIPED[1]))
+    ours, at_burst_1 = (runs.times_pure(scheme, measure, one) for one in (configuration, STRIPED[1]))
     words: dict[str, Any] = {"value": ours.mean, "share": ours.mean / at_burst_1.mean}
     if CLAIMS[configuration] == "quickly dropping":
         words["value"] = words["share"]
@@ -179,7 +180,7 @@ def movement(study: Study, set_name: str, sources: Sources, seeds: tuple[list[in
         for seed, scheme, configuration in product(log_seeds, schemes, [PURE, *COMPARED])
         if is_run(scheme, configuration) and (scheme == log or seed in other_seeds)
     ]
-    runs = Runs.of(study, cases, sources)
+    runs = Runs.run(study, cases, sources)
     if is_main:
         claims_table(study, runs)
     study.section("Figure 2 on {of}: log", of=set_name)
@@ -297,7 +298,7 @@ def run_lengths(study: Study) -> None:
     ratios: dict[str, list[float]] = {measure: [] for measure in measures}
     for length in lengths:
         sources = sequential_runs(length // 4, length // 4 * 7, study.pick(200_000, 20_000))
-        runs = Runs.of(study, [("log", one, study.seed) for one in (PURE, STRIPED[1])], sources)
+        runs = Runs.run(study, [("log", one, study.seed) for one in (PURE, STRIPED[1])], sources)
         for measure in measures:
             ratios[measure].append(runs.times_pure("log", measure, STRIPED[1]).mean)
     header = ["mean length of runs (blocks)", "track distance (× pure)", "track count", "time"]
@@ -317,7 +318,7 @@ def same_as_pure(study: Study) -> None:
     study.section("Sources as large as disks, laid end to end")
     same = ["spanning, bursts of 1", "spanning, bursts of 50", DEDICATED, "dedicated, bursts of 1", "dedicated, bursts of 1000"]
     schemes = list(study.numbers["schemes"])
-    runs = Runs.of(study, [(*case, study.seed) for case in product(schemes, [PURE, *same])], sequential_runs(16, 111, 20_000))
+    runs = Runs.run(study, [(*case, study.seed) for case in product(schemes, [PURE, *same])], sequential_runs(16, 111, 20_000))
     keys = ("movement", "physical_read_sectors", "physical_written_sectors", "commands", "layer_stats")
     counters = lambda disk: [disk[key] for key in keys] + [disk.cleaning.sectors]
     disks = lambda scheme, one: list(map(counters, runs.outcomes[scheme, one, study.seed].members))
@@ -329,7 +330,7 @@ def same_as_pure(study: Study) -> None:
     study.row("track distance: dedicated", runs.times_pure("log", "track distance", DEDICATED))
     workload = f"random-write:size=4Ki,count={study.pick(262_144, 65_536)}"
     configurations = [PURE, *(STRIPED[burst] for burst in (1, 10, 50, 250))]
-    runs = Runs.of(study, [("log", one, study.seed) for one in configurations], Sources.generated(workload))
+    runs = Runs.run(study, [("log", one, study.seed) for one in configurations], Sources.generated(workload))
     amplification = {
         configuration: run.physical_written_sectors.total / run.host_written_sectors
         for (_, configuration, _), run in runs.outcomes.items()
@@ -339,7 +340,7 @@ def same_as_pure(study: Study) -> None:
     study.table(["configuration", "write amplification"], [[one, f"{value:.3f}"] for one, value in amplification.items()])
 
 
-class Way(NamedTuple):
+class Fill(NamedTuple):
     """How a new member is filled: the order of the pieces, their size, and how many are under way at a time."""
 
     order: str
@@ -350,7 +351,7 @@ class Way(NamedTuple):
         return f"{self.order}, {self.kib} KiB, window {self.window}"
 
     def pieces(self) -> str:
-        """The way in the description of a rebuild."""
+        """The words for it in the description of a rebuild."""
         if self.order == "in order":
             return f"write={self.kib}KiB,window={self.window}"
         run = ",run=3MB" if self.order == "in runs of 3 MB" else ""
@@ -363,9 +364,9 @@ ORDERS = {IN_ORDER: 512, SCATTERED: 128, IN_RUNS: 44}
 #: The largest window.
 MANY = 32
 #: Each order at its own size, with the largest window.
-MAIN_WAYS = {order: Way(order, kib, MANY) for order, kib in ORDERS.items()}
-WAYS = [Way(order, kib, window) for order, kib in ORDERS.items() for window in (1, 10, MANY)]
-WAYS += [Way(IN_ORDER, 32, MANY), Way(IN_ORDER, 128, MANY), Way(SCATTERED, 512, MANY), Way(IN_RUNS, 128, MANY), Way(IN_RUNS, 512, MANY)]
+MAIN_FILLS = {order: Fill(order, kib, MANY) for order, kib in ORDERS.items()}
+FILLS = [Fill(order, kib, window) for order, kib in ORDERS.items() for window in (1, 10, MANY)]
+FILLS += [Fill(IN_ORDER, 32, MANY), Fill(IN_ORDER, 128, MANY), Fill(SCATTERED, 512, MANY), Fill(IN_RUNS, 128, MANY), Fill(IN_RUNS, 512, MANY)]
 CACHED, MANAGED = "conventional, write cache", "drive-managed, write cache"
 IDLE_CLEANING = f"{MANAGED}, cleans when idle"
 
@@ -377,20 +378,20 @@ def rounded(value: float) -> float:
 
 @dataclass
 class Rebuilds:
-    """Rebuilds by the kind of the new member, the way, and whether there was foreground load."""
+    """Rebuilds by the kind of the new member, the fill, and whether there was foreground load."""
 
-    outcomes: dict[tuple[str, Way, bool], Outcome]
+    outcomes: dict[tuple[str, Fill, bool], Outcome]
 
-    def of(self, kind: str, way: Way, has_foreground: bool = False) -> Any:
-        return self.outcomes[kind, way, has_foreground].rebuild
+    def rebuild(self, kind: str, fill: Fill, has_foreground: bool = False) -> Any:
+        return self.outcomes[kind, fill, has_foreground].rebuild
 
-    def hours(self, kind: str, way: Way, has_foreground: bool = False) -> float:
-        rebuild = self.of(kind, way, has_foreground)
+    def hours(self, kind: str, fill: Fill, has_foreground: bool = False) -> float:
+        rebuild = self.rebuild(kind, fill, has_foreground)
         return scaled_hours(rebuild.elapsed_ns, rebuild)
 
-    def longest_s(self, kind: str, way: Way, has_foreground: bool = False) -> float:
+    def longest_s(self, kind: str, fill: Fill, has_foreground: bool = False) -> float:
         """The longest command of the new member."""
-        return (self.of(kind, way, has_foreground).longest_new_ns or 0) / 1e9
+        return (self.rebuild(kind, fill, has_foreground).longest_new_ns or 0) / 1e9
 
 
 def scaled_hours(ns: int, rebuild: Any) -> float:
@@ -411,77 +412,77 @@ def rebuilds(study: Study) -> None:
     buffered = study.file("buffered.toml", with_buffer("write_cache_bytes", 64 << 20))
     light_load = " + ".join(f"random-{op}:size=4Ki,rate=1,count=1G" for op in ("write", "read"))
 
-    def mirror(kind: str, way: Way, has_foreground: bool) -> dict[str, Any]:
+    def mirror(kind: str, fill: Fill, has_foreground: bool) -> dict[str, Any]:
         new = kinds[kind]
         members = member("in-place", {}, survivor) + member(new["layer"], new["set"], buffered if new.get("buffered") else plain)
         demand: dict[str, Any] = {"workload": light_load} if has_foreground else {"requests": no_requests()}
         return demand | {
             "array": f"raid1:disks=2{members}",
-            "capacity": sectors // part[way.order] * 512,
-            "rebuild": f"disk=1,{way.pieces()}",
+            "capacity": sectors // part[fill.order] * 512,
+            "rebuild": f"disk=1,{fill.pieces()}",
             "arrival": "trace",
         }
 
-    compared = [kind for kind, of in kinds.items() if not of.get("beside")]
+    compared = [kind for kind, entry in kinds.items() if not entry.get("beside")]
     loaded = (CACHED, MANAGED, f"{MANAGED}, bypass by run", "vguard, write cache")
-    with_foreground = [(kind, MAIN_WAYS[order]) for order, kind in product((IN_ORDER, IN_RUNS), loaded)]
-    cases = [(kind, way, False) for way, kind in product(WAYS, compared)]
-    cases += [(kind, way, True) for kind, way in with_foreground]
-    cases += [(IDLE_CLEANING, way, False) for way in MAIN_WAYS.values()]
+    with_foreground = [(kind, MAIN_FILLS[order]) for order, kind in product((IN_ORDER, IN_RUNS), loaded)]
+    cases = [(kind, fill, False) for fill, kind in product(FILLS, compared)]
+    cases += [(kind, fill, True) for kind, fill in with_foreground]
+    cases += [(IDLE_CLEANING, fill, False) for fill in MAIN_FILLS.values()]
     runs = Rebuilds(study.keyed_runs({case: mirror(*case) for case in cases}))
     study.section("Rebuilding a member of 5 TB: hours", part=part[IN_ORDER], part_in_runs=part[IN_RUNS])
-    table_by_way(study, WAYS, compared, lambda kind, way: short(rounded(runs.hours(kind, way))))
+    table_by_fill(study, FILLS, compared, lambda kind, fill: short(rounded(runs.hours(kind, fill))))
     study.figure("rebuild", lambda figure: draw_rebuilds(figure, runs, compared), size=(11, 13))
 
-    def longest(kind: str, way: Way) -> str:
-        rebuild = runs.of(kind, way)
+    def longest(kind: str, fill: Fill) -> str:
+        rebuild = runs.rebuild(kind, fill)
         dropped = ", dropped at 30 s" if rebuild.dropped_30s else ", dropped at 7 s" if rebuild.dropped_7s else ""
-        return f"{short(rounded(runs.longest_s(kind, way)))} s{dropped}"
+        return f"{short(rounded(runs.longest_s(kind, fill)))} s{dropped}"
 
-    def cleaned(kind: str, way: Way) -> str:
+    def cleaned(kind: str, fill: Fill) -> str:
         """Bands cleaned for each piece, and the time of one."""
-        run = runs.outcomes[kind, way, False]
+        run = runs.outcomes[kind, fill, False]
         bands, busy = run.members[-1].layer_stats.get("bands_cleaned", 0), run.rebuild.members[-1].busy_ns
         cleaning_s = (busy.clean_read + busy.clean_write + busy.destage_read) / 1e9
         return f"{short(rounded(bands / max(1, run.rebuild.pieces)))}, {short(cleaning_s / bands)} s each" if bands else "none"
 
     study.section("Rebuilding a member: the longest command, and timeouts")
-    table_by_way(study, [way for way in WAYS if way.kib == ORDERS[way.order]], compared, longest)
+    table_by_fill(study, [fill for fill in FILLS if fill.kib == ORDERS[fill.order]], compared, longest)
     study.section("Rebuilding a member: bands cleaned for each write")
     shingled = [kind for kind in compared if kinds[kind]["layer"] != "in-place"]
-    table_by_way(study, [way for way in WAYS if way.window == MANY], shingled, cleaned)
+    table_by_fill(study, [fill for fill in FILLS if fill.window == MANY], shingled, cleaned)
     study.section("Rebuilding a member during a light foreground")
     rows = []
-    for kind, way in with_foreground:
-        rebuild = runs.of(kind, way, True)
+    for kind, fill in with_foreground:
+        rebuild = runs.rebuild(kind, fill, True)
         p99 = [with_unit(rebuild.foreground_ns[op].p99 / 1e9, SECONDS) for op in ("read", "write")]
-        alone, beside_load = (short(rounded(runs.hours(kind, way, has_foreground))) for has_foreground in (False, True))
-        command = with_unit(runs.longest_s(kind, way, True), SECONDS)
-        rows.append([f"{way}: {kind}", beside_load, alone, *p99, command, "yes" if rebuild.dropped_7s else "no"])
+        alone, beside_load = (short(rounded(runs.hours(kind, fill, has_foreground))) for has_foreground in (False, True))
+        command = with_unit(runs.longest_s(kind, fill, True), SECONDS)
+        rows.append([f"{fill}: {kind}", beside_load, alone, *p99, command, "yes" if rebuild.dropped_7s else "no"])
     study.table(["rebuild", "hours", "alone", "reads, 99 %", "writes, 99 %", "longest command", "dropped at 7 s"], rows)
     study.section("Rebuilding a member: until the caches are clean")
     rows = []
-    for kind, way, has_foreground in cases:
-        if not has_foreground and way in MAIN_WAYS.values() and kind in (CACHED, MANAGED, IDLE_CLEANING):
-            rebuild = runs.of(kind, way)
+    for kind, fill, has_foreground in cases:
+        if not has_foreground and fill in MAIN_FILLS.values() and kind in (CACHED, MANAGED, IDLE_CLEANING):
+            rebuild = runs.rebuild(kind, fill)
             clean = "never" if rebuild.clean_ns is None else short(rounded(scaled_hours(rebuild.clean_ns, rebuild)))
-            rows.append([f"{way}: {kind}", short(rounded(runs.hours(kind, way))), clean])
+            rows.append([f"{fill}: {kind}", short(rounded(runs.hours(kind, fill))), clean])
     study.table(["rebuild", "redundant after (h)", "clean after (h)"], rows)
     public_tests(study, runs)
 
 
-def table_by_way(study: Study, ways: Sequence[Way], kinds: Sequence[str], cell: Callable[[str, Way], str]) -> None:
-    study.table(["way", *kinds], [[str(way), *(cell(kind, way) for kind in kinds)] for way in ways])
+def table_by_fill(study: Study, fills: Sequence[Fill], kinds: Sequence[str], cell: Callable[[str, Fill], str]) -> None:
+    study.table(["way", *kinds], [[str(fill), *(cell(kind, fill) for kind in kinds)] for fill in fills])
 
 
 def draw_rebuilds(figure: Any, runs: Rebuilds, kinds: Sequence[str]) -> None:
     logarithmic = {"xscale": "log", "yscale": "log"}
     for (hours, commands), order in zip(figure.subplots(3, 2), ORDERS):
-        by_size = sorted(way for way in WAYS if way.order == order and way.window == MANY)
-        by_window = sorted(way for way in WAYS if way.order == order and way.kib == ORDERS[order])
-        curves = {kind: ([way.kib for way in by_size], [runs.hours(kind, way) for way in by_size]) for kind in kinds}
+        by_size = sorted(fill for fill in FILLS if fill.order == order and fill.window == MANY)
+        by_window = sorted(fill for fill in FILLS if fill.order == order and fill.kib == ORDERS[order])
+        curves = {kind: ([fill.kib for fill in by_size], [runs.hours(kind, fill) for fill in by_size]) for kind in kinds}
         draw_curves(hours, curves, xlabel="Size of a piece (KiB)", ylabel="Hours for 5 TB", title=order, **logarithmic)
-        curves = {kind: ([way.window for way in by_window], [runs.longest_s(kind, way) for way in by_window]) for kind in kinds}
+        curves = {kind: ([fill.window for fill in by_window], [runs.longest_s(kind, fill) for fill in by_window]) for kind in kinds}
         properties = logarithmic | {"xlabel": "Pieces under way", "title": f"{order}, {ORDERS[order]} KiB"}
         draw_curves(commands, curves, guides={"7 s": 7, "30 s": 30}, ylabel="Longest command (s)", **properties)
     commands.legend()
@@ -489,16 +490,16 @@ def draw_rebuilds(figure: Any, runs: Rebuilds, kinds: Sequence[str]) -> None:
 
 def public_tests(study: Study, runs: Rebuilds) -> None:
     study.section("Rebuilding a member: public tests of another maker's drive")
-    resilver = MAIN_WAYS[IN_RUNS]
+    resilver = MAIN_FILLS[IN_RUNS]
     conventional, managed = runs.hours(CACHED, resilver), runs.hours(MANAGED, resilver)
     study.row("a resilver on conventional disks", rounded(conventional))
     study.row("a resilver on the drive-managed disk", rounded(managed))
     study.row("drive-managed / conventional", rounded(managed / conventional))
-    study.row("drive-managed, records scattered singly (128 KiB)", rounded(runs.hours(MANAGED, MAIN_WAYS[SCATTERED])))
+    study.row("drive-managed, records scattered singly (128 KiB)", rounded(runs.hours(MANAGED, MAIN_FILLS[SCATTERED])))
     study.row("drive-managed, write cache off", rounded(runs.hours("drive-managed", resilver)))
-    study.row("drive-managed, in order (512 KiB)", rounded(runs.hours(MANAGED, MAIN_WAYS[IN_ORDER])))
+    study.row("drive-managed, in order (512 KiB)", rounded(runs.hours(MANAGED, MAIN_FILLS[IN_ORDER])))
     for kind in (f"{MANAGED}, bypass by command", f"{MANAGED}, bypass by run", MANAGED, "drive-managed"):
-        small, large = (runs.hours(kind, Way(IN_ORDER, kib, MANY)) for kib in (32, 512))
+        small, large = (runs.hours(kind, Fill(IN_ORDER, kib, MANY)) for kib in (32, 512))
         is_by_command = kind.endswith("by command")
         why = "assumed: commands of 512 KiB bypass the persistent cache, shorter ones don't" if is_by_command else ""
         words = {"member": kind, "small": short(small), "large": short(large), "why": why}

@@ -43,7 +43,7 @@ def accounting(study: Study) -> None:
     command_ms, sector_us = clock_costs("cassuto-table1")
 
     def total_s(counts: dict[str, Any]) -> float:
-        commands, sectors = (counts["reads"][of] + counts["writes"][of] for of in (COMMANDS, SECTORS))
+        commands, sectors = (counts["reads"][count] + counts["writes"][count] for count in (COMMANDS, SECTORS))
         return commands * command_ms / 1e3 + sectors * sector_us / 1e6
 
     extra_adjusted = cached["writes"][ADJUSTED] + cached["reads"][ADJUSTED] - plain["reads"][ADJUSTED]

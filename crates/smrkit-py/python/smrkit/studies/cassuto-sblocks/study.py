@@ -37,7 +37,7 @@ class IopsCurve:
     drop: int
 
     @classmethod
-    def of(cls, run: Outcome, end_s: int) -> "IopsCurve":
+    def of_run(cls, run: Outcome, end_s: int) -> "IopsCurve":
         drop = run.verdict.cache_full_at_s
         return cls(requests_by_window(run, end_s), min(end_s, end_s if drop is None else int(drop)))
 
@@ -69,7 +69,7 @@ def figure12(study: Study) -> None:
     study.section("Figures 12 and 13: random writes, closest to the tail", end=end_s)
     faster = study.file("cassuto-random-faster.toml", with_sector_cost("cassuto-random", FASTER_US))
     run, faster_run = study.runs([on_sblocks() | until(end_s), on_sblocks() | until(end_s) | {"drive": faster}])
-    curve, faster_curve = IopsCurve.of(run, end_s), IopsCurve.of(faster_run, end_s)
+    curve, faster_curve = IopsCurve.of_run(run, end_s), IopsCurve.of_run(faster_run, end_s)
     before = curve.iops[: curve.drop]
     level, means = fmean(before), curve.means(40)
     off = max(100 * abs(iops / level - 1) for iops in before)
@@ -126,7 +126,7 @@ def policies(study: Study) -> None:
     item, ours = "which policy has the shorter longest write", "closest-to-tail, by far" if by_far else "not by far"
     study.row(item, ours, agrees=by_far, moved=moved["closest-to-tail"])
     for policy in chosen:
-        last = IopsCurve.of(runs[policy], end_s).last(200)
+        last = IopsCurve.of_run(runs[policy], end_s).last(200)
         words = {"policy": policy, "longest": longest_ms(runs[policy]), "moved": moved[policy]}
         study.row("{policy}: IOPS in the last 200 s", last, **words)
 
@@ -150,14 +150,14 @@ def literal(study: Study) -> None:
         for count in section_counts
     }
     *runs, entries = study.runs([*jobs.values(), on_sblocks(sections=1, copy="entries") | until(end_s)])
-    curves = {sections: IopsCurve.of(run, end_s) for sections, run in zip(jobs, runs)}
+    curves = {sections: IopsCurve.of_run(run, end_s) for sections, run in zip(jobs, runs)}
     for (sections, curve), run in zip(curves.items(), runs):
         means, last = curve.means(100), curve.last(100)
         # The paper's curve has no silent window, does not fall after the drop, and ends at about 80.
         holds = curve.silent() == 0 and last >= means[0] and last > 60
         words = {"sections": sections, "silent": curve.silent(), "least": min(means), "longest": longest_ms(run) / 1e3}
         study.row("literal rule, {sections}: plateau of about 80 without windows of 0", last, agrees=holds, **words)
-    study.row("entries copied one by one", fmean(IopsCurve.of(entries, end_s).after))
+    study.row("entries copied one by one", fmean(IopsCurve.of_run(entries, end_s).after))
     study.plot(
         "literal-rule",
         {sections: curve.smoothed(10) for sections, curve in curves.items()},
@@ -173,7 +173,7 @@ def destage_ahead(study: Study) -> None:
     end_s, counts = 1000, (1, 2, 4, 8)
     study.section("Destaging ahead")
     runs = study.runs(on_sblocks(destage_at_once=count) | until(end_s) for count in counts)
-    curves = [IopsCurve.of(run, end_s) for run in runs]
+    curves = [IopsCurve.of_run(run, end_s) for run in runs]
     means_of_5_s = [curve.means(5, step_s=1) for curve in curves]
     rises = [next((second for second, iops in enumerate(means) if iops >= 72), float("inf")) for means in means_of_5_s]
     lowest = [min(means) for means in means_of_5_s]
@@ -241,7 +241,7 @@ def sections(study: Study) -> None:
 def sizes(study: Study) -> None:
     study.section("The size of S-blocks")
     runs = study.runs(on_sblocks(sblock_sectors=sectors) | until(1200) for sectors in (500, 1000, 2000, 4000))
-    last = [IopsCurve.of(run, 1200).last(200) for run in runs]
+    last = [IopsCurve.of_run(run, 1200).last(200) for run in runs]
     memory = [run.map_bytes / 1e6 for run in runs]
     study.row("IOPS in the last 200 s", listed(last), agrees=falls(last))
     study.row("memory of the maps", listed(memory), agrees=falls(memory))
@@ -256,7 +256,7 @@ def skewed(study: Study) -> None:
         for policy in ("closest-to-tail", "largest", "weighted"):
             jobs[hot, policy] = on_sblocks(workload, policy=policy) | until(1600)
     runs = study.keyed_runs(jobs)
-    last = lambda run: IopsCurve.of(run, 1600).last(200)
+    last = lambda run: IopsCurve.of_run(run, 1600).last(200)
     for hot in (10, 2):
         of_policies = [runs[hot, policy] for policy in ("closest-to-tail", "largest", "weighted")]
         item = "{hot} % hot, closest-to-tail, largest, weighted: IOPS in the last 200 s"

@@ -148,7 +148,7 @@ def figures4and5(study: Study) -> None:
     study.section("Figure 5: latency and throughput")
     for seed, (strict, caveat) in pairs.items():
         for benchmark, add_row in (("filebench", filebench_row), ("postmark", postmark_rows)):
-            of_strict, of_caveat = ([run for run in of["benchmarks"] if run["name"] == benchmark] for of in (strict, caveat))
+            of_strict, of_caveat = ([run for run in one["benchmarks"] if run["name"] == benchmark] for one in (strict, caveat))
             for number, runs in enumerate(zip(of_strict, of_caveat), 1):
                 add_row(study, *runs, {"seed": seed, "run": number})
 
@@ -272,7 +272,7 @@ def mounted_rows(study: Study, model: str, simulation: Ageing, on_mount: Ageing)
     gb = lambda size: size / 1e9
     percent_off = lambda ours, expected: 100 * (ours - expected) / IMAGE
     if model == "strict-append":
-        expected, ours = (of["first_cleaning"] and of["first_cleaning"]["written_bytes"] for of in (simulation, on_mount))
+        expected, ours = (one["first_cleaning"] and one["first_cleaning"]["written_bytes"] for one in (simulation, on_mount))
         is_near = None not in (expected, ours) and abs(percent_off(ours, expected)) <= 5
         after = lambda written: f"after {gb(written):.2f} GB" if written else "never"
         study.row("strict-append: first cleaning", after(ours), paper=after(expected), agrees=is_near)
@@ -327,9 +327,11 @@ def running_out(study: Study) -> None:
         return age(study, simulated("Caveat-Scriptor", study.seed, *options.split()))
 
     ageings = dict(zip(cases, study.map(age_case, cases)))
-    lasted_tb = {case: of["last"]["written_bytes"] / 1e12 if of["end"] == "full" else math.inf for case, of in ageings.items()}
-    for (placement, did, factor, turn), of in ageings.items():
-        b, (time, circumstances) = of["benchmarks_end"], describe_end(of)
+    lasted_tb = {
+        case: ageing["last"]["written_bytes"] / 1e12 if ageing["end"] == "full" else math.inf for case, ageing in ageings.items()
+    }
+    for (placement, did, factor, turn), ageing in ageings.items():
+        b, (time, circumstances) = ageing["benchmarks_end"], describe_end(ageing)
         nw = f"NW {b['not_writable_bytes'] / 1e9:.1f} GB at B" if b else "B was not reached"
         turns = "whole file" if turn == "file" else "1 block" if turn == "1" else f"{turn} blocks"
         words = {"placement": placement, "did": did, "dpid": 1, "sizes": factor, "turns": turns}
@@ -356,16 +358,16 @@ def idle(study: Study) -> None:
     ageings = dict(zip(cases, study.map(lambda options: age(study, options), jobs)))
 
     def delay_percent(model: str, share: int) -> float:
-        of = ageings[share, model]
-        return math.nan if of["end"] == "full" else 100 * of["alone"]["cleaning_delay_ns"] / of["alone"]["busy_ns"]
+        ageing = ageings[share, model]
+        return math.nan if ageing["end"] == "full" else 100 * ageing["alone"]["cleaning_delay_ns"] / ageing["alone"]["busy_ns"]
 
     def cells(model: str, share: int) -> list[str]:
-        of, alone = ageings[share, model], ageings[share, model]["alone"]
-        if of["end"] == "full":
+        ageing, alone = ageings[share, model], ageings[share, model]["alone"]
+        if ageing["end"] == "full":
             return ["no room", "-", "-", "-"]
         longest = with_unit(alone["cleaning_delay_ns_max"] / 1e9, SECONDS)
         events_percent = 100 * alone["events_delayed"] / max(1, alone["latency_ns"]["count"])
-        moved_gb = of["last"]["cleaned"]["moved_bytes"] / 1e9
+        moved_gb = ageing["last"]["cleaned"]["moved_bytes"] / 1e9
         return [f"{short(delay_percent(model, share))} %", longest, f"{short(events_percent)} %", f"{short(moved_gb)} GB"]
 
     heads = [f"{model}: {what}" for model, what in product(MODELS, ("delay", "longest", "events delayed", "moved"))]

@@ -161,7 +161,7 @@ def end_of(path: Path) -> int:
 def traces(study: Study, room: int) -> list[Trace]:
     """The available traces, those of Table 2 first. Those of up to ``room`` sectors are run on both layers."""
     sets = {f"msr_{name}": name for name in study.numbers["table2"]}
-    sets |= {name: of for name, of in FURTHER.items() if of != "other" or not study.quick}
+    sets |= {name: own_set for name, own_set in FURTHER.items() if own_set != "other" or not study.quick}
     paths = {name: study.trace(name) or study.trace(name.removeprefix("msr_")) for name in sets}
     found = [Trace(name, sets[name], path, smrkit.trace.info(path), end_of(path)) for name, path in paths.items() if path]
     fitting = [trace for trace in found if trace.end <= room]
