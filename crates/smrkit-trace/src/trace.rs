@@ -138,7 +138,7 @@ impl Trace {
             Reader::Stream(_, rows) => rows,
             Reader::Parquet(reader, _) => return reader.has_think_times,
         };
-        // The rows tell what they have when it is chosen.
+        // Whether a reader has think times shows when they are chosen. Afterwards the clock's are chosen again.
         let has = rows.choose_times(RowTimes::Think);
         rows.choose_times(RowTimes::Clock);
         has
