@@ -70,7 +70,7 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
 /// `toward`.
 pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error> {
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
-    let copies = file.copies();
+    let copies = file.copies;
     if is_interleaved(file) {
         return interleaved(file, surfaces.saturating_mul(copies), skew(file)?);
     }
@@ -341,7 +341,7 @@ const WHOLE: u128 = 1 << 40;
 
 /// Makes a drive the smallest that holds `want` sectors.
 pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
-    let (own, most) = (file.copies(), most_copies(file));
+    let (own, most) = (file.copies, most_copies(file));
     // No fewer platters hold that many sectors; spares on each of them and the defects of the first may take more.
     let least = u128::from(want).div_ceil(raw_sectors(file, WHOLE).max(1));
     let mut copies = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
@@ -365,7 +365,7 @@ pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
 pub(super) fn sectors_of_platters(mut file: DriveFile, times: u64) -> u64 {
     let sectors = match u32::try_from(times) {
         Ok(times) if times <= most_copies(&file) => {
-            file.copies = file.copies().saturating_mul(times);
+            file.copies = file.copies.saturating_mul(times);
             usable_sectors(&file, WHOLE)
         }
         // It gets more tracks instead.
@@ -384,7 +384,7 @@ fn most_copies(file: &DriveFile) -> u32 {
         return 1;
     }
     let surfaces = file.geometry.surfaces.given().unwrap_or(1).max(1);
-    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies());
+    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies);
     (ZONES_MAX as u64 / zones.max(1)).clamp(1, u64::from(u32::MAX)) as u32
 }
 
@@ -428,7 +428,7 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
         Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
     };
     let of_zone = |(at, zone)| u128::from(scaled_tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
-    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
+    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies)
 }
 
 /// Raw sectors without the defective ones.
@@ -446,7 +446,7 @@ fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
 fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
-    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
+    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies));
     let of_zone = |(at, zone): (usize, &ZoneTable)| {
         let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
         let sectors =
