@@ -302,6 +302,7 @@ fn foreign_remedy(head: &[u8]) -> Option<&'static str> {
     if holds(b"\"fio version\"") || holds(b": (g=0): rw=") {
         return Some(FIO_REPORT);
     }
+    // Such logs are numbers only, so they are known by the shape of their rows.
     if is_fio_log(head) {
         return Some(
             "fio's log of bandwidth, latency or IOPS, which lists completions, and where only with log_offset: add \

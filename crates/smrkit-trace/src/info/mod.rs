@@ -213,6 +213,7 @@ impl Gathered {
             }
         }
         self.rate.count(request, new_sectors);
+        // Flushes and discards leave the order of reads and writes as it is.
         if matches!(request.op, Op::Read | Op::Write) {
             self.heat.count(request.volume, request.lba.0, request.op == Op::Write);
             self.follow(request, bytes);
@@ -576,6 +577,7 @@ impl Rate {
         let gaps = self.gaps.list().summary().all;
         let gap_count = gaps.count.max(1) as f64;
         let gap_mean = self.gap_sum / gap_count;
+        // Not below 0 by rounding.
         let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
         let arrivals = Arrivals {
             first_ns: self.earliest_ns,
