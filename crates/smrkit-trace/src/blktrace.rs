@@ -79,6 +79,7 @@ impl RecordFormat for Blktrace {
         let Some(length) = record_bytes(bytes).filter(|length| bytes.len() >= *length) else { return Ok(Step::More) };
         let (ticks, sector, size) = (u64_at(bytes, 8), u64_at(bytes, 16), u64::from(u32_at(bytes, 24)));
         let (action, device) = (u32_at(bytes, 28), u32_at(bytes, 36));
+        // Of a request's events, one kind is read.
         if !event(action).is_some_and(|event| self.0.stands_for_requests(event)) {
             return Ok(Step::Skip(length));
         }

@@ -566,7 +566,8 @@ pub(crate) fn has_one_as_read(name: &str) -> bool {
 
 /// The unit of a time that counts from 1970, or from 1601 as Windows' does, by its size. Smaller numbers are seconds.
 fn since_an_epoch(value: f64) -> &'static str {
-    // Up to us, a bound is the year 5138 in the unit before it, and 1973 in the unit behind it; file times of 1918 to 4453 are between the last.
+    // A count is a date of our time in one unit only: 1e11 is in the year 5138 as seconds and in 1973 as milliseconds, and so on. Between
+    // microseconds and nanoseconds are Windows' file times, here of the years from 1918 to 4453.
     match value {
         ..1e11 => "s",
         ..1e14 => "ms",

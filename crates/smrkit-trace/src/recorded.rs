@@ -47,7 +47,9 @@ impl Recorded {
         let mut demands: Vec<Replayed> = Vec::new();
         // Runs of one comparison share their demand, so that its trace is scanned once.
         let number = |outcome: &Outcome| {
-            let own = without_results(&outcome.replayed);
+            // The description alone, without the results of reading it.
+            let mut own = Replayed { trace_notes: TraceNotes::default(), ..outcome.replayed.clone() };
+            own.sources.iter_mut().flatten().for_each(|source| source.requests = 0);
             demands.iter().position(|known| *known == own).unwrap_or_else(|| {
                 demands.push(own);
                 demands.len() - 1
@@ -95,13 +97,6 @@ impl Recorded {
             )),
         }
     }
-}
-
-/// The description of a demand without the results of reading it.
-fn without_results(replayed: &Replayed) -> Replayed {
-    let mut demand = Replayed { trace_notes: TraceNotes::default(), ..replayed.clone() };
-    demand.sources.iter_mut().flatten().for_each(|source| source.requests = 0);
-    demand
 }
 
 fn trace(path: &str, reading: &TraceReading) -> Result<Box<dyn Demand>, Error> {

@@ -76,6 +76,7 @@ impl Bad {
 
     /// The message, for a row whose text is `line`.
     pub fn message(&self, line: &[u8]) -> String {
+        // A column that is missing is past the end of the line.
         let text = &line[self.at.min(line.len())..(self.at + self.len).min(line.len())];
         let shown = &text[..text.len().min(40)];
         let dots = if text.len() > 40 { "…" } else { "" };

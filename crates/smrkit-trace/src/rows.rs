@@ -110,32 +110,7 @@ impl Row for MemberAccess {
     const KIND: &'static str = "accesses";
 }
 
-/// A table that a run fills. The first error is kept, and later rows are dropped.
-#[derive(Clone)]
-struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
-
-type Table<R> = Result<Rows<R>, Error>;
-
-impl<R: Row> Shared<R> {
-    fn create(path: &Path, columns: &'static [Column<R>]) -> Result<Shared<R>, Error> {
-        Ok(Shared(Arc::new(Mutex::new(Some(Ok(Rows::create(path, columns)?))))))
-    }
-
-    fn push(&self, row: &R) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Ok(rows)) = table.as_mut()
-            && let Err(error) = rows.push(row)
-        {
-            *table = Some(Err(error));
-        }
-    }
-
-    fn finish(self) -> Result<(), Error> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        table.map_or(Ok(()), |rows| rows?.finish())
-    }
-}
-
+/// Passes the accesses of a drive on with its number.
 struct OfMember<F>(u32, F);
 
 impl<F: FnMut(MemberAccess) + Send> Recorder for OfMember<F> {
@@ -154,11 +129,27 @@ pub fn recorders(push: impl FnMut(MemberAccess) + Clone + Send + 'static) -> Rec
 pub struct RowFiles(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
 
 impl RowFiles {
-    fn create<R: Row + Send>(&mut self, path: &Path, columns: &'static [Column<R>]) -> Result<Shared<R>, Error> {
-        let shared = Shared::create(path, columns)?;
-        let own = shared.clone();
-        self.0.push(Box::new(move || own.finish()));
-        Ok(shared)
+    /// Opens a table, and returns the function that adds rows to it during the run. The first error is kept until `finish`, and later rows are
+    /// dropped.
+    fn create<R: Row + Send>(
+        &mut self,
+        path: &Path,
+        columns: &'static [Column<R>],
+    ) -> Result<impl Fn(&R) + Clone + Send + use<R>, Error> {
+        let filled = Arc::new(Mutex::new(Some(Ok(Rows::create(path, columns)?))));
+        let finished = Arc::clone(&filled);
+        self.0.push(Box::new(move || {
+            let table: Option<Result<Rows<R>, Error>> = finished.lock().unwrap_or_else(PoisonError::into_inner).take();
+            table.map_or(Ok(()), |rows| rows?.finish())
+        }));
+        Ok(move |row: &R| {
+            let mut table = filled.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(Ok(rows)) = table.as_mut()
+                && let Err(error) = rows.push(row)
+            {
+                *table = Some(Err(error));
+            }
+        })
     }
 
     /// Opens the file for the state at the end of the run of `records`. A run that is interrupted leaves none.
@@ -183,13 +174,12 @@ impl RowFiles {
 pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, RowFiles), Error> {
     let (mut records, mut files) = (RunRecorders::default(), RowFiles::default());
     if let Some(path) = requests {
-        let shared = files.create(path, RequestRow::COLUMNS)?;
-        records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));
+        records.requests = Some(Box::new(files.create(path, RequestRow::COLUMNS)?));
     }
     if let Some(path) = accesses {
         let columns = if array { MemberAccess::COLUMNS } else { &MemberAccess::COLUMNS[1..] };
-        let shared = files.create(path, columns)?;
-        records.accesses = Some(recorders(move |access| shared.push(&access)));
+        let push = files.create(path, columns)?;
+        records.accesses = Some(recorders(move |access| push(&access)));
     }
     Ok((records, files))
 }

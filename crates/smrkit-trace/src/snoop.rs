@@ -144,6 +144,7 @@ pub(crate) struct Ftrace(EventChoice);
 /// Splits a line into its event, the time before the event, and the columns after it; `None` if the line has no time and event.
 fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
     let mut columns = LineColumns::spaces(line);
+    // Both end in a colon, and the time is the word before the event; names of processes may end in one, too.
     let mut time: Option<Field> = None;
     while let Some(word) = columns.optional("the event") {
         let stem = word.text.strip_suffix(b":").filter(|stem| !stem.is_empty());
@@ -227,6 +228,7 @@ impl Xperf {
         let mut columns = LineColumns::commas(line);
         let fields: Vec<Field> = std::iter::from_fn(|| columns.optional("a column")).collect();
         let process = self.columns.iter().position(|name| name.starts_with(b"process")).unwrap_or(usize::MAX);
+        // `name, with comma.exe (1234)` takes a column more for each comma.
         let commas_in_name = fields.iter().skip(process).position(|field| field.text.ends_with(b")")).unwrap_or(0);
         let field = |own: &[u8], name| {
             let at = self.columns.iter().position(|column| column == own)?;

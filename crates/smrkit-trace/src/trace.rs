@@ -1,6 +1,6 @@
 //! Opens traces, in a recognised format or a named one.
 
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use crate::blktrace;
@@ -55,8 +55,12 @@ impl Trace {
     /// Opens a file, or standard input if `path` is `-`. Errors: it can't be read, is empty, or is of no known format.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, Error> {
         let choice = formats::choice(options.format.as_deref())?;
-        let stream = open_stream(path, options.sha256)?;
-        Trace::from_stream(stream, choice, options, path.as_os_str() != "-")
+        let is_file = path.as_os_str() != "-";
+        let (bytes, total) = match is_file {
+            true => blktrace::open(path).map_err(|error| Error::reading(path, error))?,
+            false => (Box::new(io::stdin()) as Box<dyn Read + Send>, None),
+        };
+        Trace::from_stream(Stream::new(path, bytes, total, options.sha256)?, choice, options, is_file)
     }
 
     /// Reads bytes in memory; `name` stands for the path in messages.
@@ -138,7 +142,7 @@ impl Trace {
             Reader::Stream(_, rows) => rows,
             Reader::Parquet(reader, _) => return reader.has_think_times,
         };
-        // The rows tell what they have when it is chosen.
+        // Whether a reader has think times shows when they are chosen. Afterwards the clock's are chosen again.
         let has = rows.choose_times(RowTimes::Think);
         rows.choose_times(RowTimes::Clock);
         has
@@ -219,15 +223,6 @@ impl Source for Trace {
     }
 }
 
-/// The bytes of a file, or of standard input where `path` is `-`.
-fn open_stream(path: &Path, hash: bool) -> Result<Stream, Error> {
-    if path.as_os_str() == "-" {
-        return Stream::new(path, Box::new(io::stdin()), None, hash);
-    }
-    let (bytes, total) = blktrace::open(path).map_err(|error| Error::reading(path, error))?;
-    Stream::new(path, bytes, total, hash)
-}
-
 pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
     sha256_of(blktrace::open(path)?.0)
 }
@@ -302,6 +297,7 @@ fn foreign_remedy(head: &[u8]) -> Option<&'static str> {
     if holds(b"\"fio version\"") || holds(b": (g=0): rw=") {
         return Some(FIO_REPORT);
     }
+    // Such logs are numbers only, so they are known by the shape of their rows.
     if is_fio_log(head) {
         return Some(
             "fio's log of bandwidth, latency or IOPS, which lists completions, and where only with log_offset: add \

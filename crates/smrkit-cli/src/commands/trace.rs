@@ -10,7 +10,7 @@ use smrkit::experiment::pool::WatchedSource;
 use smrkit::message::worded;
 use smrkit::request::{Request, Source};
 use smrkit::schema::Size;
-use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::info::TraceInfo;
 use smrkit_trace::parquet::{self, Meta, ParquetWriter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
@@ -138,7 +138,7 @@ impl Info {
         let Outputs { json, report } = outputs.open()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
-        let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
+        let mut info = TraceInfo::from_source(&mut watched, self.track_bytes)?;
         let (reader, done) = (watched.finish(), interrupt.done());
         interrupt.writing();
         info.name_volumes(reader.volumes());

@@ -125,25 +125,16 @@ pub struct VolumeInfo {
     pub highest_end_sectors: u64,
 }
 
-/// The parameters of `TraceInfo::from_source`.
-#[derive(Clone, Debug)]
-pub struct InfoSettings {
-    /// The size of a track, for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
-    pub track_bytes: u64,
-}
-
-impl Default for InfoSettings {
-    fn default() -> InfoSettings {
-        InfoSettings { track_bytes: 1 << 20 }
-    }
-}
+/// The usual size of a track for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
+pub const TRACK_BYTES: u64 = 1 << 20;
 
 impl TraceInfo {
     /// Reads `source` to its end. A reader knows its table of volumes only then: until `name_volumes`, each volume's number is its index.
-    pub fn from_source(source: &mut dyn Source, settings: &InfoSettings) -> Result<TraceInfo, Error> {
-        let track_sectors = settings.track_bytes / SECTOR_BYTES;
+    /// `track_bytes` is the size of a track, whose number is counted.
+    pub fn from_source(source: &mut dyn Source, track_bytes: u64) -> Result<TraceInfo, Error> {
+        let track_sectors = track_bytes / SECTOR_BYTES;
         if track_sectors == 0 {
-            return Err(Error::Usage(format!("a track of {} bytes: give at least 512", settings.track_bytes)));
+            return Err(Error::Usage(format!("a track of {track_bytes} bytes: give at least 512")));
         }
         let mut gathered = Gathered::default();
         let mut batch = Vec::new();
@@ -222,6 +213,7 @@ impl Gathered {
             }
         }
         self.rate.count(request, new_sectors);
+        // Flushes and discards leave the order of reads and writes as it is.
         if matches!(request.op, Op::Read | Op::Write) {
             self.heat.count(request.volume, request.lba.0, request.op == Op::Write);
             self.follow(request, bytes);
@@ -585,6 +577,7 @@ impl Rate {
         let gaps = self.gaps.list().summary().all;
         let gap_count = gaps.count.max(1) as f64;
         let gap_mean = self.gap_sum / gap_count;
+        // Not below 0 by rounding.
         let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
         let arrivals = Arrivals {
             first_ns: self.earliest_ns,

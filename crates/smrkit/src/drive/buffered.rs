@@ -272,6 +272,7 @@ impl Buffered {
             if end <= ahead.end {
                 return from_buffer;
             }
+            // The media goes on from where it reads ahead, so that the read waits for its last sector only.
             let passed = self.media.access_without_overhead(g, ahead.passed, false, ahead.end, end - ahead.end);
             self.read_on(g, ahead.began, pba, end, passed);
             return from_buffer.max(passed + self.bus(false, 1));

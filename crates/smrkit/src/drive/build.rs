@@ -70,7 +70,7 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
 /// `toward`.
 pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error> {
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
-    let copies = file.copies();
+    let copies = file.copies;
     if is_interleaved(file) {
         return interleaved(file, surfaces.saturating_mul(copies), skew(file)?);
     }
@@ -181,6 +181,7 @@ fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
             Some(ByBefore::Each(after_read, after_write)) => Ok([ns(after_read)?, ns(after_write)?]),
         }
     };
+    // Times that don't depend on the command before; none where the file has no such key.
     let once = |key: &str, value: &Option<Sourced<f64>>| {
         nanos(&format!("mechanical.{key}"), value.given().unwrap_or(0.0)).map(Nanos)
     };
@@ -233,9 +234,16 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
     };
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
-    let (mut slips, mut raw) = (file.geometry.slips.as_ref().map_or(Vec::new(), |list| ranges(&list.value)), 0u64);
+    let slips = file.geometry.slips.given().unwrap_or_default();
+    let mut slips: Vec<Range<u64>> = slips.into_iter().map(|raw| raw..raw.saturating_add(1)).collect();
+    let mut raw = 0u64;
     for (i, (zone, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones)).enumerate() {
-        let track_sectors = one_length(zone, i)?;
+        let Lengths::All(track_sectors) = zone.track_sectors else {
+            return Err(Error::Impossible(format!(
+                "recording zone {i} lists track lengths of each surface, and its tracks lie on all of them in turn: give one \
+                 number"
+            )));
+        };
         shapes.push((
             ZoneShape { surface: 0, outer_cylinder, tracks: zone.tracks, track_sectors, toward: Edge::Inner },
             skews(zone, i, track_sectors, skew)?,
@@ -248,20 +256,6 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
         raw = raw.saturating_add(sectors);
     }
     Geometry::interleaved(&shapes, surfaces, sequence, Slips::from(slips))
-}
-
-fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
-    sectors.iter().map(|&raw| raw..raw.saturating_add(1)).collect()
-}
-
-fn one_length(zone: &ZoneTable, i: usize) -> Result<u64, Error> {
-    match &zone.track_sectors {
-        Lengths::All(sectors) => Ok(*sectors),
-        Lengths::Each(_) => Err(Error::Impossible(format!(
-            "recording zone {i} lists track lengths of each surface, and its tracks lie on all of them in turn: give one \
-             number"
-        ))),
-    }
 }
 
 /// The angles of a zone; without skews of its own, those of the drive.
@@ -341,7 +335,7 @@ const WHOLE: u128 = 1 << 40;
 
 /// Makes a drive the smallest that holds `want` sectors.
 pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
-    let (own, most) = (file.copies(), most_copies(file));
+    let (own, most) = (file.copies, most_copies(file));
     // No fewer platters hold that many sectors; spares on each of them and the defects of the first may take more.
     let least = u128::from(want).div_ceil(raw_sectors(file, WHOLE).max(1));
     let mut copies = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
@@ -365,7 +359,7 @@ pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
 pub(super) fn sectors_of_platters(mut file: DriveFile, times: u64) -> u64 {
     let sectors = match u32::try_from(times) {
         Ok(times) if times <= most_copies(&file) => {
-            file.copies = file.copies().saturating_mul(times);
+            file.copies = file.copies.saturating_mul(times);
             usable_sectors(&file, WHOLE)
         }
         // It gets more tracks instead.
@@ -384,7 +378,7 @@ fn most_copies(file: &DriveFile) -> u32 {
         return 1;
     }
     let surfaces = file.geometry.surfaces.given().unwrap_or(1).max(1);
-    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies());
+    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies);
     (ZONES_MAX as u64 / zones.max(1)).clamp(1, u64::from(u32::MAX)) as u32
 }
 
@@ -428,7 +422,7 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
         Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
     };
     let of_zone = |(at, zone)| u128::from(scaled_tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
-    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
+    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies)
 }
 
 /// Raw sectors without the defective ones.
@@ -446,7 +440,7 @@ fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
 fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
-    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
+    let all_surfaces = u64::from(surfaces).saturating_mul(u64::from(file.copies));
     let of_zone = |(at, zone): (usize, &ZoneTable)| {
         let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
         let sectors =
@@ -480,7 +474,10 @@ mod tests {
 
     #[test]
     fn slips_among_the_spares_use_up_none() {
-        let spares = |each, slips: &[u64]| 20 - spares_before(20, each, &ranges(slips));
+        let spares = |each, slips: &[u64]| {
+            let slips: Vec<Range<u64>> = slips.iter().map(|&raw| raw..raw + 1).collect();
+            20 - spares_before(20, each, &slips)
+        };
         assert_eq!([spares(0, &[]), spares(3, &[]), spares(20, &[])], [0, 3, 20]);
         assert_eq!([spares(3, &[5]), spares(3, &[5, 6, 7]), spares(3, &[5, 6, 7, 8])], [2, 0, 0]);
         // The last of the slips that are left lies just before the spares, is the first of them, or is their last.

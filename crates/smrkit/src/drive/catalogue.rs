@@ -263,7 +263,7 @@ pub fn nearest_model(name: &str) -> Option<&'static str> {
 }
 
 /// The models of the catalogue whose names are most like a mistyped one, at most two mistakes away; swapped letters are one mistake. They
-/// may record differently, so whoever is shown them has to be told how each records.
+/// may record differently, so a message has to say how each records.
 pub fn similar(name: &str) -> Vec<Model> {
     let name = name.trim().to_ascii_uppercase();
     // Short names are all alike.

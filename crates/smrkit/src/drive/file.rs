@@ -75,7 +75,7 @@ pub(super) struct DriveFile {
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
     pub translation: Option<TranslationTable>,
-    /// How many times the drive has each of its surfaces, if it was made larger; 0 means once.
+    /// How many times the drive has each of its surfaces: more than once if it was made larger.
     pub copies: u32,
     /// The model of the catalogue that it stands for, if it was made for another model.
     pub stands_for: Option<&'static str>,
@@ -84,10 +84,8 @@ pub(super) struct DriveFile {
 impl ZoneTable {
     /// True if it has keys that only zones over all surfaces have.
     pub fn is_over_all_surfaces(&self) -> bool {
-        let angles = [self.offset, self.head_skew, self.cylinder_skew];
-        let spares = [self.spare_sectors, self.spare_tracks];
-        angles.iter().any(Option::is_some)
-            || spares.iter().any(Option::is_some)
+        self.offset.or(self.head_skew).or(self.cylinder_skew).is_some()
+            || self.spare_sectors.or(self.spare_tracks).is_some()
             || self.front > 0
             || !self.slips.is_empty()
     }
@@ -105,13 +103,6 @@ impl MechanicalTable {
             &self.watermark,
         ];
         by_kind.iter().any(|key| key.is_some()) || ends.iter().any(|key| key.is_some())
-    }
-}
-
-impl DriveFile {
-    /// How many times the drive has each of its surfaces.
-    pub fn copies(&self) -> u32 {
-        self.copies.max(1)
     }
 }
 
@@ -357,7 +348,7 @@ impl DriveFile {
             constant: ConstantTable::take_from(&mut keys)?,
             mechanical: MechanicalTable::take_from(&mut keys)?,
             translation: TranslationTable::take_from(&mut keys)?,
-            copies: 0,
+            copies: 1,
             stands_for: None,
         };
         keys.end();

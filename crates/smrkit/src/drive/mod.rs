@@ -124,7 +124,7 @@ pub struct Translation {
     pub parameters: Vec<(String, String)>,
 }
 
-/// A question that names the models most like a mistyped one, and how each records, since one letter may tell shingled from conventional.
+/// A question that names the models most like a mistyped one, and how each records, since one letter may be the difference between shingled and conventional.
 fn similar(text: &str) -> String {
     let in_words = |model: catalogue::Model| {
         format!("`{}` ({}: {})", model.name, model.family, catalogue::recording_in_words(model.recording))

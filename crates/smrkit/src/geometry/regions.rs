@@ -82,6 +82,7 @@ impl Regions {
         }
         Ok(Regions {
             by_track: matches!(guard, Guard::Tracks(_)),
+            // All that is in no region: guards, ends of tracks, and the rest.
             guard_sectors: (to - from) - count * region_sectors,
             geometry: geometry.clone(),
             index: StretchIndex::new(count, strips.len(), |i| strips.partition_point(|s| s.end() <= i)),

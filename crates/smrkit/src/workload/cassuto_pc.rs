@@ -70,6 +70,7 @@ impl CassutoPc {
         let share = |whole: u64, n: u64, of: u64| {
             ((u128::from(whole) * u128::from(n) + u128::from(of / 2)) / u128::from(of)) as u64
         };
+        // Requests come in bursts, each somewhere in a slot of its own.
         let slots = (reads + writes).div_ceil(TOGETHER).max(1);
         let long = reads * LONG_READS / READS;
         CassutoPc {

@@ -122,6 +122,7 @@ fn parse_part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
         let names = known(name.text, WORKLOADS.iter().map(|info| info.name));
         return Err(name.error(format!("no workload is called `{}`; {names}", name.text)));
     };
+    // Keys are set in any order, and checked against each other once all are.
     let mut values = Values::new(info.keys());
     if let Some(rest) = rest {
         rest.settings(|key, value| {

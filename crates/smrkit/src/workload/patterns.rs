@@ -263,7 +263,7 @@ pub(super) fn hot_cold(
             hot_first + dice.below(hot)
         } else {
             let cold = dice.below(places - hot);
-            // Places behind the hot stretch are passed over it.
+            // The hot stretch is skipped: places after it move by its length.
             if cold < hot_first { cold } else { cold + hot }
         };
         place * grid.align

@@ -144,6 +144,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     out.line("\n[geometry]");
     out.value("surfaces", surfaces, &surfaces_at.source);
     out.value("order", format!("{order:?}"), &mapping_at.source);
+    // The sparing scheme and the units of skews hold for all zones.
     let zone_of = ZoneRules::from_layout(&layout, surfaces)?;
     let zones = layout.list("Zones")?;
     let Some(first) = zones.first() else {
@@ -496,6 +497,7 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
         }
         points.push((distance, ms));
     }
+    // The heading's number shows whether the file was cut short.
     if points.len() != count || count == 0 {
         let message = format!(
             "{count} distances are announced and {} follow: the file was cut short, copy it again",

@@ -146,6 +146,7 @@ impl Parser<'_> {
                 Some((_, "}")) if key.is_empty() => {
                     return Ok(Block { path: self.path.clone(), line, type_name, entries });
                 }
+                // Commas between pairs may be left out.
                 Some((_, ",")) if key.is_empty() => {}
                 Some((line, "=")) if !key.is_empty() => {
                     entries.push((std::mem::take(&mut key).join(" "), self.value(line, depth)?));
