@@ -249,7 +249,11 @@ fn a_raw_file_is_served_as_it_is() {
     // Where there is one, the tests in a guest have it.
     if !std::path::Path::new("/dev/ublk-control").exists() {
         smrkit(&format!("serve {zoned} --ublk")).says(3, &["/dev/ublk-control", "modprobe ublk_drv"]);
-        assert!(made.err.contains("only smrkit serve --ublk") && made.err.contains("modprobe ublk_drv"), "{}", made.err);
+        assert!(
+            made.err.contains("only smrkit serve --ublk") && made.err.contains("modprobe ublk_drv"),
+            "{}",
+            made.err
+        );
     }
 }
 

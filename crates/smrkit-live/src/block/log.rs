@@ -323,10 +323,7 @@ impl Events {
 
     /// Adds an event, behind the requests in flight.
     pub fn add(&mut self, event: LogEvent) {
-        match self.held.is_empty() {
-            true => self.write(&event),
-            false => self.held.push_back((None, event)),
-        }
+        if self.held.is_empty() { self.write(&event) } else { self.held.push_back((None, event)) }
     }
 
     /// Logs the state with which the drive is opened.

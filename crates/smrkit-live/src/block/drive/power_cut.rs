@@ -42,14 +42,12 @@ struct UndoneWrite {
 pub(super) fn read_before_write(image: &DriveImage, sectors: Range<u64>, op: Op) -> io::Result<Option<Vec<u8>>> {
     let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
     // A trim can't be undone, because the layer may have overwritten the trimmed sectors when it wrote their neighbours.
-    match op == Op::Write && bytes <= UNDO_BYTES / 4 {
-        true => {
-            let mut before = vec![0; bytes];
-            image.storage.read(sectors.start * SECTOR_BYTES, &mut before)?;
-            Ok(Some(before))
-        }
-        false => Ok(None),
+    if op != Op::Write || bytes > UNDO_BYTES / 4 {
+        return Ok(None);
     }
+    let mut before = vec![0; bytes];
+    image.storage.read(sectors.start * SECTOR_BYTES, &mut before)?;
+    Ok(Some(before))
 }
 
 impl UndoLog {

@@ -267,9 +267,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete
-    /// command, the next one needs more memory than `room`, or the server is busy (`room` is `None`). Options and invalid commands get
-    /// their replies here.
+    /// Parses input up to the next command for the drive. Returns `None` if the input has no complete command, the next one needs more memory
+    /// than `room`, or the server is busy (`room` is `None`). Options and invalid commands get their replies here.
     pub fn next_command(&mut self, export: &Export, room: Option<usize>) -> Option<Command> {
         self.has_unparsed = room.is_none() && self.start < self.end;
         while let Some(room) = room {
