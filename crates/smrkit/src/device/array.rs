@@ -357,11 +357,6 @@ impl Array {
         self.events = EventQueue::new(&self.members);
     }
 
-    /// Counts a new member as rebuilt completely, because nobody needs the sectors that were left out.
-    pub fn make_whole(&mut self, disk: u32) {
-        self.health[disk as usize] = Health::Good;
-    }
-
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
         self.begin_background(Owner::Rebuild { disk }, (at, sectors), self.lock_on(disk, at, sectors, true), now)

@@ -479,13 +479,13 @@ impl WriteCache {
         let mut run = self.remove_run(at);
         // A flush takes all of a run: it can't wait for the end of a band.
         let in_bands = run.band_end < Lba(u64::MAX);
-        let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
-        if run.is_stream() && run.sectors > most {
+        let sectors_max = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
+        if run.is_stream() && run.sectors > sectors_max {
             // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);
             let rest = CachedRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
-            self.keep_part(device, &rest, run.lba + most, run.sectors - most);
-            (run.data, run.sectors) = (rest.data, most);
+            self.keep_part(device, &rest, run.lba + sectors_max, run.sectors - sectors_max);
+            (run.data, run.sectors) = (rest.data, sectors_max);
         }
         run
     }

@@ -186,14 +186,6 @@ impl SystemRun {
         }
     }
 
-    /// The system with all its drives under `layer`, with the layer's default parameters on each.
-    pub fn with_layer(&self, layer: &'static LayerSpec) -> Result<SystemRun, Error> {
-        self.with_drives(&|run: &DriveRun| {
-            let parameters = layer.resolve_on(&run.drive, &[])?;
-            Ok(DriveRun { drive: run.drive.clone(), layer, parameters })
-        })
-    }
-
     /// The array, if it is one.
     pub fn array(&self) -> Option<&ArrayRun> {
         match self {
