@@ -407,9 +407,11 @@ impl WriteCache {
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
+        // A stream goes to the layer alone.
         if is_stream || shared == 1 {
             return batch;
         }
+        // The layer is told one source for a whole batch.
         let may_share = |run: &CachedRun| is_eligible(run) && !run.is_stream() && run.source == source;
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
         // The order of each run that may join the batch, by its index: both lists are changed alike.
@@ -420,6 +422,7 @@ impl WriteCache {
             && order < u64::MAX
         {
             if sectors + self.runs[at].sectors > sectors_max {
+                // It waits for a later batch. A shorter one may still fit into this.
                 orders[at] = u64::MAX;
                 continue;
             }

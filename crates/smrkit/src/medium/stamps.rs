@@ -137,6 +137,7 @@ impl Stamps {
         for (at, stamps) in self.pages.within(first.0..first.0 + sectors) {
             for (pba, stamp) in (at..).map(Pba).zip(stamps) {
                 let was = Stamp(*stamp);
+                // An empty sector has nothing to lose, and damage is noted once.
                 if was.0 != 0 && !was.is_damaged() {
                     if !was.is_metadata() {
                         self.damages.push(Damage { pba, was, by });
@@ -151,6 +152,7 @@ impl Stamps {
     pub fn take_damages(&mut self) -> Vec<Damage> {
         let mut damages = std::mem::take(&mut self.damages);
         let mut stamp = self.nearby();
+        // What was written since is whole again.
         damages.retain(|damage| stamp(damage.pba).is_damaged());
         damages
     }

@@ -364,6 +364,7 @@ impl Outcome {
             return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
         }
         let mut all = Outcome::joined(outcomes, false)?;
+        // Their sum is the time that the drive worked, which has to fit as well.
         if all.busy_ns.checked_add(all.buffer_write_ns.unwrap_or(0)).is_none() {
             return Err(too_long());
         }
