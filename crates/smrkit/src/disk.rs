@@ -96,6 +96,7 @@ impl Disk {
     /// Reads `n` sectors for the host on a drive that can begin anywhere in a track: a whole track takes one rotation, wherever the head
     /// arrives.
     pub fn read_in_any_order(&mut self, pba: Pba, n: u64, buf: &mut Buf) -> DiskResult {
+        // Outside the disk, where `access` refuses, the clock knows no place.
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors;
         let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
         self.access(pba, n, Cause::Host, false, lasting)?;

@@ -98,7 +98,7 @@ pub struct ExtentMap {
     /// The map of chunks that have not copied their part of it yet.
     base: Base,
     /// A bit for each chunk: whether it has copied its part of the base.
-    taken: Vec<u64>,
+    copied: Vec<u64>,
 }
 
 /// Runs in the order of their LBAs, one after another from LBA 0 on.
@@ -250,8 +250,8 @@ impl ExtentMap {
         if self.leaves.get(at).is_none_or(Option::is_none) {
             self.make_leaf(at);
         }
-        if index << CHUNK_BITS < self.base.end && !is_marked(&self.taken, index) {
-            self.take_over(index);
+        if index << CHUNK_BITS < self.base.end && !is_marked(&self.copied, index) {
+            self.copy_base(index);
         }
         let Some(leaf) = &mut self.leaves[at] else { unreachable!("just made") };
         &mut leaf[index as usize & (LEAF - 1)]
@@ -269,9 +269,9 @@ impl ExtentMap {
 
     /// Copies the part of the base of a chunk whose leaf exists.
     #[cold]
-    fn take_over(&mut self, index: u64) {
-        self.taken.resize(self.used.len(), 0);
-        mark(&mut self.taken, index, true);
+    fn copy_base(&mut self, index: u64) {
+        self.copied.resize(self.used.len(), 0);
+        mark(&mut self.copied, index, true);
         mark(&mut self.used, index, true);
         let Some(leaf) = &mut self.leaves[(index >> LEAF_BITS) as usize] else { unreachable!("it exists") };
         let chunk = &mut leaf[index as usize & (LEAF - 1)].0;
@@ -337,10 +337,10 @@ impl Serialize for ExtentMap {
             saved.collect()
         };
         let chunks = |(number, leaf): (usize, &Option<Leaf>)| {
-            let is_taken = |at: usize| is_marked(&self.taken, (number * LEAF + at) as u64);
+            let is_copied = |at: usize| is_marked(&self.copied, (number * LEAF + at) as u64);
             let all = leaf.as_ref()?.iter().enumerate();
-            let held = all.filter(|(at, chunk)| !chunk.0.is_empty() || chunk.0.spilled() || is_taken(*at));
-            Some(held.map(|(at, chunk)| SavedChunk(at as u8, heap_room(&chunk.0), extents(chunk))).collect())
+            let stored = all.filter(|(at, chunk)| !chunk.0.is_empty() || chunk.0.spilled() || is_copied(*at));
+            Some(stored.map(|(at, chunk)| SavedChunk(at as u8, heap_room(&chunk.0), extents(chunk))).collect())
         };
         let leaves = self.leaves.iter().enumerate().map(chunks).collect();
         SavedMap { base: self.base.clone(), leaf_room: self.leaves.capacity(), leaves }.serialize(serializer)
@@ -367,7 +367,7 @@ impl ExtentMap {
         let mut map = ExtentMap { sectors: base.end, base, ..ExtentMap::default() };
         map.leaves.try_reserve_exact(leaf_room.max(leaves.len())).ok()?;
         map.used = vec![0; leaves.len() * LEAF / 64];
-        map.taken = vec![0; if map.base.end > 0 { map.used.len() } else { 0 }];
+        map.copied = vec![0; if map.base.end > 0 { map.used.len() } else { 0 }];
         for chunks in leaves {
             let Some(chunks) = chunks else {
                 map.leaves.push(None);
@@ -377,7 +377,7 @@ impl ExtentMap {
             for SavedChunk(number, room, extents) in chunks {
                 let index = (map.leaves.len() * LEAF) as u64 + u64::from(number);
                 let chunk = &mut leaf[usize::from(number)].0;
-                let is_second = !chunk.is_empty() || is_marked(&map.taken, index);
+                let is_second = !chunk.is_empty() || is_marked(&map.copied, index);
                 // More than one extent for each sector is never asked for.
                 if is_second || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
                     return None;
@@ -397,7 +397,7 @@ impl ExtentMap {
                 mark(&mut map.used, index, !chunk.is_empty());
                 map.heap_entries += heap_room(chunk);
                 if index << CHUNK_BITS < map.base.end {
-                    mark(&mut map.taken, index, true);
+                    mark(&mut map.copied, index, true);
                     map.sectors -= map.base.end.min((index + 1) << CHUNK_BITS) - (index << CHUNK_BITS);
                 }
             }
@@ -541,7 +541,7 @@ impl MappedPieces<'_> {
     #[inline]
     fn enter(&mut self) {
         let index = self.at >> CHUNK_BITS;
-        self.by_base = self.at < self.map.base.end && !is_marked(&self.map.taken, index);
+        self.by_base = self.at < self.map.base.end && !is_marked(&self.map.copied, index);
         let (entries, start) = (self.map.chunk(index), self.at & (CHUNK - 1));
         self.chunk = &entries[entries.partition_point(|entry| entry.end() <= start)..];
     }
@@ -565,7 +565,7 @@ impl Iterator for MappedPieces<'_> {
             Some(entry) => (limit.min(base + entry.start()), None),
             // A run of the base may go on through chunks that have not copied their part of it.
             None if self.by_base && self.at < self.map.base.end => {
-                self.map.base.piece(self.at, next_marked(&self.map.taken, self.at, self.end))
+                self.map.base.piece(self.at, next_marked(&self.map.copied, self.at, self.end))
             }
             None if self.by_base => (limit, None),
             None => (self.map.next_chunk(self.at, self.end), None),
@@ -584,16 +584,16 @@ pub fn joined<E>(
     pieces: impl Iterator<Item = MappedPiece>,
     mut each: impl FnMut(MappedPiece) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut held: Option<MappedPiece> = None;
+    let mut pending: Option<MappedPiece> = None;
     for piece in pieces {
-        match &mut held {
+        match &mut pending {
             Some(before) if before.pba.map(|pba| pba + before.sectors) == piece.pba => before.sectors += piece.sectors,
             _ => {
-                if let Some(before) = held.replace(piece) {
+                if let Some(before) = pending.replace(piece) {
                     each(before)?;
                 }
             }
         }
     }
-    held.map_or(Ok(()), each)
+    pending.map_or(Ok(()), each)
 }

@@ -231,9 +231,20 @@ impl<S: Source> Interleaved<S> {
         match self.rule {
             Interleave::None => (live[0], u64::MAX),
             Interleave::Time => {
-                let next_time = |lane: &usize| self.lanes[*lane].batch[self.lanes[*lane].at].time;
-                // At equal times the first of them, because `live` ascends.
-                (live.iter().copied().min_by_key(next_time).unwrap_or(0), 1)
+                let head = |lane: usize| (self.lanes[lane].batch[self.lanes[lane].at].time, lane);
+                let (mut first, mut second) = (head(live[0]), None);
+                for other in live[1..].iter().map(|&lane| head(lane)) {
+                    if other < first {
+                        second = Some(std::mem::replace(&mut first, other));
+                    } else if second.is_none_or(|second| other < second) {
+                        second = Some(other);
+                    }
+                }
+                // All that its lane has before the first request of any other, so that heads are compared once for them.
+                let (_, number) = first;
+                let lane = &self.lanes[number];
+                let is_before = |request: &&Request| second.is_none_or(|second| (request.time, number) < second);
+                (number, 1 + lane.batch[lane.at + 1..].iter().take_while(is_before).count() as u64)
             }
             Interleave::Burst { operations } => {
                 if self.burst_left == 0 {

@@ -84,6 +84,7 @@ pub(crate) fn refused<T>(problem: &str) -> DiskResult<T> {
 
 /// Appends a value.
 pub(crate) fn write<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    // Postcard takes the buffer and gives it back.
     // Fails only for types that postcard can't write, such as lists of unknown length.
     *out = postcard::to_extend(value, std::mem::take(out)).expect("state of known shape");
 }

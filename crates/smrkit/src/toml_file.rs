@@ -81,6 +81,7 @@ impl<'i> TomlKeys<'i> {
         };
         let number = read.map_err(|error| Mistake(error.to_string(), place.clone()))?;
         self.left.remove(key);
+        // A whole number also fits a field that holds integers.
         let made = match number.fract() == 0.0 {
             true => T::deserialize(U64Deserializer::<TomlError>::new(number as u64)),
             false => T::deserialize(F64Deserializer::<TomlError>::new(number)),

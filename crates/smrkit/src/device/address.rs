@@ -272,6 +272,7 @@ impl ArrayLayout {
     #[inline]
     pub fn member_of(&self, stripe: u64, unit: u32) -> u32 {
         let (data, disks) = (self.units.value, self.disks.value);
+        // From the disk of P on, the parities come first, and then the data.
         let steps = match u64::from(unit) {
             unit if unit < data => unit + self.spec.parities as u64,
             parity => parity - data,

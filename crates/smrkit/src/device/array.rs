@@ -178,6 +178,7 @@ impl Array {
     /// sectors. A flush locks nothing, but waits for earlier commands.
     fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
         if sectors == 0 {
+            // Any other request without sectors touches nothing.
             return (op == Op::Flush).then_some(RangeLock::Flush);
         }
         let (first, last) = (lba.0, lba.0 + u64::from(sectors) - 1);
@@ -357,11 +358,6 @@ impl Array {
         self.events = EventQueue::new(&self.members);
     }
 
-    /// Counts a new member as rebuilt completely, because nobody needs the sectors that were left out.
-    pub fn make_whole(&mut self, disk: u32) {
-        self.health[disk as usize] = Health::Good;
-    }
-
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
         self.begin_background(Owner::Rebuild { disk }, (at, sectors), self.lock_on(disk, at, sectors, true), now)
@@ -428,6 +424,7 @@ impl Array {
     /// Sends the commands of the next part of the plan, or finishes the work if none are left.
     fn send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
+        // Most commands need no reads first.
         if !work.second && work.plan.first.is_empty() {
             work.second = true;
         }
@@ -439,20 +436,17 @@ impl Array {
             work.replaced = self.replaced[disk as usize];
         }
         if count == 0 {
-            return if work.second { self.finish_work(id, now) } else { Ok(()) };
+            // A discard of less than a stripe, for example, sends nothing.
+            return self.finish_work(id, now);
         }
         for number in 0..count {
             let work = self.works.get(id);
             let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
-            let data = match self.checks && sub.op == Op::Write {
-                true => {
-                    let stamps = if let Buf::Stamps(stamps) = &work.command.data { &stamps[..] } else { &[] };
-                    let own = WrittenSectors { lba: work.command.request.lba, stamps };
-                    Buf::Stamps(redundancy::written(&self.layout, &work.known, &own, &sub))
-                }
-                false => Buf::NoData,
-            };
+            let mut data = Buf::NoData;
             if self.checks && sub.op == Op::Write {
+                let stamps = if let Buf::Stamps(stamps) = &work.command.data { &stamps[..] } else { &[] };
+                let own = WrittenSectors { lba: work.command.request.lba, stamps };
+                data = Buf::Stamps(redundancy::written(&self.layout, &work.known, &own, &sub));
                 self.written.extend(sub.at.0 / PART_SECTORS..(sub.at.0 + sub.sectors).div_ceil(PART_SECTORS));
             }
             // Stays below `PASSED` (bit 63), because there are never 2^31 pieces of work.

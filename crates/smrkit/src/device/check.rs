@@ -174,7 +174,7 @@ impl Shadow {
                 continue;
             }
             let (written, all) = in_flight.unwrap_or_default();
-            let found = self.take_over(&request, number, device);
+            let found = self.adopt_written(&request, number, device);
             in_flight = Some((written + found, all + u64::from(request.sectors)));
         }
         let (mut gone, mut destroyed_sectors): (Vec<Lba>, u64) = (Vec::new(), 0);
@@ -204,7 +204,7 @@ impl Shadow {
     }
 
     /// Adopts the sectors of a write in flight that are on the disk (or a later write in their place) as the host's; returns how many.
-    fn take_over(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
+    fn adopt_written(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
         let (mut adopted, mut look) = (0, device.look());
         for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
             let found = look(lba);

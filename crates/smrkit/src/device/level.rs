@@ -236,6 +236,7 @@ impl Level {
     pub fn check_disks(&self, name: &str, disks: usize) -> Result<(), Error> {
         let (spec, min) = (self.spec(), self.disks_min());
         let is_zfs = OF_ZFS.iter().any(|(alias, _)| *alias == name);
+        // A user who named the level as ZFS does gets the remedy in the same words.
         let in_same_words = |other: &'static str| {
             let alias = OF_ZFS.iter().rev().find(|(_, own)| is_zfs && *own == other);
             alias.map_or(other, |(alias, _)| alias)

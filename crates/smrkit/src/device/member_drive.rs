@@ -742,6 +742,7 @@ impl MemberDrive {
     pub fn fill(&mut self, stamps: FirstStamps) {
         self.device.fill();
         if let Some(check) = &mut self.check {
+            // The shadow expects stamps of this drive, `contents` holds those of the array.
             check.shadow.fill();
             check.contents = Pages::beginning_with(Box::new(move |first, out| {
                 (first..).zip(out).for_each(|(lba, stamp)| *stamp = stamps(Lba(lba)));

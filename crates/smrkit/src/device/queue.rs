@@ -34,13 +34,13 @@ pub struct Queueing {
 impl Queueing {
     /// The order of `queue` for up to `depth` commands, on a drive that may have an order of its `own`.
     pub fn new(queue: Queue, depth: u32, own: Option<CommandOrder>) -> Queueing {
-        let (order, most) = match (queue, own) {
+        let (order, commands_max) = match (queue, own) {
             (Queue::Fcfs, _) | (Queue::Drive, None) => (QueueOrder::Arrival, depth),
             (Queue::Elevator, _) => (QueueOrder::Elevator, depth),
             (Queue::Sptf, _) => (QueueOrder::Positioning, depth),
             (Queue::Drive, Some(own)) => (QueueOrder::Own { age: own.age }, own.commands),
         };
-        Queueing { order, depth: depth.min(most) }
+        Queueing { order, depth: depth.min(commands_max) }
     }
 
     /// True if a drive orders its commands; otherwise it serves them as they come.

@@ -94,6 +94,7 @@ impl ArraySpec {
                 "member" => members.push(WrittenDrive::parse(value.inside()?)?),
                 name if values.keys.iter().any(|known| known.name == name) => set_value(&mut values, key, value)?,
                 _ => {
+                    // A key of all drives; the keys of the array are named in its error.
                     let keys = values.keys.iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
                     shared.set(key, value, &keys)?;
                 }
@@ -168,6 +169,7 @@ impl fmt::Display for ArraySpec {
         if self.level.parities() > 0 && self.write != WritePolicy::Auto {
             write!(f, ",write={}", WritePolicy::WORDS.write(&self.write).text)?;
         }
+        // Members that are all alike are described once, by keys of the array.
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
         match self.members.first() {
             Some(drive) if alike => match drive.to_string() {

@@ -407,9 +407,11 @@ impl WriteCache {
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
+        // A stream goes to the layer alone.
         if is_stream || shared == 1 {
             return batch;
         }
+        // The layer is told one source for a whole batch.
         let may_share = |run: &CachedRun| is_eligible(run) && !run.is_stream() && run.source == source;
         let sectors_max = device.layer.joint_sectors().min(BATCH_SECTORS_MAX);
         // The order of each run that may join the batch, by its index: both lists are changed alike.
@@ -420,6 +422,7 @@ impl WriteCache {
             && order < u64::MAX
         {
             if sectors + self.runs[at].sectors > sectors_max {
+                // It waits for a later batch. A shorter one may still fit into this.
                 orders[at] = u64::MAX;
                 continue;
             }
@@ -479,13 +482,13 @@ impl WriteCache {
         let mut run = self.remove_run(at);
         // A flush takes all of a run: it can't wait for the end of a band.
         let in_bands = run.band_end < Lba(u64::MAX);
-        let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
-        if run.is_stream() && run.sectors > most {
+        let sectors_max = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
+        if run.is_stream() && run.sectors > sectors_max {
             // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);
             let rest = CachedRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
-            self.keep_part(device, &rest, run.lba + most, run.sectors - most);
-            (run.data, run.sectors) = (rest.data, most);
+            self.keep_part(device, &rest, run.lba + sectors_max, run.sectors - sectors_max);
+            (run.data, run.sectors) = (rest.data, sectors_max);
         }
         run
     }

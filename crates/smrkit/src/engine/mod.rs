@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
     /// Serves a request at once; `None` if it has to go through events. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Times>> {
-        let served = self.device.serve_at_once(request, arrival, true, self.check.data())?;
+        let served = self.device.serve_at_once(request, arrival, true, &mut self.check.data)?;
         if let Some(times) = &served {
             self.now = times.end;
             self.check.verify_served(request)?;
@@ -309,6 +309,7 @@ impl<'a> Engine<'a> {
         {
             return Ok(None);
         }
+        // After the end of the run a request may be as late as it likes.
         self.intake.check_arrival(arrival)?;
         if self.wants_requests {
             self.intake.note_row(request.source);
@@ -319,7 +320,7 @@ impl<'a> Engine<'a> {
     /// Sends a request to the device, after `check` has noted its stamps. Its completion will be an event.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
-        let (expected, data) = self.check.take();
+        let (expected, data) = (std::mem::take(&mut self.check.expected), std::mem::take(&mut self.check.data));
         let row = self.intake.row;
         let tag = self.sent.add(|_| Sent { request, row, arrival, expected }).into();
         self.device.submit(Command { tag, request, arrival, host: true, data })?;

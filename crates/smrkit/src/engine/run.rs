@@ -196,7 +196,7 @@ impl SystemRun {
 impl DriveRun {
     fn outcome(&self, drive: &MemberDrive, host: HostSide) -> Result<Outcome, Error> {
         let parameters = (self.layer.settled)(&self.drive, &self.parameters)?;
-        let named = Outcome {
+        let mut outcome = Outcome {
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             drive_file: self.drive.file().map(|path| path.display().to_string()),
@@ -205,7 +205,10 @@ impl DriveRun {
             ..Outcome::default()
         };
         let LayeredDisk { disk, layer, .. } = drive.device();
-        Ok(named.of_drive(&DriveEnd { disk, layer: layer.as_ref(), commands: drive.command_times() }, host))
+        outcome.measure_drive(&DriveEnd { disk, layer: layer.as_ref(), commands: drive.command_times() });
+        // After the drive's side, because some columns are sums of both.
+        outcome.measure_host(host);
+        Ok(outcome)
     }
 }
 

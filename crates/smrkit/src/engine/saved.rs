@@ -96,6 +96,7 @@ impl SavedState {
             return refused("the saved state is damaged or cut short (its checksum is wrong): save it again");
         };
         let unreadable = || Error::input(path, "the saved state can't be read: save it again");
+        // Read by itself, since the contents of another version can have another form.
         let (version, rest) = postcard::take_from_bytes::<String>(&text[MAGIC.len()..]).map_err(|_| unreadable())?;
         if version != VERSION {
             return refused(&format!("the state was saved by smrkit {version}, and this is {VERSION}: save it again"));

@@ -80,6 +80,7 @@ impl DriveRun {
     pub fn with_drive(&self, drive: Drive) -> Result<DriveRun, Error> {
         let old = self.layer.resolve_on(&self.drive, &[])?.scalars();
         let mut parameters = self.parameters.clone();
+        // The keys that the file of the new drive sets. All others keep their values.
         for (key, text) in self.layer.resolve_on(&drive, &[])?.given() {
             if self.parameters.scalars().get(key) == old.get(key) {
                 parameters = self.layer.with(&parameters, key, text)?;
@@ -184,14 +185,6 @@ impl SystemRun {
                 Ok(ArrayRun { members, ..array.clone() }.into())
             }
         }
-    }
-
-    /// The system with all its drives under `layer`, with the layer's default parameters on each.
-    pub fn with_layer(&self, layer: &'static LayerSpec) -> Result<SystemRun, Error> {
-        self.with_drives(&|run: &DriveRun| {
-            let parameters = layer.resolve_on(&run.drive, &[])?;
-            Ok(DriveRun { drive: run.drive.clone(), layer, parameters })
-        })
     }
 
     /// The array, if it is one.

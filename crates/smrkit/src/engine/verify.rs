@@ -10,10 +10,10 @@ use crate::units::Nanos;
 /// Contents that the host expects of an array, in check mode. A drive has a shadow of its own.
 pub(super) struct ArrayCheck {
     shadow: Option<Shadow>,
-    /// Stamps that the next request writes or must find.
-    expected: Vec<u64>,
-    /// Contents that the next request carries.
-    data: Buf,
+    /// Stamps that the request noted last writes or must find.
+    pub expected: Vec<u64>,
+    /// Contents of the request noted last.
+    pub data: Buf,
 }
 
 impl ArrayCheck {
@@ -35,18 +35,6 @@ impl ArrayCheck {
         }
     }
 
-    /// The contents of the request that was noted last.
-    #[inline(always)]
-    pub fn data(&mut self) -> &mut Buf {
-        &mut self.data
-    }
-
-    /// The stamps of the request that was noted last, and its contents.
-    #[inline]
-    pub fn take(&mut self) -> (Vec<u64>, Buf) {
-        (std::mem::take(&mut self.expected), std::mem::replace(&mut self.data, Buf::NoData))
-    }
-
     /// Verifies the request that was noted last, and has been served.
     #[inline(always)]
     pub fn verify_served(&mut self, request: &Request) -> DiskResult {
@@ -63,11 +51,6 @@ impl ArrayCheck {
     pub fn verify(&self, request: &Request, expected: &[u64], data: &Buf) -> DiskResult {
         if self.shadow.is_some() { Shadow::verify_sent(request, expected, data) } else { Ok(()) }
     }
-
-    /// Requests that read everything that the host owns.
-    fn reads(&self, host_sectors: u64) -> Vec<Request> {
-        self.shadow.iter().flat_map(|shadow| shadow.owned(host_sectors)).collect()
-    }
 }
 
 impl Engine<'_> {
@@ -80,7 +63,8 @@ impl Engine<'_> {
         let mut completions = Vec::new();
         while self.step(&mut completions)? {}
         self.verify_uncounted(&completions)?;
-        let owned = self.check.reads(self.device.host_sectors());
+        let host_sectors = self.device.host_sectors();
+        let owned: Vec<Request> = self.check.shadow.iter().flat_map(|shadow| shadow.owned(host_sectors)).collect();
         owned.iter().try_for_each(|request| self.serve_uncounted(request))?;
         self.scrub_all()?;
         Ok(self.device.finish()?)

@@ -69,6 +69,7 @@ impl Engine<'_> {
         let (total, places) = ((whole as f64 * share) as u64 / size.max(1), host / size.max(1));
         let mut random = Pcg64Mcg::seed_from_u64(self.settings.seed);
         for written in 0..total {
+            // A disk may be smaller than a request.
             if places == 0 || self.device.gauges().cache_fill.is_some_and(|fill| fill >= share) {
                 break;
             }

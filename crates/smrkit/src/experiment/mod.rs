@@ -44,15 +44,14 @@ impl Experiment {
         Experiment { settings: vec![settings], ..self }
     }
 
-    /// True if drives get as many platters as the demand needs.
-    pub fn is_sized(&self) -> bool {
-        !self.settings.iter().any(|settings| settings.fold)
-            && !matches!(self.system.capacity, Some(AskedCapacity::Sectors(_)))
-    }
-
     /// Sectors that drives without a size of their own must offer; `None` if the size is fixed. Reads a trace to its end.
     pub fn needed_sectors(&self) -> Result<Option<u64>, Error> {
-        if self.is_sized() { self.demand.least_sectors() } else { Ok(None) }
+        let is_fixed = matches!(self.system.capacity, Some(AskedCapacity::Sectors(_)));
+        // With `fold` requests fit any size.
+        if is_fixed || self.settings.iter().any(|settings| settings.fold) {
+            return Ok(None);
+        }
+        self.demand.least_sectors()
     }
 
     /// The runs, on drives that hold the demand: each can be executed by itself, in any order and on any machine. Reads a trace

@@ -10,7 +10,7 @@ use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::saved::SavedState;
-use crate::engine::system::SystemRun;
+use crate::engine::system::{DriveRun, SystemRun};
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, HOST_MANAGED_DISK, LayerSpec};
@@ -107,9 +107,13 @@ impl PlannedRun {
         Ok(PlannedRun { run: Run { from_state: None, ..run.run }, ..run })
     }
 
-    /// The run with all drives under `layer`.
+    /// The run with all drives under `layer`, with the layer's default parameters on each.
     pub fn under(&self, layer: &'static LayerSpec) -> Result<PlannedRun, Error> {
-        Ok(self.on(self.run.system.with_layer(layer)?))
+        let system = self.run.system.with_drives(&|run: &DriveRun| {
+            let parameters = layer.resolve_on(&run.drive, &[])?;
+            Ok::<_, Error>(DriveRun { drive: run.drive.clone(), layer, parameters })
+        })?;
+        Ok(self.on(system))
     }
 
     /// The run on another system of the same drives.

@@ -94,6 +94,7 @@ pub fn make_all<Job: Sync, Made: Send>(
     let failed = AtomicBool::new(false);
     let work = || {
         while monitor.goes_on() && !failed.load(Ordering::Relaxed) {
+            // Relaxed, because only the number has to be unique: results are handed over by the mutexes.
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(at) else { break };
             let result = make(at, job, RunWatch::new(at, stage.as_ref(), monitor, &failed));
@@ -104,6 +105,7 @@ pub fn make_all<Job: Sync, Made: Send>(
         }
     };
     match monitor.threads().min(jobs.len()) {
+        // On the calling thread, where no others can be started.
         0 => work(),
         threads => std::thread::scope(|scope| {
             for _ in 0..threads {

@@ -1,18 +1,20 @@
 //! Contents of the platters: nothing or, in check mode, a stamp for each sector. The host's bytes never pass through the simulator.
 //!
+//! A stamp names an LBA and a version, or says that a layer's metadata is there. A sector that a neighbour's write destroyed keeps the LBA of
+//! that write, marked as damage. When sectors were last written is kept only under the law of distances, which needs it.
+//!
 //! Layers need not know whether there are stamps, because they move [`Buf`]s and never look inside. Every write applies the shingling law.
 
 pub mod interference;
-mod stamps;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
+use crate::pages::Pages;
 use crate::units::{Lba, Pba};
 use interference::Interference;
-pub use stamps::{Damage, Stamp, Stamps};
 
 /// Contents of sectors.
 #[expect(clippy::large_enum_variant, reason = "a drive has only one, and each access looks into it")]
@@ -109,6 +111,214 @@ fn range(at: u64, n: u64) -> Range<usize> {
     at as usize..at.saturating_add(n) as usize
 }
 
+/// Content of a sector: nothing (0), a version of an LBA, a layer's metadata, or damage by the write of an LBA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp(pub u64);
+
+const DAMAGED: u64 = 1 << 63;
+const METADATA: u64 = 1 << 62;
+const LBA_BITS: u32 = 39;
+const VERSION_BITS: u32 = 23;
+
+impl Stamp {
+    /// The largest LBA that a stamp can name.
+    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
+
+    /// A layer's metadata: a header, a copy of a map, a bitmap. Its contents are not kept.
+    pub const METADATA: Stamp = Stamp(METADATA);
+
+    /// The stamp of the `version`-th write (from 1; modulo 2^23, never 0) of `lba`.
+    pub fn new(lba: Lba, version: u64) -> Stamp {
+        debug_assert!(lba.0 < 1 << LBA_BITS);
+        let version = version % ((1 << VERSION_BITS) - 1) + 1;
+        Stamp(version << LBA_BITS | lba.0)
+    }
+
+    /// The stamp of an LBA on a disk that began full: before every write.
+    pub fn first(lba: Lba) -> Stamp {
+        Stamp::new(lba, 0)
+    }
+
+    /// True if a layer's metadata lies here, not the host's data.
+    pub fn is_metadata(self) -> bool {
+        self == Stamp::METADATA
+    }
+
+    /// LBA of the data.
+    pub fn lba(self) -> Lba {
+        Lba(self.0 & ((1 << LBA_BITS) - 1))
+    }
+
+    /// Number of the write of that LBA.
+    pub fn version(self) -> u64 {
+        (self.0 & !DAMAGED) >> LBA_BITS
+    }
+
+    /// True if the sector was destroyed; then [`Stamp::lba`] is the LBA that was being written next to it.
+    pub fn is_damaged(self) -> bool {
+        self.0 & DAMAGED != 0
+    }
+}
+
+/// A sector destroyed by the write of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Place of the sector.
+    pub pba: Pba,
+    /// Stamp that was there.
+    pub was: Stamp,
+    /// LBA that was being written.
+    pub by: Lba,
+}
+
+/// Stamps of the sectors ever written.
+#[derive(Default)]
+pub struct Stamps {
+    pages: Pages,
+    damages: Vec<Damage>,
+    history: History,
+    written_sectors: u64,
+}
+
+impl Stamps {
+    /// An empty disk.
+    pub fn new() -> Stamps {
+        Stamps::default()
+    }
+
+    /// Fills an empty disk of this many sectors as if every LBA had been written once, in the order of PBAs.
+    fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
+        let beginning = |word: fn(Pba, Lba) -> u64| {
+            let lies = Arc::clone(&placement);
+            Pages::beginning_with(Box::new(move |first, out| {
+                let n = out.len() as u64;
+                lies.within(Pba(first), n, &mut |at, lba| out[at as usize] = word(Pba(first + at), lba));
+            }))
+        };
+        self.pages = beginning(|_, lba| Stamp::first(lba).0);
+        self.history = History { order: sectors, times: vec![beginning(|pba, _| pba.0 + 1)] };
+    }
+
+    /// Content of `pba`.
+    pub fn get(&self, pba: Pba) -> Stamp {
+        Stamp(self.pages.get(pba.0))
+    }
+
+    /// Reads contents one by one. Fast if each sector is near the one before.
+    pub fn nearby(&self) -> impl FnMut(Pba) -> Stamp {
+        let mut word = self.pages.nearby();
+        move |pba| Stamp(word(pba.0))
+    }
+
+    fn read(&self, pba: Pba, out: &mut [u64]) {
+        self.pages.read(pba.0, out);
+    }
+
+    /// Writes `data`. What this destroys is blamed on its first LBA.
+    fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
+        let n = data.len() as u64;
+        let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_metadata()).map_or(Lba(0), Stamp::lba);
+        let mut hits = Vec::new();
+        law.destroyed(geometry, pba, n, |at, sectors| hits.push((at, sectors)));
+        if let Interference::Distances { dpid, writes, .. } = *law {
+            self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
+        }
+        self.pages.put(pba.0, data);
+        self.written_sectors += n;
+        for (at, sectors) in hits {
+            self.destroy(at, sectors, by);
+        }
+    }
+
+    /// Marks the sectors that hold anything as damaged by a write of `by`, and notes which of them held the host's data.
+    fn destroy(&mut self, first: Pba, sectors: u64, by: Lba) {
+        let damaged = Stamp(DAMAGED | by.0);
+        for (at, stamps) in self.pages.within(first.0..first.0 + sectors) {
+            for (pba, stamp) in (at..).map(Pba).zip(stamps) {
+                let was = Stamp(*stamp);
+                // An empty sector has nothing to lose, and damage is noted once.
+                if was.0 != 0 && !was.is_damaged() {
+                    if !was.is_metadata() {
+                        self.damages.push(Damage { pba, was, by });
+                    }
+                    *stamp = damaged.0;
+                }
+            }
+        }
+    }
+
+    /// The sectors destroyed since the last call, and not written since.
+    pub fn take_damages(&mut self) -> Vec<Damage> {
+        let mut damages = std::mem::take(&mut self.damages);
+        let mut stamp = self.nearby();
+        // What was written since is whole again.
+        damages.retain(|damage| stamp(damage.pba).is_damaged());
+        damages
+    }
+
+    /// True if any sector was destroyed since the last [`Stamps::take_damages`].
+    pub fn has_damages(&self) -> bool {
+        !self.damages.is_empty()
+    }
+
+    /// Sectors written so far, counted here for comparison with the tally.
+    pub fn written_sectors(&self) -> u64 {
+        self.written_sectors
+    }
+}
+
+/// When sectors were last written, as many times back as the law of distances needs.
+#[derive(Default)]
+struct History {
+    /// Sectors written so far. Those of a disk that began full count in the order of PBAs.
+    order: u64,
+    /// `times[0]` has the `order` of each sector's last write, `times[1]` that of the write before, and so on; 0 for none.
+    times: Vec<Pages>,
+}
+
+impl History {
+    /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it destroys: each sector x that is within
+    /// `dpid` before a written sector k, if k had already been written `writes` times since x was.
+    fn worn_upstream(&mut self, pba: Pba, n: u64, dpid: u64, writes: u32, hits: &mut Vec<(Pba, u64)>) {
+        let words = |level: usize, first: u64, n: u64| match self.times.get(level) {
+            Some(times) => times.words(first, n),
+            None => vec![0; n as usize],
+        };
+        // latest[i]: when the `writes`-th last write of a sector k was, the latest among the first i + 1 sectors. It decides for an x that has
+        // just these in its reach. Only sectors before `pba` can be destroyed, because those of the command are newer than all of these.
+        let mut latest = words(writes as usize - 1, pba.0, n.min(dpid));
+        for i in 1..latest.len() {
+            latest[i] = latest[i].max(latest[i - 1]);
+        }
+        let upstream = dpid.min(pba.0);
+        for (back, written) in (1..).zip(words(0, pba.0 - upstream, upstream).into_iter().rev()) {
+            let reach = (dpid - back + 1).min(latest.len() as u64);
+            if reach > 0 && written > 0 && latest[reach as usize - 1] > written {
+                hits.push((Pba(pba.0 - back), 1));
+            }
+        }
+        self.put(pba, n, writes as usize);
+    }
+
+    /// Enters the newest times, and moves older ones one write back.
+    fn put(&mut self, pba: Pba, n: u64, writes: usize) {
+        let mut moved: Vec<u64> = (self.order + 1..=self.order + n).collect();
+        self.order += n;
+        for level in 0..writes {
+            if level == self.times.len() {
+                self.times.push(Pages::default());
+            }
+            let was = self.times[level].words(pba.0, n);
+            self.times[level].put(pba.0, &moved);
+            // Sectors that were never written have no older times to move.
+            if was.iter().all(|&time| time == 0) {
+                break;
+            }
+            moved = was;
+        }
+    }
+}
+
 /// Places of LBAs on a disk that begins full, as if each had been written once, in order. A medium of stamps calls this instead of storing
 /// them.
 pub trait Placement: Send + Sync {
@@ -156,5 +366,28 @@ mod tests {
         let mut found = Vec::new();
         placement.within(Pba(12), 16, &mut |at, lba| found.push((at, lba.0)));
         assert_eq!(found, [(0, 2), (1, 3), (5, 4), (6, 5), (7, 6), (8, 7), (12, 8), (13, 9), (14, 10), (15, 11)]);
+    }
+
+    #[test]
+    fn a_sector_is_worn_out_by_as_many_writes_as_the_law_says() {
+        for writes in [1, 2, 3, 4, 300] {
+            let law = Interference::Distances { did: 0, dpid: 4, writes };
+            let geometry = Geometry::uniform(4, 100).unwrap();
+            let mut stamps = Stamps::new();
+            let mut write = |pba: u64| {
+                stamps.write(&law, &geometry, Pba(pba), &[Stamp::new(Lba(pba), 0).0]);
+                stamps.take_damages().iter().map(|damage| damage.pba.0).collect::<Vec<_>>()
+            };
+            for _ in 0..9 {
+                assert!(write(14).is_empty());
+            }
+            // What was written before the sector itself does not count, nor what lies further away.
+            assert!([10, 11].into_iter().all(|at| write(at).is_empty()));
+            for _ in 0..writes {
+                assert!([15, 14].into_iter().all(|at| write(at).is_empty()), "{writes}");
+            }
+            assert_eq!(write(15), [11], "{writes}");
+            assert_eq!(write(14), [10], "{writes}");
+        }
     }
 }

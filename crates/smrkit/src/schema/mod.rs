@@ -155,6 +155,7 @@ impl Key {
 
     fn canonical_default(&self) -> Canonical {
         match self.default {
+            // No effect by default. The kind may refuse the empty text.
             "" => Canonical::text(""),
             text => self.canonical(text).expect("a default within its own range"),
         }
@@ -253,6 +254,7 @@ impl Values {
     pub fn scalars(&self) -> BTreeMap<String, Scalar> {
         let value = |(key, given): (&Key, &Option<Canonical>)| {
             let value = given.clone().unwrap_or_else(|| key.canonical_default());
+            // A key without an effect is no part of a record.
             (!value.text.is_empty()).then(|| (key.name.to_string(), value.scalar))
         };
         self.keys.iter().zip(&self.given).filter_map(value).collect()
@@ -407,6 +409,7 @@ impl<'a> TextPiece<'a> {
 
     /// An error at this place.
     pub fn error(self, message: impl Display) -> Box<Error> {
+        // Cut, because a mistake may be as long as a file.
         let shown: String = self.text.chars().take(40).collect();
         Box::new(Error::Usage(format!("{}, character {}, `{shown}`: {message}", self.what, self.at + 1)))
     }

@@ -165,6 +165,7 @@ impl RebuildSpec {
     /// Reads the text form.
     pub fn parse(text: &str) -> Result<RebuildSpec, Error> {
         let text = TextPiece::whole("rebuild", text);
+        // `scrub:read=1MiB` or `scrub,read=1MiB`. Before a comma, any other word begins a key.
         let named =
             text.split_once(':').or_else(|| text.split_once(',').filter(|(task, _)| TASKS.contains(&task.text)));
         let (task, keys) = match named {

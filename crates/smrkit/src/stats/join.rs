@@ -228,6 +228,7 @@ pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outco
     if column.values(of).any(|members| members.len() != count) {
         return Err(column.differs());
     }
+    // Columns that follow from others are computed later, with those of the whole.
     (0..count).map(|at| Outcome::of_runs(&column.values(of).map(|members| &members[at]).collect::<Vec<_>>())).collect()
 }
 

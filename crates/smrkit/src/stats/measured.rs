@@ -115,7 +115,7 @@ impl MeasuredBuilder {
             pause.simulated_ns = runs.iter().map(|run| run.timeline.longest_between(from, to)).collect();
             pause.conventional_ns = conventional.map(|run| run.timeline.longest_between(from, to));
         }
-        let run = Outcome {
+        let mut run = Outcome {
             layer: MEASURED.into(),
             drive: like.drive.clone(),
             engine: like.engine,
@@ -125,7 +125,8 @@ impl MeasuredBuilder {
             commit: like.commit.clone(),
             ..Outcome::default()
         };
-        Some(Measured { run: run.of_host(self.host.finish(&Gauges::default())), pauses: self.pauses })
+        run.measure_host(self.host.finish(&Gauges::default()));
+        Some(Measured { run, pauses: self.pauses })
     }
 }
 

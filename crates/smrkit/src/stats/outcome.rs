@@ -102,12 +102,12 @@ macro_rules! outcome {
 
         impl $name {
             /// Reads the drive's columns.
-            fn measure_drive(&mut self, drive: &DriveEnd) {
+            pub(crate) fn measure_drive(&mut self, drive: &DriveEnd) {
                 $($($(outcome!(@drive $source |$from| $value, self.$column, drive);)*)*)*
             }
 
             /// Reads the columns on the host's side.
-            fn measure_host(&mut self, host: HostSide) {
+            pub(crate) fn measure_host(&mut self, host: HostSide) {
                 $($($(outcome!(@host $source |$from| $value, self.$column, host);)*)*)*
             }
 
@@ -321,19 +321,6 @@ fn causes(of: impl Fn(Cause) -> u64) -> ByCause {
 }
 
 impl Outcome {
-    /// Adds the columns measured at one drive.
-    pub(crate) fn of_drive(mut self, drive: &DriveEnd, host: HostSide) -> Outcome {
-        self.measure_drive(drive);
-        self.measure_host(host);
-        self
-    }
-
-    /// Adds the columns of the host's side.
-    pub(super) fn of_host(mut self, host: HostSide) -> Outcome {
-        self.measure_host(host);
-        self
-    }
-
     /// The outcome of an array, as far as it follows from its `members` and the host's side.
     pub(crate) fn of_array(members: Vec<Outcome>, host: HostSide) -> Result<Outcome, Error> {
         let mut all = Outcome::joined(&members.iter().collect::<Vec<_>>(), true)?;
@@ -377,6 +364,7 @@ impl Outcome {
             return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
         }
         let mut all = Outcome::joined(outcomes, false)?;
+        // Their sum is the time that the drive worked, which has to fit as well.
         if all.busy_ns.checked_add(all.buffer_write_ns.unwrap_or(0)).is_none() {
             return Err(too_long());
         }

@@ -72,6 +72,7 @@ fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
             put(&mut record, &path, value.clone());
         }
     }
+    // Left out of the row, because it is the same number.
     record["latency_ns"]["all"]["count"] = record["requests"].clone();
     Ok(record)
 }
@@ -92,6 +93,7 @@ pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
 
 /// Writes members, those that [`shortened`] made, which name no system, as rows; for `#[serde(with = …)]`.
 pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
+    // Only members in a summary name no system.
     if members.iter().all(|member| !member.run.system.is_empty()) {
         return members.serialize(to);
     }

@@ -77,8 +77,8 @@ impl Timeline {
         let requests: u64 = self.requests.iter().skip(first).sum();
         let longest_ns = self.longest_ns.iter().skip(first).copied().max().unwrap_or(0);
         let wait_windows = PART_WAITS * longest_ns / window_ns + 1;
-        let most = PARTS_MAX.min(requests as usize / PART_REQUESTS).max(1);
-        let length = bytes.len().div_ceil(most).max(wait_windows as usize);
+        let parts_max = PARTS_MAX.min(requests as usize / PART_REQUESTS).max(1);
+        let length = bytes.len().div_ceil(parts_max).max(wait_windows as usize);
         // The rest at the end is too short to be a part.
         let parts: Vec<f64> = bytes.chunks_exact(length).map(|part| part.iter().sum::<u64>() as f64).collect();
         let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;

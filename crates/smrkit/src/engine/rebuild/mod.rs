@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
-use self::order::{RebuildPieces, RecordRuns};
+use self::order::RebuildPieces;
 use super::system::ArrayRun;
 use super::task::BackgroundTask;
+use crate::device::health::Health;
 use crate::device::level::Level;
 use crate::device::{Array, DonePart, MemberDrive};
 use crate::error::{DiskResult, Error};
@@ -78,13 +79,7 @@ impl RebuildSpec {
                 (Some(new), layout.member_sectors(disk))
             }
         };
-        let mut pieces = match self.order {
-            RebuildOrder::Ascending { sectors: piece } => RebuildPieces::ascending(sectors, piece),
-            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
-                let mean = run_sectors as f64 / record_sectors as f64;
-                RebuildPieces::scattered(sectors, record_sectors, RecordRuns { mean, live, sorted }, settings.seed)
-            }
-        };
+        let mut pieces = RebuildPieces::new(self.order, sectors, settings.seed);
         Ok(Rebuilding {
             spec: *self,
             new,
@@ -116,7 +111,8 @@ impl Rebuilding {
         self.schedule.ended_at = Some(now);
         self.members = array.drives().iter().map(MemberDrive::watched).collect();
         if let Task::Rebuild { disk, .. } = self.spec.task {
-            array.make_whole(disk);
+            // Also if sectors that are not in use were left out: nobody needs them.
+            array.health[disk as usize] = Health::Good;
             self.members[disk as usize].new = true;
         }
     }

@@ -4,14 +4,11 @@
 //! a window if asked for. Which record begins a run, which runs are in use, and the position of each run are computed from its number and
 //! the seed (by a Feistel permutation), so the order takes no memory. Sorting takes eight bytes for each record of the window.
 
-use crate::random::{Permutation, bits_under, splitmix};
-use crate::units::Lba;
+use std::ops::Range;
 
-/// Pieces of a member.
-pub(super) enum RebuildPieces {
-    Ascending { at: u64, end: u64, sectors: u64 },
-    Scattered { records: RecordNumbers, sectors: u64, end: u64 },
-}
+use crate::random::{Permutation, bits_under, splitmix};
+use crate::settings::rebuild::RebuildOrder;
+use crate::units::Lba;
 
 /// How records form runs.
 #[derive(Clone, Copy, Debug)]
@@ -24,40 +21,52 @@ pub(super) struct RecordRuns {
     pub sorted: u64,
 }
 
-impl RebuildPieces {
-    /// All of `end` sectors in ascending order, in pieces of `sectors`.
-    pub fn ascending(end: u64, sectors: u64) -> RebuildPieces {
-        RebuildPieces::Ascending { at: 0, end, sectors }
-    }
+/// Pieces of a member: the first sector of each, and how many.
+pub(super) struct RebuildPieces {
+    /// Sectors of the member.
+    end: u64,
+    /// Sectors of a piece, except for the last of the member.
+    sectors: u64,
+    numbers: PieceNumbers,
+}
 
-    /// Divides `end` sectors into records of `sectors` sectors, of which the last may be shorter.
-    pub fn scattered(end: u64, sectors: u64, runs: RecordRuns, seed: u64) -> RebuildPieces {
-        let records = RecordNumbers::new(end.div_ceil(sectors), runs, seed);
-        RebuildPieces::Scattered { records, sectors, end }
+enum PieceNumbers {
+    Ascending(Range<u64>),
+    Scattered(RecordNumbers),
+}
+
+impl RebuildPieces {
+    /// The pieces of `end` sectors in the `order` of a rebuild.
+    pub fn new(order: RebuildOrder, end: u64, seed: u64) -> RebuildPieces {
+        let (sectors, numbers) = match order {
+            RebuildOrder::Ascending { sectors } => (sectors, PieceNumbers::Ascending(0..end.div_ceil(sectors))),
+            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
+                let runs = RecordRuns { mean: run_sectors as f64 / record_sectors as f64, live, sorted };
+                let records = RecordNumbers::new(end.div_ceil(record_sectors), runs, seed);
+                (record_sectors, PieceNumbers::Scattered(records))
+            }
+        };
+        RebuildPieces { end, sectors, numbers }
     }
 
     /// The sectors of all pieces, about.
     pub fn total(&self) -> u64 {
-        match self {
-            RebuildPieces::Ascending { end, .. } => *end,
-            RebuildPieces::Scattered { records, end, .. } => (*end as f64 * records.runs.live) as u64,
+        match &self.numbers {
+            PieceNumbers::Ascending(_) => self.end,
+            PieceNumbers::Scattered(records) => (self.end as f64 * records.runs.live) as u64,
         }
     }
 }
 
 impl Iterator for RebuildPieces {
-    /// The first sector, and how many.
     type Item = (Lba, u64);
 
     fn next(&mut self) -> Option<(Lba, u64)> {
-        let (at, sectors, end) = match self {
-            RebuildPieces::Ascending { at, end, sectors } => {
-                let first = *at;
-                *at += *sectors;
-                (first, *sectors, *end)
-            }
-            RebuildPieces::Scattered { records, sectors, end } => (records.next()? * *sectors, *sectors, *end),
-        };
+        let number = match &mut self.numbers {
+            PieceNumbers::Ascending(numbers) => numbers.next(),
+            PieceNumbers::Scattered(records) => records.next(),
+        }?;
+        let (at, sectors, end) = (number * self.sectors, self.sectors, self.end);
         (at < end).then(|| (Lba(at), sectors.min(end - at)))
     }
 }
@@ -84,7 +93,10 @@ pub(super) struct RecordNumbers {
 
 impl RecordNumbers {
     fn new(count: u64, runs: RecordRuns, seed: u64) -> RecordNumbers {
-        let order = shuffled(count, splitmix(seed ^ ORDER));
+        let order_seed = splitmix(seed ^ ORDER);
+        let keys = [1, 2, 3, 4].map(|round| splitmix(order_seed.wrapping_add(round)));
+        // An even number of bits, so that both halves of the Feistel network have the same width.
+        let order = Permutation::new(count, bits_under(count).next_multiple_of(2).max(2), keys);
         RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
     }
 
@@ -92,11 +104,6 @@ impl RecordNumbers {
     fn begins_run(&self, record: u64) -> bool {
         // A run begins with probability 1/mean at each record, so that lengths are geometric with that mean. Record 0 always begins one.
         record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
-    }
-
-    /// True if the run that begins here is in use.
-    fn is_live(&self, record: u64) -> bool {
-        self.share(record, LIVE) < self.runs.live
     }
 
     /// A pseudo-random number from 0 to 1 for a record.
@@ -114,7 +121,8 @@ impl RecordNumbers {
         while self.looked < self.count {
             let record = self.order.at(self.looked, splitmix);
             self.looked += 1;
-            if self.begins_run(record) && self.is_live(record) {
+            // A run is in use as a whole, decided by its first record.
+            if self.begins_run(record) && self.share(record, LIVE) < self.runs.live {
                 (self.at, self.in_run) = (record + 1, true);
                 return Some(record);
             }
@@ -142,12 +150,6 @@ impl Iterator for RecordNumbers {
     }
 }
 
-/// A pseudo-random permutation of `count` numbers. Both halves of the Feistel network have the same width.
-fn shuffled(count: u64, seed: u64) -> Permutation {
-    let keys = [1, 2, 3, 4].map(|round| splitmix(seed.wrapping_add(round)));
-    Permutation::new(count, bits_under(count).next_multiple_of(2).max(2), keys)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -160,7 +162,10 @@ mod tests {
             end in 1u64..20_000, sectors in 1u64..40, mean in 1.0f64..50.0, live in 0.0f64..1.0,
             sorted in prop_oneof![Just(0u64), 1u64..300], seed in any::<u64>(),
         ) {
-            let of = |live| RebuildPieces::scattered(end, sectors, RecordRuns { mean, live, sorted }, seed).collect::<Vec<_>>();
+            let of = |live| {
+                let records = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live, sorted }, seed);
+                RebuildPieces { end, sectors, numbers: PieceNumbers::Scattered(records) }.collect::<Vec<_>>()
+            };
             let mut all = of(1.0);
             all.sort_unstable();
             let mut next = 0;
@@ -184,7 +189,7 @@ mod tests {
         #[test]
         fn ascending_pieces_follow_each_other(end in 1u64..10_000, sectors in 1u64..300) {
             let mut next = 0;
-            for (at, n) in RebuildPieces::ascending(end, sectors) {
+            for (at, n) in RebuildPieces::new(RebuildOrder::Ascending { sectors }, end, 1) {
                 prop_assert_eq!(at.0, next);
                 next += n;
             }
