@@ -246,12 +246,6 @@ pub fn at_end(run: &PlannedRun, worse: bool) -> Result<Option<PlannedRun>, Error
     run.on(run.system().with_drives(&changed)?).possible().map(Some)
 }
 
-/// The run on disks of half the size.
-pub fn halved(run: &PlannedRun) -> Result<PlannedRun, Error> {
-    let half = |own: &DriveRun| own.with_drive(own.drive.clone().with_capacity(own.drive.geometry.sectors / 2)?);
-    run.on(run.system().with_drives(&half)?).possible()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

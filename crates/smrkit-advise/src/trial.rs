@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smrkit::edit::{Packed, Taken};
 use smrkit::engine::saved::SavedState;
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::planned::PlannedRun;
@@ -16,9 +17,9 @@ use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
+use crate::Load;
 use crate::comparison::{self, Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
-use crate::{Load, changes};
 
 /// Requests of the shortest part of a load that is run.
 pub const FEWEST: u64 = 10_000;
@@ -211,7 +212,8 @@ impl Trial {
         let Some(part) = served.trajectory.rebuild.filter(|_| is_part && cleans && !served.outcome.interrupted) else {
             return Ok(served);
         };
-        let run = changes::halved(&self.run)?;
+        let half = |own: &DriveRun| own.with_drive(own.drive.clone().with_capacity(own.drive.geometry.sectors / 2)?);
+        let run = self.run.on(self.run.system().with_drives(&half)?).possible()?;
         let sectors = run.host_sectors()?.min(self.sectors);
         let half = Trial { run, sectors, ..self.clone() }.serve_until_known(watch)?;
         served.outcome.interrupted |= half.outcome.interrupted;

@@ -34,11 +34,11 @@ fn unknown_names_exit_with_2_and_name_what_there_is() {
     smrkit("run --array rad5:disks=3").says(2, &["did you mean `raid5`?"]);
     smrkit("trace head x --format blkprase").says(2, &["did you mean `blkparse`?"]);
     smrkit("run --layer in-place,nope").says(2, &["`nope`"]);
-    smrkit("run --drive nope").says(2, &["`nope`", "st5000as0011", "path of a drive file"]);
+    smrkit("run --drive nope").says(2, &["`nope`", "smrkit drives lists the names", "path of a drive file"]);
     smrkit("run --workload nope").says(2, &["nope", "random-write", "desktop"]);
     smrkit("run --workload random-write:cuont=1").says(2, &["cuont", "did you mean `count`"]);
     smrkit("layers show nope").says(2, &["in-place", "rmw", "set-assoc"]);
-    smrkit("drives show nope").says(2, &["st5000as0011"]);
+    smrkit("drives show nope").says(2, &["smrkit drives lists the names"]);
     smrkit("nope").says(2, &["nope"]);
     smrkit("run --nope").says(2, &["--nope"]);
 }

@@ -133,9 +133,6 @@ fn similar(text: &str) -> String {
     if all.is_empty() { String::new() } else { format!("did you mean {}? ", all.join(" or ")) }
 }
 
-/// Names of drives in the error for an unknown one: a few are read, all of them are not.
-const NAMES_SUGGESTED: usize = 3;
-
 impl Drive {
     /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file. `@KEY=low` or `@KEY=high`
     /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
@@ -169,23 +166,19 @@ impl Drive {
             )));
         }
         let Some(model) = catalogue::find(text) else {
-            let names = DRIVES.iter().map(|(name, _)| *name);
             let near = match catalogue::nearest_model(text) {
                 // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
                 _ if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
-                None if catalogue::identify(text).is_empty() => nearest(text, names.clone()),
+                None if catalogue::identify(text).is_empty() => nearest(text, DRIVES.iter().map(|(name, _)| *name)),
                 near => near,
             };
             let near = match near {
                 Some(near) => format!("did you mean `{near}`? "),
                 None => similar(text),
             };
-            let mut nearest_first: Vec<&str> = names.collect();
-            nearest_first.sort_by_key(|name| strsim::levenshtein(&text.to_ascii_lowercase(), name));
-            let few = nearest_first[..NAMES_SUGGESTED].join(", ");
             return Err(Error::Usage(format!(
-                "no drive is called `{text}`; {near}The nearest names are {few}; smrkit drives lists all, and models of the catalogue are known too. Of a \
-                 USB box name the disk inside (smartctl -i); or give the path of a drive file"
+                "no drive is called `{text}`; {near}smrkit drives lists the names, models of the catalogue are known too; of a USB \
+                 box name the disk inside (smartctl -i); or give the path of a drive file"
             )));
         };
         let recording = catalogue::recording_in_words(model.recording);
