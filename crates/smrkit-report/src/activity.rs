@@ -267,8 +267,7 @@ mod tests {
         let mut full = report(9, 0);
         full["cache_fill"] = json!(0.254);
         full["failure"] = json!("it burns");
-        full["latency_ns"] =
-            json!({"flush": {"count": 2, "p50": 1_600_000_000, "p99": 3_000_000_000_u64, "max": 3_000_000_000_u64},
+        full["latency_ns"] = json!({"flush": {"count": 2, "p50": 1_600_000_000, "p99": 3_000_000_000_u64, "max": 3_000_000_000_u64},
                 "write": {"count": 1, "p50": 1000, "p99": 1000, "max": 1000}});
         let full = page(&full, None);
         assert!(full.contains("under rmw, cache 25.4 % full\nfailed: it burns\n2 clients"), "{full}");
