@@ -124,7 +124,7 @@ fn describe(run: &ArrayRun) -> String {
     use smrkit::engine::system::DriveRun;
     let member = |drive: &DriveRun| format!("{} {}", drive.layer.name, drive.host_sectors().unwrap());
     let members: Vec<String> = run.members.iter().map(member).collect();
-    format!("{:?} chunk {} {:?}: {}", run.level, run.chunk_sectors, run.write, members.join(", "))
+    format!("{:?} chunk {}: {}", run.level, run.chunk_sectors, members.join(", "))
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::address::ArrayLayout;
 use super::health::{Health, RebuiltUnits};
-use super::level::{SectorSpread, WritePolicy};
+use super::level::SectorSpread;
 use super::member_drive::MemberDrive;
 use super::plan::Planner;
 use super::queue::Queueing;
@@ -49,7 +49,6 @@ pub struct Array {
     pub health: Vec<Health>,
     /// Number of times that each member was replaced.
     replaced: Vec<u32>,
-    write: WritePolicy,
     /// True in check mode: commands carry a stamp for each sector.
     checks: bool,
     /// In check mode: the parts (of `PART_SECTORS`) that were written on any member.
@@ -73,13 +72,13 @@ state! {
     Array {
         parts: members;
         sized: health, replaced;
-        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, unlocked, events, pending, first_wait;
+        built: layout, checks, written, orderly, works, locks, passed, ready, done, unlocked, events, pending, first_wait;
     }
 }
 
 impl Array {
     /// An array of the members that `layout` describes. With `checks`, its commands carry a stamp for each sector.
-    pub fn new(layout: ArrayLayout, members: Vec<MemberDrive>, write: WritePolicy, checks: bool) -> Array {
+    pub fn new(layout: ArrayLayout, members: Vec<MemberDrive>, checks: bool) -> Array {
         Array {
             health: members.iter().map(|_| Health::Good).collect(),
             replaced: vec![0; members.len()],
@@ -89,7 +88,6 @@ impl Array {
             members,
             pending: Vec::new(),
             first_wait: Nanos::MAX,
-            write,
             checks,
             written: BTreeSet::new(),
             works: Slab::default(),
@@ -406,7 +404,7 @@ impl Array {
         let mut plan = std::mem::take(&mut work.plan);
         let members = self.drives();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
-        let planner = Planner { layout: &self.layout, health: &self.health, write: self.write };
+        let planner = Planner { layout: &self.layout, health: &self.health };
         let sectors = u64::from(sectors);
         let planned = match owner {
             Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),

@@ -6,7 +6,6 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::names::known;
-use crate::schema::words;
 
 /// Sectors of a chunk unless said otherwise: 512 KiB, the default of Linux's md.
 pub const CHUNK_SECTORS: u64 = 1024;
@@ -267,20 +266,6 @@ impl Level {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-words! {
-    /// Way in which a stripe that is written in part gets its new parity.
-    #[derive(Default)]
-    pub enum WritePolicy {
-        /// Whichever reads less.
-        #[default]
-        Auto = "auto",
-        /// From the old data and the old parity.
-        ReadModifyWrite = "rmw",
-        /// From the data that is not written.
-        Reconstruct = "reconstruct",
     }
 }
 

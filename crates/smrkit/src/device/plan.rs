@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::address::{ArrayLayout, Role};
 use super::health::Health;
-use super::level::{SectorSpread, WritePolicy};
+use super::level::SectorSpread;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::request::Op;
@@ -63,7 +63,6 @@ struct StripePiece {
 pub(super) struct Planner<'a> {
     pub layout: &'a ArrayLayout,
     pub health: &'a [Health],
-    pub write: WritePolicy,
 }
 
 impl Planner<'_> {
@@ -241,11 +240,8 @@ impl Planner<'_> {
         let others = (0..data).filter(|unit| !units.contains(unit));
         // The parity of a whole row follows from the new data alone.
         if parities.clone().next().is_some() && units.len() < data as usize {
-            let modifies = match self.write {
-                WritePolicy::Auto => changed.clone().count() < others.clone().count(),
-                WritePolicy::ReadModifyWrite => true,
-                WritePolicy::Reconstruct => false,
-            };
+            // Whichever reads less.
+            let modifies = changed.clone().count() < others.clone().count();
             let (can_modify, can_reconstruct) = (changed.clone().all(has), others.clone().all(has));
             if can_modify && (modifies || !can_reconstruct) {
                 plan.first.extend(changed.map(|unit| sub(Op::Read, unit)));

@@ -10,7 +10,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use super::level::{CHUNK_SECTORS, Copies, Level, WritePolicy};
+use super::level::{CHUNK_SECTORS, Copies, Level};
 use crate::error::Error;
 use crate::keys;
 use crate::names::known;
@@ -30,8 +30,6 @@ pub struct ArraySpec {
     pub name: &'static str,
     /// Sectors of a chunk; without effect where there are no chunks.
     pub chunk_sectors: u64,
-    /// Way in which partly written stripes get their parity.
-    pub write: WritePolicy,
     /// The members, in order.
     pub members: Vec<DriveSpec>,
 }
@@ -68,7 +66,7 @@ impl DriveSpec {
 impl ArraySpec {
     /// An array with chunks of the usual size.
     pub fn new(level: Level, members: Vec<DriveSpec>) -> ArraySpec {
-        ArraySpec { level, name: level.name(), chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
+        ArraySpec { level, name: level.name(), chunk_sectors: CHUNK_SECTORS, members }
     }
 
     /// The keys that are values: those of an array, then those of a drive in it.
@@ -110,15 +108,11 @@ impl ArraySpec {
             }
             (level, Some(_)) => return usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
         };
-        if keys.write != WritePolicy::Auto && level.parities() == 0 {
-            let write = WritePolicy::WORDS.write(&keys.write).text;
-            return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
-        }
         let shared = shared.inheriting(&DriveSpec::default())?;
         let members = members.iter().map(|own| own.inheriting(&shared)).collect::<Result<Vec<_>, Error>>()?;
         let members = with_count(members, keys.disks, name, shared)?;
         level.check_disks(name, members.len())?;
-        Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, write: keys.write, members })
+        Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, members })
     }
 }
 
@@ -165,9 +159,6 @@ impl fmt::Display for ArraySpec {
         }
         if let Some(copies) = self.level.chosen_copies() {
             write!(f, ",copies={copies}")?;
-        }
-        if self.level.parities() > 0 && self.write != WritePolicy::Auto {
-            write!(f, ",write={}", WritePolicy::WORDS.write(&self.write).text)?;
         }
         // Members that are all alike are described once, by keys of the array.
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
@@ -217,9 +208,6 @@ keys! {
         chunk: u64 = CHUNK, "512Ki";
         /// Number of copies of each chunk (raid10 only); 2 by default.
         copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// How the new parity of a partly written stripe is computed: from the old data and parity (rmw), from the data
-        /// that is not written (reconstruct), or from whichever needs fewer reads (auto).
-        write: WritePolicy = WritePolicy::WORDS, "auto";
     }
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::system::{DriveRun, SystemRun};
 use crate::VERSION;
 use crate::device::Device;
-use crate::device::level::{Level, WritePolicy};
+use crate::device::level::Level;
 use crate::device::spec::{DriveSpec, SystemSpec};
 use crate::error::{Error, Fault};
 use crate::stats::outcome::RunRecord;
@@ -181,10 +181,10 @@ fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Op
 }
 
 /// The properties of an array, besides its drives, that have to be the same.
-fn shape(spec: &SystemSpec) -> Option<(Level, u64, WritePolicy, usize)> {
+fn shape(spec: &SystemSpec) -> Option<(Level, u64, usize)> {
     match spec {
         SystemSpec::Drive(_) => None,
-        SystemSpec::Array(array) => Some((array.level, array.chunk_sectors, array.write, array.members.len())),
+        SystemSpec::Array(array) => Some((array.level, array.chunk_sectors, array.members.len())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Drives and arrays that are to be run, and how they are built.
 
 use crate::device::address::ArrayLayout;
-use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
+use crate::device::level::{CHUNK_SECTORS, Level};
 use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
 use crate::device::{Array, Device, LayeredDisk, MemberDrive, Queueing};
 use crate::disk::Disk;
@@ -38,8 +38,6 @@ pub struct ArrayRun {
     pub level: Level,
     /// Sectors of a chunk.
     pub chunk_sectors: u64,
-    /// Way in which partly written stripes get their parity.
-    pub write: WritePolicy,
     /// Its members, in order.
     pub members: Vec<DriveRun>,
     /// How many sectors of each member are used at most, from its first on. `None`: all.
@@ -153,7 +151,6 @@ impl SystemRun {
                 level: array.level,
                 name: array.level.name(),
                 chunk_sectors: array.chunk_sectors,
-                write: array.write,
                 members: array.members.iter().map(DriveRun::spec).collect(),
             }),
         }
@@ -199,8 +196,7 @@ impl SystemRun {
 impl ArrayRun {
     /// An array that uses all of its members, with chunks of the usual size.
     pub fn new(level: Level, members: Vec<DriveRun>) -> ArrayRun {
-        let (chunk_sectors, write) = (CHUNK_SECTORS, WritePolicy::Auto);
-        ArrayRun { level, chunk_sectors, write, members, used_sectors: None }
+        ArrayRun { level, chunk_sectors: CHUNK_SECTORS, members, used_sectors: None }
     }
 
     /// Layout of its sectors.
@@ -233,6 +229,6 @@ impl ArrayRun {
         build: impl FnMut(&DriveRun) -> Result<MemberDrive, Error>,
     ) -> Result<Array, Error> {
         let members = self.members.iter().map(build).collect::<Result<Vec<_>, _>>()?;
-        Ok(Array::new(self.layout()?, members, self.write, checks))
+        Ok(Array::new(self.layout()?, members, checks))
     }
 }

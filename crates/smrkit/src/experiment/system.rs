@@ -412,10 +412,9 @@ impl Systems {
         }
         let (system, host_sectors): (SystemRun, u64) = match &self.spec {
             SystemSpec::Drive(_) => (members.remove(0).into(), sizes[0]),
-            SystemSpec::Array(ArraySpec { level, chunk_sectors, write, .. }) => {
-                let (level, chunk_sectors, write) = (*level, *chunk_sectors, *write);
-                let array =
-                    ArrayRun { level, chunk_sectors, write, members, used_sectors: self.asked.used_sectors.clone() };
+            SystemSpec::Array(ArraySpec { level, chunk_sectors, .. }) => {
+                let (level, chunk_sectors) = (*level, *chunk_sectors);
+                let array = ArrayRun { level, chunk_sectors, members, used_sectors: self.asked.used_sectors.clone() };
                 let layout = match array.used_sectors {
                     None => ArrayLayout::new(level, chunk_sectors, &sizes)?,
                     Some(_) => array.layout()?,

@@ -5,7 +5,7 @@ use crate::common::arrays::{array_run, drive_run, level};
 use crate::common::planned::{plan, serve};
 use crate::common::{Disks, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::level::{LEVELS, Level, WritePolicy};
+use smrkit::device::level::{LEVELS, Level};
 use smrkit::drive::Drive;
 use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::engine::task::Idle;
@@ -20,9 +20,9 @@ use smrkit::units::Lba;
 
 const SEEDS: u64 = 8;
 
-fn of_drives(level: Level, chunk_sectors: u64, write: WritePolicy, drives: Vec<DriveRun>) -> ArrayRun {
+fn of_drives(level: Level, chunk_sectors: u64, drives: Vec<DriveRun>) -> ArrayRun {
     let members = drives;
-    ArrayRun { chunk_sectors, write, ..ArrayRun::new(level, members) }
+    ArrayRun { chunk_sectors, ..ArrayRun::new(level, members) }
 }
 
 fn execute(run: &ArrayRun, settings: Settings, requests: &[Request], observer: &mut dyn Observer) -> Outcome {
@@ -36,10 +36,10 @@ fn small_writes(disks: &mut Disks, host_sectors: u64) -> Vec<Request> {
 }
 
 /// Sectors written, and read, for each that the host writes in small pieces.
-fn cost_of_small_writes(level: Level, members: usize, write: WritePolicy) -> (f64, f64) {
+fn cost_of_small_writes(level: Level, members: usize) -> (f64, f64) {
     let mut disks = Disks::new(members as u64);
     let drive = drive_run(&mut disks, find(BASELINE).unwrap());
-    let run = of_drives(level, 24, write, vec![drive; members]);
+    let run = of_drives(level, 24, vec![drive; members]);
     let requests = small_writes(&mut disks, run.host_sectors().unwrap());
     let depth = [1, 8][members % 2];
     let outcome = execute(&run, Settings { depth, ..Settings::default() }, &requests, &mut NoObserver);
@@ -52,30 +52,26 @@ fn cost_of_small_writes(level: Level, members: usize, write: WritePolicy) -> (f6
 fn a_small_write_costs_one_sector_a_copy_and_a_parity() {
     let raid10 = |copies| Level::Raid10 { copies };
     for members in 5..8 {
-        for write in [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct] {
-            let cost = |level| cost_of_small_writes(level, members, write).0;
-            for once in [Level::Span, Level::Raid0] {
-                assert_eq!(cost(once), 1.0, "{once}");
-            }
-            assert_eq!(cost(Level::Raid1), members as f64);
-            assert_eq!((cost(raid10(2)), cost(raid10(3))), (2.0, 3.0));
-            assert_eq!((cost(Level::Raid4), cost(Level::Raid5)), (2.0, 2.0));
-            assert_eq!((cost(Level::Raid6), cost(Level::Raidz3)), (3.0, 4.0));
+        let cost = |level| cost_of_small_writes(level, members).0;
+        for once in [Level::Span, Level::Raid0] {
+            assert_eq!(cost(once), 1.0, "{once}");
         }
+        assert_eq!(cost(Level::Raid1), members as f64);
+        assert_eq!((cost(raid10(2)), cost(raid10(3))), (2.0, 3.0));
+        assert_eq!((cost(Level::Raid4), cost(Level::Raid5)), (2.0, 2.0));
+        assert_eq!((cost(Level::Raid6), cost(Level::Raidz3)), (3.0, 4.0));
     }
 }
 
 #[test]
-fn a_small_write_reads_what_its_policy_says() {
+fn a_small_write_reads_the_fewest_sectors_that_give_its_parity() {
     for members in 5..8 {
         for (level, parities) in [(Level::Raid4, 1), (Level::Raid5, 1), (Level::Raid6, 2), (Level::Raidz3, 3)] {
-            let reads = |write| cost_of_small_writes(level, members, write).1;
             let (rmw, reconstruct) = (1.0 + parities as f64, (members - parities - 1) as f64);
-            assert_eq!(reads(WritePolicy::ReadModifyWrite), rmw, "{level} of {members}");
-            assert_eq!(reads(WritePolicy::Reconstruct), reconstruct, "{level} of {members}");
-            assert_eq!(reads(WritePolicy::Auto), rmw.min(reconstruct), "{level} of {members}");
+            let reads = cost_of_small_writes(level, members).1;
+            assert_eq!(reads, rmw.min(reconstruct), "{level} of {members}");
         }
-        assert_eq!(cost_of_small_writes(Level::Raid1, members, WritePolicy::Auto).1, 0.0);
+        assert_eq!(cost_of_small_writes(Level::Raid1, members).1, 0.0);
     }
 }
 
@@ -84,7 +80,7 @@ fn a_whole_stripe_is_written_without_reading() {
     for (level, data) in [(Level::Raid4, 4), (Level::Raid5, 4), (Level::Raid6, 3), (Level::Raidz3, 2)] {
         let mut disks = Disks::new(1);
         let drive = drive_run(&mut disks, find(BASELINE).unwrap());
-        let run = of_drives(level, 16, WritePolicy::Auto, vec![drive; 5]);
+        let run = of_drives(level, 16, vec![drive; 5]);
         let (host_sectors, stripe) = (run.host_sectors().unwrap(), 16 * data);
         let requests: Vec<Request> = (0..host_sectors / stripe)
             .map(|number| Request::new(Op::Write, Lba(number * stripe), stripe as u32))
@@ -226,7 +222,7 @@ fn an_array_of_one_drive_is_that_drive() {
             // Chunks that leave nothing over: the array has all of the drive.
             let sectors = drive.host_sectors().unwrap();
             let chunk = (1..=64).rev().find(|chunk| sectors.is_multiple_of(*chunk)).unwrap();
-            let run = of_drives(kind, chunk, WritePolicy::Auto, vec![drive.clone()]);
+            let run = of_drives(kind, chunk, vec![drive.clone()]);
             let requests = random_requests(&mut Disks::new(seed).random, run.host_sectors().unwrap(), 500);
             let requests = with_times(&mut disks.random, requests);
             let array = execute(&run, settings, &requests, &mut NoObserver);
@@ -278,7 +274,7 @@ fn sources_as_large_as_members_are_served_as_if_alone() {
             {
                 let part = |seed| MergePart { source: InMemory::new(of_source(seed)), sectors };
                 let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
-                let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
+                let run = of_drives(level, 8, vec![drive.clone(); 3]);
                 let run = plan(run, settings).unwrap();
                 let outcome = run.execute_with(&mut Idle, &mut merged, &mut NoObserver).unwrap();
                 let found: Vec<String> = outcome.members.iter().map(counters).collect();
@@ -305,7 +301,7 @@ fn the_same_run_gives_the_same_bytes_on_any_thread() {
 fn members_give_as_many_sectors_as_they_are_told_and_have() {
     let mut disks = Disks::new(1);
     let drive = drive_run(&mut disks, find(BASELINE).unwrap());
-    let run = of_drives(Level::Span, 8, WritePolicy::Auto, vec![drive; 2]);
+    let run = of_drives(Level::Span, 8, vec![drive; 2]);
     let whole = run.host_sectors().unwrap() / 2;
     let within = |sectors: &[u64]| ArrayRun { used_sectors: Some(sectors.to_vec()), ..run.clone() }.host_sectors();
     assert_eq!(within(&[100, u64::MAX]).unwrap(), 100 + whole);
