@@ -7,6 +7,5 @@ pub mod rebuild;
 pub mod verdict;
 pub mod counts;
 mod join;
-mod rows;
 pub mod outcome;
 pub mod measured;
