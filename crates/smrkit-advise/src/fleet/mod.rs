@@ -19,7 +19,6 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::experiment::system::{DEFAULT_DRIVE, DefaultLayers, System, Systems};
 use smrkit::layer;
-use smrkit::quantity::exact_bytes;
 use smrkit::schema::{Count, Size, Time, number, share};
 use smrkit::settings::Settings;
 use smrkit::stats::rebuild::Rebuild;
@@ -44,10 +43,6 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
 /// From this share of the first rate down, a cache is taken to have become full.
 const SLOWER: f64 = 0.7;
-/// Changes that are tried: objects and groups so many times as large and many, and a delay of a minute.
-const LARGER: u64 = 16;
-const MORE_GROUPS: u64 = 4;
-const SHORT_DELAY_H: f64 = 1.0 / 60.0;
 /// The narrowest interval that may be asked for, which takes minutes of a processor already.
 const MOST_PRECISE: f64 = 0.0005;
 /// Blocks of cascades that are simulated by one worker: about a second.
@@ -268,8 +263,6 @@ pub struct DriveKind {
     pub drive_bytes: u64,
     /// Surfaces of a drive.
     pub surfaces: u32,
-    /// Bytes of the objects that are coded.
-    pub object_bytes: u64,
     /// Bytes of an object's piece.
     pub piece_bytes: u64,
     /// How fast it takes what is rebuilt.
@@ -282,8 +275,6 @@ pub struct FleetOfDrives {
     /// The drives.
     #[serde(flatten)]
     pub kind: DriveKind,
-    /// The change that was made to the fleet; null for the fleet as it was asked for.
-    pub change: Option<String>,
     /// Bytes of a chunk, which is a group's part of a drive.
     pub chunk_bytes: f64,
     /// What one drive does for repairs, for calculators that ask for it.
@@ -333,7 +324,7 @@ pub struct FleetAnswer {
     pub schema: u32,
     /// Sentences, some for each drive.
     pub text: String,
-    /// Fleets: of each drive as asked for, of its conventional twin, and with changes.
+    /// Fleets: of each drive as asked for, and of its conventional twin.
     pub fleets: Vec<FleetOfDrives>,
 }
 
@@ -378,15 +369,6 @@ pub struct Job {
     drive: String,
     layer: Option<String>,
     is_twin: bool,
-    object_bytes: u64,
-}
-
-/// A fleet's choices that cost no drives.
-#[derive(Clone, Copy)]
-struct Plan {
-    parity: u32,
-    groups: u64,
-    delay_h: f64,
 }
 
 impl FleetOptions {
@@ -408,42 +390,27 @@ impl FleetOptions {
             let is_host_managed = |sold: &str| layer::HOST_MANAGED.iter().any(|spec| spec.name == sold);
             let sold = drive.translation.as_ref().map(|sold| sold.layer.as_str());
             let layer = self.layer.clone().or_else(|| sold.is_some_and(is_host_managed).then(|| ZONE_APPENDS.into()));
-            let job = |is_twin, object_bytes| Job { drive: name.into(), layer: layer.clone(), is_twin, object_bytes };
-            notes.extend(self.systems(&job(false, self.object), 1.0)?.stand_ins());
-            runs.push(Work::Run(job(false, self.object)));
+            let job = |is_twin| Job { drive: name.into(), layer: layer.clone(), is_twin };
+            notes.extend(self.systems(&job(false), 1.0)?.stand_ins());
+            runs.push(Work::Run(job(false)));
             // A rate that was given is the same on every drive.
-            if self.repair_rate.is_none() {
-                runs.push(Work::Run(job(true, self.object)));
-                let larger = self.object.saturating_mul(LARGER);
-                let is_larger = self.piece_bytes(larger) > self.piece_bytes(self.object);
-                runs.extend(is_larger.then(|| Work::Run(job(false, larger))));
-            }
+            runs.extend(self.repair_rate.is_none().then(|| Work::Run(job(true))));
         }
         let Some(found) = compute(&runs, "a drive's share of a repair, run")? else { return Ok(None) };
-        let Code { parity, .. } = self.code;
-        let plan = Plan { parity, groups: self.groups, delay_h: self.delay.as_secs() / 3600.0 };
-        let mut planned: Vec<(DriveKind, Plan, Option<String>)> = Vec::new();
+        let mut kinds: Vec<DriveKind> = Vec::new();
         for found in found {
             let Found::Kind(kind) = found else { continue };
             // A conventional drive is its own twin.
-            let is_known = |(other, ..): &(DriveKind, _, _)| other.drive == kind.drive && other.layer == kind.layer;
-            if kind.object_bytes != self.object {
-                let change = format!("objects of {}B", exact_bytes(kind.object_bytes));
-                planned.push((kind, plan, Some(change)));
-            } else if !kind.is_twin {
-                planned.push((kind.clone(), plan, None));
-                let changes = self.changes(plan).into_iter();
-                planned.extend(changes.map(|(change, plan)| (kind.clone(), plan, Some(change))));
-            } else if !planned.iter().any(is_known) {
-                planned.push((kind, plan, None));
+            let is_known = kinds.iter().any(|other| other.drive == kind.drive && other.layer == kind.layer);
+            if !kind.is_twin || !is_known {
+                kinds.push(kind);
             }
         }
-        let models: Vec<Fleet> = planned.iter().map(|(kind, plan, _)| self.model(kind, *plan)).collect();
+        let models: Vec<Fleet> = kinds.iter().map(|kind| self.model(kind)).collect();
         let Some(sums) = self.simulate(&models, compute)? else { return Ok(None) };
-        let made = planned.into_iter().zip(models.iter().zip(&sums));
-        let fleets: Vec<FleetOfDrives> = made
-            .map(|((kind, _, change), (fleet, sums))| self.fleet(kind, change, *fleet, fleet.losses(sums)))
-            .collect();
+        let made = kinds.into_iter().zip(models.iter().zip(&sums));
+        let fleets: Vec<FleetOfDrives> =
+            made.map(|(kind, (fleet, sums))| self.fleet(kind, *fleet, fleet.losses(sums))).collect();
         let text = words::text(&fleets);
         Ok(Some((FleetAnswer { schema: 1, text, fleets }, notes)))
     }
@@ -489,23 +456,6 @@ impl FleetOptions {
         }
     }
 
-    /// Changes to try.
-    fn changes(&self, plan: Plan) -> Vec<(String, Plan)> {
-        let mut changes = Vec::new();
-        if plan.groups > 1 {
-            let groups = plan.groups * MORE_GROUPS;
-            changes.push((format!("{groups} groups a drive"), Plan { groups, ..plan }));
-        }
-        if plan.delay_h > 2.0 * SHORT_DELAY_H {
-            changes.push(("repair begins after 1 min".into(), Plan { delay_h: SHORT_DELAY_H, ..plan }));
-        }
-        let parity = plan.parity + 1;
-        if self.disks >= u64::from(self.code.data + parity) && plan.groups > 1 {
-            changes.push((format!("one more parity, {}+{parity}", self.code.data), Plan { parity, ..plan }));
-        }
-        changes
-    }
-
     fn check(&self) -> Result<(), Error> {
         let (Code { data, parity }, disks) = (self.code, self.disks);
         let width = u64::from(data + parity);
@@ -532,15 +482,15 @@ impl FleetOptions {
     }
 
     /// Bytes of an object's piece on each drive.
-    fn piece_bytes(&self, object_bytes: u64) -> u64 {
-        let piece = object_bytes.div_ceil(u64::from(self.code.data)).next_multiple_of(PAGE_BYTES);
+    fn piece_bytes(&self) -> u64 {
+        let piece = self.object.div_ceil(u64::from(self.code.data)).next_multiple_of(PAGE_BYTES);
         piece.min(MOST_PIECE_BYTES)
     }
 
     /// The system that a job runs: a drive that gets a chunk, and one of those that give what it is made of. A pair of mirrors is just that,
     /// whatever the code: all that give are read at once, and each reads as much as is written.
     fn systems(&self, job: &Job, live: f64) -> Result<Systems, Error> {
-        let piece_sectors = self.piece_bytes(job.object_bytes) / SECTOR_BYTES;
+        let piece_sectors = self.piece_bytes() / SECTOR_BYTES;
         let order =
             RebuildOrder::Scattered { record_sectors: piece_sectors, run_sectors: piece_sectors, live, sorted: 0 };
         // Zones are reset before they are written again. Other drives don't know which of their sectors are free, and keep old data with care.
@@ -583,8 +533,7 @@ impl FleetOptions {
         let drive = whole.system().drives()[0].clone();
         let drive_bytes = whole.host_sectors()? * SECTOR_BYTES;
         let surfaces = drive.drive.geometry.zones.iter().map(|zone| zone.surfaces().end).max().unwrap_or(1);
-        let (piece_bytes, chunk_bytes) =
-            (self.piece_bytes(job.object_bytes), self.chunk_bytes(drive_bytes, self.groups));
+        let (piece_bytes, chunk_bytes) = (self.piece_bytes(), self.chunk_bytes(drive_bytes));
         let mut pieces = FIRST_PIECES;
         let speed = loop {
             if let Some(rate) = self.repair_rate {
@@ -604,29 +553,26 @@ impl FleetOptions {
             }
             pieces *= 2;
         };
-        let Job { drive: name, is_twin, object_bytes, .. } = job;
         Ok(Some(DriveKind {
-            drive: name.clone(),
+            drive: job.drive.clone(),
             layer: drive.layer.name.into(),
-            is_twin: *is_twin,
+            is_twin: job.is_twin,
             drive_bytes,
             surfaces,
-            object_bytes: *object_bytes,
             piece_bytes,
             speed,
         }))
     }
 
-    fn chunk_bytes(&self, drive_bytes: u64, groups: u64) -> f64 {
-        drive_bytes as f64 * self.fill / groups as f64
+    fn chunk_bytes(&self, drive_bytes: u64) -> f64 {
+        drive_bytes as f64 * self.fill / self.groups as f64
     }
 
     /// What the model of losses is given of these drives.
-    fn model(&self, kind: &DriveKind, plan: Plan) -> Fleet {
+    fn model(&self, kind: &DriveKind) -> Fleet {
         let DriveKind { speed, surfaces, .. } = kind;
-        let Plan { parity, groups, delay_h } = plan;
         let (data, disks) = (f64::from(self.code.data), self.disks as f64);
-        let chunk_bytes = self.chunk_bytes(kind.drive_bytes, groups);
+        let chunk_bytes = self.chunk_bytes(kind.drive_bytes);
         let head_part = 1.0 / f64::from(*surfaces);
         let (chunk_s, head_s) = (speed.seconds_for(chunk_bytes), speed.seconds_for(chunk_bytes * head_part));
         // Each group that is rebuilt takes this much of the time of a writer and of as many readers as the code has data.
@@ -636,8 +582,8 @@ impl FleetOptions {
         Fleet {
             disks: self.disks,
             data: self.code.data,
-            parity,
-            groups_per_disk: groups,
+            parity: self.code.parity,
+            groups_per_disk: self.groups,
             failures: Failures {
                 per_year: self.afr,
                 shape: self.shape,
@@ -650,7 +596,7 @@ impl FleetOptions {
                 scrub_h: self.scrub.as_secs() / 3600.0,
             },
             repair: Repair {
-                delay_h,
+                delay_h: self.delay.as_secs() / 3600.0,
                 chunk_h: chunk_s / 3600.0,
                 head_chunk_h: head_s / 3600.0,
                 head_part,
@@ -661,9 +607,9 @@ impl FleetOptions {
     }
 
     /// The fleet of these drives, whose losses are known.
-    fn fleet(&self, kind: DriveKind, change: Option<String>, fleet: Fleet, losses: Losses) -> FleetOfDrives {
+    fn fleet(&self, kind: DriveKind, fleet: Fleet, losses: Losses) -> FleetOfDrives {
         let Repair { chunk_h, head_chunk_h, slots, .. } = fleet.repair;
-        let chunk_bytes = self.chunk_bytes(kind.drive_bytes, fleet.groups_per_disk);
+        let chunk_bytes = self.chunk_bytes(kind.drive_bytes);
         let chunk_s = chunk_h * 3600.0;
         let waves = (fleet.groups_per_disk as f64 / slots).ceil();
         let (disk_h, head_disk_h) = (waves * chunk_h, waves * head_chunk_h);
@@ -680,7 +626,6 @@ impl FleetOptions {
             bandwidth: bandwidth(&kind.speed, &fleet, chunk_bytes),
             head: HeadLoss { repair_h: head_disk_h, times_faster, by_bytes, by_rate: times_faster / by_bytes },
             kind,
-            change,
             chunk_bytes,
             fleet,
         }
@@ -730,7 +675,7 @@ mod tests {
     #[test]
     fn the_loss_of_a_head_is_repaired_faster_by_its_bytes_and_by_the_cache_that_holds_them() {
         let answer = asked(&[("drive", "st8000dm004"), ("code", "17+3"), ("object", "64Mi")]);
-        let of = |is_twin| answer.fleets.iter().find(|fleet| fleet.kind.is_twin == is_twin && fleet.change.is_none());
+        let of = |is_twin| answer.fleets.iter().find(|fleet| fleet.kind.is_twin == is_twin);
         let (own, twin) = (of(false).unwrap(), of(true).unwrap());
         let surfaces = f64::from(own.kind.surfaces);
         assert!((twin.head.times_faster / surfaces - 1.0).abs() < 0.02, "a conventional drive: {:?}", twin.head);

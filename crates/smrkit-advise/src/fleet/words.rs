@@ -1,29 +1,25 @@
 //! The answer on a fleet, in sentences and a table.
 
 use smrkit_report::Grid;
-use smrkit_report::format::{bytes, list, printable, rate, seconds, short, wrapped};
+use smrkit_report::format::{bytes, printable, rate, seconds, short, wrapped};
 
 use super::losses::{Estimate, Failures, YEAR_H};
 use super::{FleetAnswer, FleetOfDrives};
 
-/// A change is worth telling if losses become so many times as rare.
-const WORTH: f64 = 2.0;
 /// A repair is limited by what takes more than this share of its time or its rate.
 const MOST: f64 = 0.9;
 
 /// Sentences, some for each drive.
 pub fn text(fleets: &[FleetOfDrives]) -> String {
-    let is_asked = |fleet: &&FleetOfDrives| fleet.change.is_none() && !fleet.kind.is_twin;
+    let is_asked = |fleet: &&FleetOfDrives| !fleet.kind.is_twin;
     let is_several = fleets.iter().filter(is_asked).count() > 1;
     let mut lines = Vec::new();
     for own in fleets.iter().filter(is_asked) {
         if is_several {
             lines.push(format!("{}:", own.kind.drive));
         }
-        let of_drive = || fleets.iter().filter(|fleet| fleet.kind.drive == own.kind.drive);
         lines.extend([loss(own), at_risk(own), limit(own)]);
-        lines.extend(cmr(own, of_drive().find(|fleet| fleet.kind.is_twin)));
-        lines.push(change(own, of_drive().filter(|fleet| fleet.change.is_some())));
+        lines.extend(cmr(own, fleets.iter().find(|fleet| fleet.kind.drive == own.kind.drive && fleet.kind.is_twin)));
         if own.fleet.failures.head_share > 0.0 {
             lines.push(head(own));
         }
@@ -132,20 +128,6 @@ fn cmr(own: &FleetOfDrives, twin: Option<&FleetOfDrives>) -> Option<String> {
     Some(format!("CMR: the same drive without shingling is repaired in {} and {loss}.", hours(twin.losses.disk_h)))
 }
 
-fn change<'a>(own: &FleetOfDrives, changes: impl Iterator<Item = &'a FleetOfDrives>) -> String {
-    let rarer = |fleet: &FleetOfDrives| own.losses.in_a_year.value / fleet.losses.in_a_year.value;
-    let mut worth: Vec<&FleetOfDrives> = changes.filter(|fleet| rarer(fleet) > WORTH).collect();
-    worth.sort_by(|one, other| rarer(other).total_cmp(&rarer(one)));
-    let told = worth.iter().map(|fleet| {
-        let change = fleet.change.as_deref().unwrap_or_default();
-        format!("{change} ({} times as rare)", about(rarer(fleet)))
-    });
-    match worth.is_empty() {
-        true => "What to change: nothing that was tried makes losses half as frequent.".into(),
-        false => format!("What to change: {}.", list(told.collect())),
-    }
-}
-
 fn head(own: &FleetOfDrives) -> String {
     let (surfaces, repair) = (own.kind.surfaces, hours(own.head.repair_h));
     let [times, by_bytes, by_rate] = [own.head.times_faster, own.head.by_bytes, own.head.by_rate].map(short);
@@ -157,16 +139,15 @@ fn head(own: &FleetOfDrives) -> String {
 }
 
 fn table(fleets: &[FleetOfDrives]) -> Grid {
-    let several = fleets.iter().filter(|fleet| fleet.change.is_none() && !fleet.kind.is_twin).count() > 1;
+    let several = fleets.iter().filter(|fleet| !fleet.kind.is_twin).count() > 1;
     let mut grid = Grid::new(["", "drive repaired", "chunk", "no redundancy", "loss a year", "in all years"]);
     for fleet in fleets {
-        let what = match (&fleet.change, fleet.kind.is_twin) {
-            (Some(change), _) => change.clone(),
-            (None, true) => "as CMR".into(),
-            (None, false) if several => String::new(),
-            (None, false) => "as it is".into(),
+        let what = match fleet.kind.is_twin {
+            true => "as CMR",
+            false if several => "",
+            false => "as it is",
         };
-        let name = if several { format!("{} {what}", fleet.kind.drive) } else { what };
+        let name = if several { format!("{} {what}", fleet.kind.drive) } else { what.into() };
         let losses = &fleet.losses;
         let probability =
             |estimate: Estimate| if fleet.falls_behind { "certain".into() } else { format!("{:.1e}", estimate.value) };
