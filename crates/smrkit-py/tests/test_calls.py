@@ -127,7 +127,7 @@ class Calls(unittest.TestCase):
         outcome = smrkit.run(drive="wd20spzx", layer="vguard", workload="mix:count=100")
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
         of_merges = {"merged_runs"}
-        of_arrays_and_sources = {"members", "rebuild", "movement", "interleave", "sources", "by_source", "requests_sha256"}
+        of_arrays_and_sources = {"members", "rebuild", "movement", "interleave", "sources", "by_source"}
         others = of_arrays_and_sources | {"garbage_collection", "edit"}
         self.assertEqual(typed - of_merges - others, set(outcome))
         self.assertEqual(typed - others, set(smrkit.merge([outcome, outcome])))

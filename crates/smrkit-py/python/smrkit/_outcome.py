@@ -123,8 +123,6 @@ class Outcome(_Presented, Recorded):
     trace_format: str | None
     #: How the trace was read; null for a workload.
     trace_reading: Record | None
-    #: The SHA-256 of requests from memory; absent otherwise.
-    requests_sha256: str
     #: The workload's [canonical text](workloads.md); null for a trace.
     workload: str | None
     #: Disk size that the workload assumed: the smallest capacity that a compared layer offers, or `--span`; null for a

@@ -350,14 +350,5 @@ fn ends(name: &str) -> Option<(&str, &str, &str)> {
     key.contains('.').then_some((own, key, value))
 }
 
-/// The values chosen after a drive's name or path, such as `@KEY=low`; empty if there are none.
-pub(crate) fn chosen_ends(name: &str) -> &str {
-    let mut own = name;
-    while let Some((shorter, ..)) = ends(own) {
-        own = shorter;
-    }
-    &name[own.len()..]
-}
-
 #[cfg(test)]
 mod tests;

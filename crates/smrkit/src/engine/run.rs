@@ -128,7 +128,6 @@ impl Run {
     /// Record from which the run can be made again.
     pub fn record(&self) -> RunRecord {
         RunRecord {
-            hash: None,
             system: self.system.spec().to_string(),
             used_sectors: self.system.array().and_then(|array| array.used_sectors.clone()),
             drive_files: self.system.drives().iter().filter_map(|drive| drive.file()).collect(),

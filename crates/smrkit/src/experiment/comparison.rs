@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use super::demand::{Demand, Opening};
 use super::planned::PlannedRun;
 use super::pool::{self, Monitor, RecorderOf, RequestSink, StateSink, lock};
-use super::record::hashed;
 use crate::error::Error;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
 use crate::stats::verdict::judge;
@@ -129,7 +128,7 @@ pub fn compare_each(
             measured.replayed.take_hashes(&hashed);
         }
     }
-    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(hashed(one?).conclude())).collect();
+    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.conclude())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
     for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
         let Some(baseline) = outcomes[at].clone().filter(is_complete) else { continue };

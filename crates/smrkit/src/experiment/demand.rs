@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::record::requests_hash;
 use crate::edit::{Edit, Edited, Packed, Taken};
 use crate::error::Error;
 use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
@@ -25,7 +24,7 @@ pub struct Opening {
     pub seed: u64,
     /// Its number among merged demands, from 0.
     pub nth: u8,
-    /// True if the SHA-256 of a trace or of requests from memory is wanted.
+    /// True if the SHA-256 of a trace is wanted.
     pub hash: bool,
     /// Placement of merged demands, if it differs from their own.
     pub placement: Option<SourcePlacement>,
@@ -137,10 +136,9 @@ impl Demand for GeneratedDemand {
 pub struct Table(pub Arc<[Request]>);
 
 impl Demand for Table {
-    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+    fn open(&self, _: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = Box::new(InMemory::new(Arc::clone(&self.0)));
-        let requests_sha256 = opening.hash.then(|| requests_hash(&self.0));
-        Ok(Box::new(Described::new(source, Replayed { requests_sha256, ..Replayed::default() })))
+        Ok(Box::new(Described::new(source, Replayed::default())))
     }
 }
 
@@ -344,7 +342,7 @@ impl Demand for MergedDemand {
         let mut all = self.open(opening)?.describe();
         for (source, demand) in all.sources.iter_mut().flatten().zip(&self.demands) {
             let own = demand.describe(&Opening { host_sectors: source.sectors, placement: None, ..*opening })?;
-            source.sha256 = own.trace_sha256.or(own.requests_sha256);
+            source.sha256 = own.trace_sha256;
         }
         Ok(all)
     }
@@ -382,7 +380,7 @@ impl Opened for Interleaved<Box<dyn Opened>> {
             MergedSource {
                 trace: own.trace,
                 workload: own.workload,
-                sha256: own.trace_sha256.or(own.requests_sha256),
+                sha256: own.trace_sha256,
                 trace_format: own.trace_format,
                 trace_reading: own.trace_reading,
                 sectors,

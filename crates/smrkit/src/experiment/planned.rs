@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::demand::{Demand, Opened, Opening};
-use super::record::{PlannedRecord, hashed, run_hash};
+use super::record::PlannedRecord;
 use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
@@ -38,11 +38,6 @@ impl PlannedRun {
     pub fn serving(self, demand: &dyn Demand, host_sectors: u64) -> Result<PlannedRun, Error> {
         let described = demand.describe(&Opening::new(host_sectors, self.settings().seed))?;
         Ok(PlannedRun { demand: Some(described), host_sectors: Some(host_sectors), ..self })
-    }
-
-    /// The SHA-256 of system, settings and demand, but not of the version of smrkit; `None` if there is no demand, or it has no hash.
-    pub fn hash(&self) -> Option<String> {
-        run_hash(&self.run.record(), self.settings(), self.demand.as_ref()?)
     }
 
     /// Opening of its demand.
@@ -148,7 +143,7 @@ impl PlannedRun {
         opening: &Opening,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        Ok(hashed(self.measure(demand, opening, observer)?).conclude())
+        Ok(self.measure(demand, opening, observer)?.conclude())
     }
 
     /// Serves the requests of `source` next to a task of the caller's: for tests that bring their own.

@@ -1,21 +1,12 @@
-//! The record of a run in its outcome: a content hash, and all that is needed to repeat the run.
-//!
-//! The hash is equal for equal runs, on any machine and wherever their files lie. The version that made an outcome is no part of it.
-
-use std::collections::BTreeMap;
-use std::fmt::Debug;
+//! The record of a run in its outcome: all that is needed to repeat the run.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::demand::{Demand, EditedDemand, GeneratedDemand, MergedDemand};
 use super::planned::PlannedRun;
 use super::system::Systems;
-use crate::device::spec::SystemSpec;
-use crate::drive::chosen_ends;
 use crate::error::Error;
 use crate::interleave::{Interleave, SourcePlacement};
-use crate::request::{Op, Request};
 use crate::settings::Settings;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled, TraceReading};
 use crate::workload::Workload;
@@ -53,7 +44,7 @@ impl PlannedRun {
 
 impl From<PlannedRun> for PlannedRecord {
     fn from(planned: PlannedRun) -> PlannedRecord {
-        let (engine, run) = (*planned.settings(), RunRecord { hash: planned.hash(), ..planned.run.record() });
+        let (engine, run) = (*planned.settings(), planned.run.record());
         PlannedRecord {
             array: planned.array,
             scaled: planned.scaled,
@@ -122,85 +113,4 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
     };
     let rule = replayed.interleave.unwrap_or(Interleave::None);
     Ok(Box::new(MergedDemand::new(each.collect::<Result<_, Error>>()?, rule, placement)))
-}
-
-/// The run with its content hash.
-pub(super) fn hashed(mut run: Outcome) -> Outcome {
-    run.run.hash = run_hash(&run.run, &run.engine, &run.replayed);
-    run
-}
-
-/// The SHA-256 of the system, the settings (the seed among them) and the requests; `None` if the requests came from a source without a
-/// hash.
-pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) -> Option<String> {
-    // Every field is named, so that no new one is forgotten.
-    let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns, from_state } = run;
-    let system = named_by_text(SystemSpec::parse(system).ok()?, drive_files).to_string();
-    let rebuild = rebuild.map(String::from);
-    let run = (system, used_sectors, rebuild, window_ns, settings, requests(demand)?);
-    Some(match (from_state, &demand.edit) {
-        (None, None) => hash(&run),
-        (Some(state), None) => hash(&(run, state)),
-        (state, Some(edit)) => hash(&(run, state, edit)),
-    })
-}
-
-/// The system with the hash of its text in place of each drive file's path.
-fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> SystemSpec {
-    let text_of = |path: &String| Some(hex(Sha256::digest(files.get(path)?)) + chosen_ends(path));
-    for name in system.drives_mut().iter_mut().filter_map(|drive| drive.drive.as_mut()) {
-        *name = text_of(name).unwrap_or_else(|| std::mem::take(name));
-    }
-    system
-}
-
-/// How a trace was read: its format, named or recognised, and the options that selected requests.
-fn reading(format: &Option<String>, reading: &Option<TraceReading>) -> Option<impl Debug> {
-    let TraceReading { volume, format: asked, skip_bad_rows } = reading.as_ref()?;
-    // A bare name would be recognised without being given; only text after a colon changes how a trace is read.
-    let asked = asked.as_deref().filter(|asked| asked.contains(':'));
-    let recognised = format.as_deref().and_then(|format| format.split(" (").next());
-    Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
-}
-
-/// Properties that identify the requests, without the path of a trace and the notes on its rows. `None` if some source has no hash.
-fn requests(demand: &Replayed) -> Option<impl Debug> {
-    let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
-    let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;
-    let is_known = match sources {
-        None => trace_sha256.is_some() || trace.is_none() && (workload.is_some() || requests_sha256.is_some()),
-        Some(sources) => {
-            sources.iter().all(|one| one.sha256.is_some() || one.trace.is_none() && one.workload.is_some())
-        }
-    };
-    let sources = sources.iter().flatten().map(|one| {
-        let reading = reading(&one.trace_format, &one.trace_reading);
-        (&one.sha256, reading, &one.workload, one.sectors, one.first_lba)
-    });
-    let (sources, reading): (Vec<_>, _) = (sources.collect(), reading(trace_format, trace_reading));
-    let interleave = interleave.map(|rule| rule.to_string());
-    is_known.then_some((trace_sha256, reading, requests_sha256, workload, workload_sectors, sources, interleave))
-}
-
-/// The SHA-256 of requests in memory.
-pub(super) fn requests_hash(requests: &[Request]) -> String {
-    let mut hash = Sha256::new();
-    for Request { time, lba, sectors, volume, op, source } in requests {
-        let op = [Op::Read, Op::Write, Op::Flush, Op::Discard].iter().position(|known| known == op).unwrap_or(0);
-        hash.update(time.0.to_le_bytes());
-        hash.update(lba.0.to_le_bytes());
-        hash.update(sectors.to_le_bytes());
-        hash.update(volume.to_le_bytes());
-        hash.update([op as u8, *source]);
-    }
-    hex(hash.finalize())
-}
-
-/// The SHA-256 of a value's debug text, which has every field.
-fn hash(value: &impl Debug) -> String {
-    hex(Sha256::digest(format!("{value:?}")))
-}
-
-fn hex(bytes: impl AsRef<[u8]>) -> String {
-    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

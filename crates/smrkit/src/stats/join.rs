@@ -141,7 +141,7 @@ pub(super) fn settings(column: &Joined, of: Of<Settings>) -> Result<Settings, Er
 
 /// The common system, or an error; requests and windows may differ.
 pub(super) fn system(column: &Joined, of: Of<RunRecord>) -> Result<RunRecord, Error> {
-    let bare = |one: &RunRecord| RunRecord { hash: None, window_ns: None, ..one.clone() };
+    let bare = |one: &RunRecord| RunRecord { window_ns: None, ..one.clone() };
     let first = first(column, of)?;
     if column.values(of).any(|other| bare(other) != bare(&first)) {
         return Err(column.differs());
@@ -184,7 +184,6 @@ pub(super) fn replayed(column: &Joined, of: Of<Replayed>) -> Result<Replayed, Er
     Ok(Replayed {
         trace: agreed(column, |one| &one.replayed.trace)?,
         trace_sha256: agreed(column, |one| &one.replayed.trace_sha256)?,
-        requests_sha256: agreed(column, |one| &one.replayed.requests_sha256)?,
         trace_format: agreed(column, |one| &one.replayed.trace_format)?,
         trace_reading: agreed(column, |one| &one.replayed.trace_reading)?,
         workload: agreed(column, |one| &one.replayed.workload)?,

@@ -250,9 +250,6 @@ impl State {
 record! {
     /// Further values that `smrkit run --repeat` needs to repeat the run.
     pub struct RunRecord {
-        /// SHA-256 of system, settings and requests, but not of the version; absent if the requests have no hash.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub hash: Option<String>,
         /// The drive or the array with every drive, layer, size and parameter spelled out, in the form of `--array`.
         pub system: String,
         /// Sectors used of each member; absent if all are used.
@@ -283,9 +280,6 @@ record! {
         pub trace_format: Option<String>,
         /// How the trace was read; null for a workload.
         pub trace_reading: Option<TraceReading>,
-        /// The SHA-256 of requests from memory; absent otherwise.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub requests_sha256: Option<String>,
         /// The workload's [canonical text](workloads.md); null for a trace.
         pub workload: Option<String>,
         /// Disk size that the workload assumed: the smallest capacity that a compared layer offers, or `--span`; null
@@ -309,7 +303,6 @@ impl Replayed {
     /// Copies the traces' hashes from another run of the same requests, for which they were computed.
     pub fn take_hashes(&mut self, hashed: &Replayed) {
         self.trace_sha256.clone_from(&hashed.trace_sha256);
-        self.requests_sha256.clone_from(&hashed.requests_sha256);
         let hashes = hashed.sources.iter().flatten().map(|source| &source.sha256);
         self.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
     }
@@ -323,7 +316,7 @@ record! {
         pub trace: Option<String>,
         /// The workload's text; null for a trace.
         pub workload: Option<String>,
-        /// The SHA-256 of the trace file as stored, or of requests from memory.
+        /// The SHA-256 of the trace file as stored; null for a workload.
         pub sha256: Option<String>,
         /// The trace's format; absent for a workload.
         #[serde(skip_serializing_if = "Option::is_none")]
