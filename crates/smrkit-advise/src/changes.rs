@@ -106,14 +106,13 @@ impl ArrayFacts {
                 others.push((one, ChangeKind::RebuildPieces, "one command at a time".into()));
             }
         }
-        if let RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } = spec.order {
+        if let RebuildOrder::Scattered { record_sectors, run_sectors, live } = spec.order {
             let large = RECORD_BYTES / SECTOR_BYTES;
             if record_sectors < large {
                 let order = RebuildOrder::Scattered {
                     record_sectors: large,
                     run_sectors: run_sectors.max(large),
                     live,
-                    sorted,
                 };
                 let name = format!("records of {}", Bytes(RECORD_BYTES));
                 others.push((RebuildSpec { order, ..spec }, ChangeKind::RebuildRecords, name));

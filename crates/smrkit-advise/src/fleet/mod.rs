@@ -492,7 +492,7 @@ impl FleetOptions {
     fn systems(&self, job: &Job, live: f64) -> Result<Systems, Error> {
         let piece_sectors = self.piece_bytes() / SECTOR_BYTES;
         let order =
-            RebuildOrder::Scattered { record_sectors: piece_sectors, run_sectors: piece_sectors, live, sorted: 0 };
+            RebuildOrder::Scattered { record_sectors: piece_sectors, run_sectors: piece_sectors, live };
         // Zones are reset before they are written again. Other drives don't know which of their sectors are free, and keep old data with care.
         let used = job.layer.as_deref() != Some(ZONE_APPENDS);
         let spec = RebuildSpec {

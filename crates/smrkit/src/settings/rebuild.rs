@@ -29,9 +29,6 @@ const RESILVER: [(&str, &str); 3] = [("order", "scattered"), ("record", "128Ki")
 /// The most outstanding commands, as for the host.
 const WINDOW_MAX: u64 = 65_536;
 
-/// The most records that are sorted at once: 128 MiB of memory (assumption).
-const SORTED_MAX: u64 = 1 << 24;
-
 /// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same. Results hold that text.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -80,8 +77,6 @@ pub enum RebuildOrder {
         run_sectors: u64,
         /// The share of the disk that is in use.
         live: f64,
-        /// Records that are sorted at once; 0 for none.
-        sorted: u64,
     },
 }
 
@@ -133,9 +128,6 @@ keys! {
         run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
         /// With `order=scattered`, share of the disk that is in use and has to be rebuilt; all of it by default.
         live: Option<f64> = Maybe(share()), "";
-        /// With `order=scattered`, number of records that are sorted by address at a time; by default records are not
-        /// sorted.
-        sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// Rate and beginning.
         pace: RateKeys;
     }
@@ -229,7 +221,6 @@ impl RebuildKeys {
                 ("record", self.record.is_some()),
                 ("run", self.run.is_some()),
                 ("live", self.live.is_some()),
-                ("sorted", self.sorted.is_some()),
             ];
             return match given.iter().find(|(_, given)| *given) {
                 Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
@@ -248,7 +239,7 @@ impl RebuildKeys {
         if live == 0.0 {
             return wrong("live=0: nothing is in use, so that there is nothing to rebuild: raise it");
         }
-        Ok(RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted: self.sorted.unwrap_or(0) })
+        Ok(RebuildOrder::Scattered { record_sectors, run_sectors, live })
     }
 }
 
@@ -294,13 +285,10 @@ impl fmt::Display for RebuildSpec {
         };
         match self.order {
             RebuildOrder::Ascending { sectors } => write!(f, "order=ascending,{piece}={}", bytes(sectors))?,
-            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
+            RebuildOrder::Scattered { record_sectors, run_sectors, live } => {
                 write!(f, "order=scattered,record={},run={}", bytes(record_sectors), bytes(run_sectors))?;
                 if live < 1.0 {
                     write!(f, ",live={live}")?;
-                }
-                if sorted > 0 {
-                    write!(f, ",sorted={sorted}")?;
                 }
             }
         }

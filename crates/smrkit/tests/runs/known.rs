@@ -200,7 +200,7 @@ fn runs_of_arrays() {
 fn rebuilds_and_scrubs() {
     let tasks = [
         "disk=1,write=24Ki,window=2,after=100",
-        "disk=0,failed=before,order=scattered,record=16Ki,run=64Ki,sorted=40,window=3,after=50",
+        "disk=0,failed=before,order=scattered,record=16Ki,run=64Ki,window=3,after=50",
         "resilver:disk=2,record=8Ki,run=8Ki,live=0.5,after=80,rate=4MB",
         "scrub:read=64Ki,window=3,after=40",
     ];

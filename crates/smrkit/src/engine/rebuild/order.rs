@@ -1,8 +1,8 @@
 //! In which order a member is rebuilt, and in what pieces.
 //!
-//! Ascending, as mdraid does; or in the order in which ZFS finds its records: runs of neighbouring records in a random order, sorted within
-//! a window if asked for. Which record begins a run, which runs are in use, and the position of each run are computed from its number and
-//! the seed (by a Feistel permutation), so the order takes no memory. Sorting takes eight bytes for each record of the window.
+//! Ascending, as mdraid does; or in the order in which ZFS finds its records: runs of neighbouring records in a random order. Which
+//! record begins a run, which runs are in use, and the position of each run are computed from its number and the seed (by a Feistel
+//! permutation), so the order takes no memory.
 
 use std::ops::Range;
 
@@ -17,8 +17,6 @@ pub(super) struct RecordRuns {
     pub mean: f64,
     /// The share of the runs that is in use.
     pub live: f64,
-    /// Records that are sorted at once; 0 for none.
-    pub sorted: u64,
 }
 
 /// Pieces of a member: the first sector of each, and how many.
@@ -40,8 +38,8 @@ impl RebuildPieces {
     pub fn new(order: RebuildOrder, end: u64, seed: u64) -> RebuildPieces {
         let (sectors, numbers) = match order {
             RebuildOrder::Ascending { sectors } => (sectors, PieceNumbers::Ascending(0..end.div_ceil(sectors))),
-            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
-                let runs = RecordRuns { mean: run_sectors as f64 / record_sectors as f64, live, sorted };
+            RebuildOrder::Scattered { record_sectors, run_sectors, live } => {
+                let runs = RecordRuns { mean: run_sectors as f64 / record_sectors as f64, live };
                 let records = RecordNumbers::new(end.div_ceil(record_sectors), runs, seed);
                 (record_sectors, PieceNumbers::Scattered(records))
             }
@@ -87,8 +85,6 @@ pub(super) struct RecordNumbers {
     /// The next record of the current run, if it continues.
     at: u64,
     in_run: bool,
-    /// The sorted window, with the next record last.
-    batch: Vec<u64>,
 }
 
 impl RecordNumbers {
@@ -97,7 +93,7 @@ impl RecordNumbers {
         let keys = [1, 2, 3, 4].map(|round| splitmix(order_seed.wrapping_add(round)));
         // An even number of bits, so that both halves of the Feistel network have the same width.
         let order = Permutation::new(count, bits_under(count).next_multiple_of(2).max(2), keys);
-        RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
+        RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false }
     }
 
     /// True if a run begins here.
@@ -111,8 +107,13 @@ impl RecordNumbers {
         (splitmix(record ^ splitmix(self.seed ^ salt)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
+}
+
+impl Iterator for RecordNumbers {
+    type Item = u64;
+
     /// The next record in use: of the same run, else the first of a random run that is in use.
-    fn next_of_runs(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<u64> {
         if self.in_run && self.at < self.count && !self.begins_run(self.at) {
             self.at += 1;
             return Some(self.at - 1);
@@ -131,25 +132,6 @@ impl RecordNumbers {
     }
 }
 
-impl Iterator for RecordNumbers {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        if self.runs.sorted == 0 {
-            return self.next_of_runs();
-        }
-        if self.batch.is_empty() {
-            while (self.batch.len() as u64) < self.runs.sorted
-                && let Some(record) = self.next_of_runs()
-            {
-                self.batch.push(record);
-            }
-            self.batch.sort_unstable_by_key(|record| std::cmp::Reverse(*record));
-        }
-        self.batch.pop()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -160,10 +142,10 @@ mod tests {
         #[test]
         fn every_record_in_use_comes_once_and_only_whole_runs_are_left_out(
             end in 1u64..20_000, sectors in 1u64..40, mean in 1.0f64..50.0, live in 0.0f64..1.0,
-            sorted in prop_oneof![Just(0u64), 1u64..300], seed in any::<u64>(),
+            seed in any::<u64>(),
         ) {
             let of = |live| {
-                let records = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live, sorted }, seed);
+                let records = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live }, seed);
                 RebuildPieces { end, sectors, numbers: PieceNumbers::Scattered(records) }.collect::<Vec<_>>()
             };
             let mut all = of(1.0);
@@ -179,7 +161,7 @@ mod tests {
             part.sort_unstable();
             part.dedup();
             prop_assert_eq!(part.len(), count);
-            let runs = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live, sorted }, seed);
+            let runs = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live }, seed);
             let used: Vec<bool> = (0..runs.count).map(|record| part.binary_search_by_key(&(record * sectors), |(at, _)| at.0).is_ok()).collect();
             for record in 1..used.len() {
                 prop_assert!(used[record] == used[record - 1] || runs.begins_run(record as u64));
@@ -199,7 +181,7 @@ mod tests {
 
     #[test]
     fn scattered_runs_have_the_mean_length_and_share_asked_for() {
-        let runs = RecordRuns { mean: 20.0, live: 0.8, sorted: 0 };
+        let runs = RecordRuns { mean: 20.0, live: 0.8 };
         let records: Vec<u64> = RecordNumbers::new(400_000, runs, 7).collect();
         let heads = records.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() + 1;
         let mean = records.len() as f64 / heads as f64;
@@ -214,18 +196,10 @@ mod tests {
     fn the_order_never_changes() {
         // Golden: a change here changes every rebuild in a scattered order.
         let first = |count| {
-            let singly = RecordRuns { mean: 1.0, live: 1.0, sorted: 0 };
+            let singly = RecordRuns { mean: 1.0, live: 1.0 };
             RecordNumbers::new(count, singly, 7).take(6).collect::<Vec<_>>()
         };
         assert_eq!(first(300), [258, 226, 113, 182, 118, 286]);
         assert_eq!(first(1000), [258, 226, 476, 338, 502, 286]);
-    }
-
-    #[test]
-    fn within_a_window_records_ascend() {
-        let runs = RecordRuns { mean: 3.0, live: 1.0, sorted: 100 };
-        let records: Vec<u64> = RecordNumbers::new(1000, runs, 1).collect();
-        assert!(records.chunks(100).all(|batch| batch.is_sorted()));
-        assert!(!records.is_sorted());
     }
 }

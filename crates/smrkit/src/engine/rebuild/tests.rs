@@ -16,8 +16,8 @@ fn a_text_says_what_it_leaves_out() {
             "disk=2,failed=before,order=ascending,write=512Ki,window=32,rate=50M,at=90s",
         ),
         (
-            "order=scattered,record=44KiB,run=3MB,live=80%,sorted=10k,window=10,after=1000",
-            "disk=0,order=scattered,record=44Ki,run=2999808,live=0.8,sorted=10000,window=10,after=1000",
+            "order=scattered,record=44KiB,run=3MB,live=80%,window=10,after=1000",
+            "disk=0,order=scattered,record=44Ki,run=2999808,live=0.8,window=10,after=1000",
         ),
         ("scrub", "scrub:order=ascending,read=512Ki,window=32"),
         ("scrub:read=1MiB,window=1", "scrub:order=ascending,read=1Mi,window=1"),
@@ -80,13 +80,10 @@ fn specs() -> impl Strategy<Value = RebuildSpec> {
     ];
     let ascending = (1u64..=1 << 17).prop_map(|sectors| RebuildOrder::Ascending { sectors });
     let scattered =
-        (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000, 0u64..=1 << 24).prop_map(|(record, more, live, sorted)| {
-            RebuildOrder::Scattered {
-                record_sectors: record,
-                run_sectors: record + more,
-                live: f64::from(live) / 1000.0,
-                sorted,
-            }
+        (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000).prop_map(|(record, more, live)| RebuildOrder::Scattered {
+            record_sectors: record,
+            run_sectors: record + more,
+            live: f64::from(live) / 1000.0,
         });
     let begin = prop_oneof![any::<u64>().prop_map(Begin::After), any::<u64>().prop_map(|ns| Begin::At(Nanos(ns)))];
     let window = 1u32..=65_536;
