@@ -38,7 +38,7 @@ pub fn drive(drive: &Drive) -> Value {
         let (low, high) = s.range.clone().unzip();
         json!({"key": s.key, "value": s.value, "unit": s.unit, "low": low, "high": high, "basis": s.basis(), "source": s.source})
     };
-    let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": law_in_words(law)});
+    let law = |form: Form| json!({"form": form, "law": law_in_words(&drive.interference)});
     let zone = |z: &RecordingZone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
     json!({
         "name": drive.name,
@@ -47,7 +47,7 @@ pub fn drive(drive: &Drive) -> Value {
         "tracks": drive.geometry.tracks,
         "recording_zones": drive.geometry.zones.iter().map(zone).collect::<Vec<_>>(),
         "clock": drive.clock.name(),
-        "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
+        "interference": drive.interference.form().into_iter().map(law).collect::<Vec<_>>(),
         "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
         "seek_curve": drive.seek_curve(),
     })

@@ -121,10 +121,8 @@ fn show(drive: &Drive) -> String {
         geometry.longest_track()
     );
     text += &capacity(drive).map_or(String::new(), |text| text + "\n");
-    text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
-    for (form, law) in drive.forms() {
-        text += &format!("  {:<10} {}\n", form.name(), law_in_words(&law));
-    }
+    let form = drive.interference.form().map_or("none", |form| form.name());
+    text += &format!("Shingling ({form}): {}\n", law_in_words(&drive.interference));
     let mut grid = Grid::new(["value", "", "known", "source"]);
     for setting in &drive.settings {
         let value = in_words(setting);

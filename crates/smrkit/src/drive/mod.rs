@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
-use crate::medium::interference::{Form, Interference};
+use crate::medium::interference::Interference;
 use crate::names::nearest;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -334,12 +334,6 @@ impl Drive {
         let clock = self.clock.mechanical()?;
         let third = (self.geometry.cylinders - 1) / 3;
         Some((Nanos(clock.curve().ns(third.min(u64::from(u32::MAX)) as u32)), clock.mean_seek(&self.geometry)))
-    }
-
-    /// Its law in its own form, and in each form that can be derived from it, for `drives show`.
-    pub fn forms(&self) -> Vec<(Form, Interference)> {
-        let derive = |form| self.interference.derive(&self.geometry, form).ok().filter(|law| law.form().is_some());
-        Form::ALL.into_iter().filter_map(|form| derive(form).map(|law| (form, law))).collect()
     }
 }
 

@@ -217,11 +217,7 @@ fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Res
 impl RebuildKeys {
     fn order(&self) -> Result<RebuildOrder, Error> {
         if !self.order {
-            let given = [
-                ("record", self.record.is_some()),
-                ("run", self.run.is_some()),
-                ("live", self.live.is_some()),
-            ];
+            let given = [("record", self.record.is_some()), ("run", self.run.is_some()), ("live", self.live.is_some())];
             return match given.iter().find(|(_, given)| *given) {
                 Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
                 None => Ok(RebuildOrder::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),

@@ -109,7 +109,13 @@ impl Disks {
         };
         let text = [include_str!("../../drives/tiny.toml"), buffer].concat();
         let drive = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
-        let law = drive.interference.derive(&drive.geometry, form).unwrap();
+        let (width, longest) = (2, drive.geometry.longest_track());
+        let law = match form {
+            Form::Blocks => Interference::Blocks { reach: width * longest },
+            Form::Tracks => Interference::Tracks { width, band: None },
+            Form::Distances => Interference::Distances { did: width * longest - 1, dpid: longest, writes: 1 },
+            Form::Physical => drive.interference,
+        };
         drive.with_interference(law).unwrap()
     }
 

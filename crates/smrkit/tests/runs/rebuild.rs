@@ -15,8 +15,11 @@ const LAYERS: [&str; 8] =
 fn texts() -> impl Strategy<Value = String> {
     let order = prop_oneof![
         (1u64..200).prop_map(|sectors| format!("order=ascending,write={}", sectors * 512)),
-        (1u64..64, 1u64..9)
-            .prop_map(|(record, run)| format!("order=scattered,record={},run={}", record * 512, record * run * 512))
+        (1u64..64, 1u64..9).prop_map(|(record, run)| format!(
+            "order=scattered,record={},run={}",
+            record * 512,
+            record * run * 512
+        ))
     ];
     (order, 0u32..3, 1u32..9, 0u64..400, any::<bool>()).prop_map(|(order, disk, window, after, before)| {
         let failed = if before { "before" } else { "then" };

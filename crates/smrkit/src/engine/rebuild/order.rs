@@ -106,7 +106,6 @@ impl RecordNumbers {
     fn share(&self, record: u64, salt: u64) -> f64 {
         (splitmix(record ^ splitmix(self.seed ^ salt)) >> 11) as f64 / (1u64 << 53) as f64
     }
-
 }
 
 impl Iterator for RecordNumbers {

@@ -79,12 +79,9 @@ fn specs() -> impl Strategy<Value = RebuildSpec> {
         })
     ];
     let ascending = (1u64..=1 << 17).prop_map(|sectors| RebuildOrder::Ascending { sectors });
-    let scattered =
-        (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000).prop_map(|(record, more, live)| RebuildOrder::Scattered {
-            record_sectors: record,
-            run_sectors: record + more,
-            live: f64::from(live) / 1000.0,
-        });
+    let scattered = (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000).prop_map(|(record, more, live)| {
+        RebuildOrder::Scattered { record_sectors: record, run_sectors: record + more, live: f64::from(live) / 1000.0 }
+    });
     let begin = prop_oneof![any::<u64>().prop_map(Begin::After), any::<u64>().prop_map(|ns| Begin::At(Nanos(ns)))];
     let window = 1u32..=65_536;
     (task, ascending, scattered, any::<bool>(), window, prop::option::of(1u64..), begin).prop_map(
