@@ -210,16 +210,3 @@ function download(name, type, text) {
   link.click();
   URL.revokeObjectURL(link.href);
 }
-
-function csv(region) {
-  const quoted = cell => '"' + cell.textContent.replaceAll('"', '""') + '"';
-  const rows = [...region.querySelectorAll('tr')].map(row => [...row.cells].map(quoted).join(','));
-  return [region.getAttribute('aria-label'), ...rows].join('\n') + '\n';
-}
-
-document.getElementById('tables').addEventListener('click', () =>
-  download('tables.csv', 'text/csv', [...document.querySelectorAll('.wide')].map(csv).join('\n')));
-document.getElementById('figures')?.addEventListener('click', () => {
-  const figures = charts.map(({ panel, place }) => ({ figure: place.getAttribute('aria-label'), ...panel }));
-  download('figures.json', 'application/json', JSON.stringify(figures, null, 1));
-});

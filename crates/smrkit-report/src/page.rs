@@ -142,7 +142,6 @@ pub fn page(title: &str, sections: &[Section]) -> String {
         body += &part(number, section, &mut charts);
     }
     body += topic.map_or("", |_| "</details>\n");
-    let downloads = if charts.is_empty() { "" } else { FIGURES_DOWNLOAD };
     let about = sections.iter().flat_map(|section| &section.text).find(|text| !text.is_empty());
     let (about, script) = (about.map_or(String::new(), |text| escape(text)), scripts(charts));
     let (title, image) = (escape(title), preview(title));
@@ -152,7 +151,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
          <meta name=\"description\" content=\"{about}\">\n<meta property=\"og:title\" content=\"{title}\">\n\
          <meta property=\"og:description\" content=\"{about}\">\n<meta property=\"og:image\" content=\"{image}\">\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n\
-         <p id=\"date\"></p>\n{body}<p class=\"downloads\">{TABLES_DOWNLOAD}{downloads}</p>\n</main>\n{script}</body>\n</html>\n"
+         <p id=\"date\"></p>\n{body}</main>\n{script}</body>\n</html>\n"
     )
 }
 
@@ -358,7 +357,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// Draws all charts in the page's theme, and again when that changes; hides and shows series by the legend; links zooming and hovering of
-/// charts over the same quantity; saves charts; sorts tables; saves the data.
+/// charts over the same quantity; saves charts; sorts tables.
 const SCRIPT: &str = include_str!("page.js");
 
 /// Draws one chart.
@@ -395,10 +394,6 @@ fn table(grid: &Grid, heading: &str) -> String {
 
 /// The least number of sections for which a page has links to them.
 const CONTENTS_FROM: usize = 4;
-
-/// Buttons that save the page's data as files.
-const TABLES_DOWNLOAD: &str = "<button id=\"tables\">Download the tables (CSV)</button>\n";
-const FIGURES_DOWNLOAD: &str = "<button id=\"figures\">Download the figures' data (JSON)</button>";
 
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
