@@ -173,36 +173,6 @@ function save(chart, format) {
 charts.forEach(chart => chart.place.querySelectorAll('button').forEach(button =>
   button.addEventListener('click', () => save(chart, button.dataset.format))));
 
-// A cell's size: its number, times what its unit stands for.
-const UNITS = {
-  ns: 1e-9, 'µs': 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, days: 86400, years: 31557600,
-  B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4,
-};
-
-function size(text) {
-  const [, number, unit] = text.match(/^\s*([-\d.,]+(?:e[-+]?\d+)?)\s*([^\s/]*)/) ?? [];
-  return number === undefined ? null : Number(number.replaceAll(',', '')) * (UNITS[unit] ?? 1);
-}
-
-function compare(a, b) {
-  const [x, y] = [size(a), size(b)];
-  if (x !== null && y !== null) return x - y;
-  // What has no number comes last.
-  return (x === null) - (y === null) || a.localeCompare(b);
-}
-
-function sort(header) {
-  const descending = header.getAttribute('aria-sort') === 'ascending';
-  const [column, body] = [header.cellIndex, header.closest('table').tBodies[0]];
-  const text = row => row.cells[column].textContent;
-  const rows = [...body.rows].sort((a, b) => (descending ? -1 : 1) * compare(text(a), text(b)));
-  header.parentElement.querySelectorAll('th').forEach(other => other.removeAttribute('aria-sort'));
-  header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
-  body.append(...rows);
-}
-
-document.querySelectorAll('th button').forEach(button => button.addEventListener('click', () => sort(button.parentElement)));
-
 function download(name, type, text) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));

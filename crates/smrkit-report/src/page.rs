@@ -357,7 +357,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// Draws all charts in the page's theme, and again when that changes; hides and shows series by the legend; links zooming and hovering of
-/// charts over the same quantity; saves charts; sorts tables.
+/// charts over the same quantity; saves charts.
 const SCRIPT: &str = include_str!("page.js");
 
 /// Draws one chart.
@@ -367,7 +367,7 @@ const CHART: &str = include_str!("chart.js");
 const SAVE: &str =
     "<figcaption><button data-format=\"svg\">SVG</button><button data-format=\"png\">PNG</button></figcaption>";
 
-/// A table that is sorted by clicks on its header, with the best row marked. It scrolls sideways if it is wider than the page.
+/// A table with the best row marked. It scrolls sideways if it is wider than the page.
 fn table(grid: &Grid, heading: &str) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };
     let cell = |(i, cell): (usize, &String)| match cell.as_str() {
@@ -380,7 +380,7 @@ fn table(grid: &Grid, heading: &str) -> String {
     };
     let name = |(i, name): (usize, &String)| match name.is_empty() {
         true => "<td></td>".to_string(),
-        false => format!("<th scope=\"col\"{}><button>{}</button></th>", class(i), escape(name)),
+        false => format!("<th scope=\"col\"{}>{}</th>", class(i), escape(name)),
     };
     let header: String = grid.header.iter().enumerate().map(name).collect();
     let rows: String = grid.rows.iter().enumerate().map(row).collect();
