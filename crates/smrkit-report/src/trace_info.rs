@@ -1,4 +1,4 @@
-//! `smrkit trace info` for people: tables, JSON and a page of one trace's statistics.
+//! `smrkit trace info` for people: tables and JSON of one trace's statistics.
 
 use std::path::Path;
 
@@ -9,10 +9,8 @@ use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::{Sizes, TraceInfo, VolumeInfo};
 use smrkit_trace::{Trace, TraceNotes, Volume, is_one_gap, note_on_volumes};
 
-use crate::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, counted, nanos, percent, short};
 use crate::grid::{Column, Grid};
-use crate::page::{self, Section};
 
 /// The most volumes listed; of more, only the busiest are.
 const VOLUMES_SHOWN: usize = 12;
@@ -173,47 +171,4 @@ fn volumes(info: &TraceInfo) -> Grid {
         grid.rows.push([rest].into_iter().chain((1..columns.len()).map(|_| "-".to_string())).collect());
     }
     grid
-}
-
-/// All of it as a page: tables, the rate over time and sizes.
-pub fn page(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
-    let mut sections =
-        vec![Section::of_table("Requests", mix(info)), Section::of_table("The trace", facts(trace, info))];
-    sections.extend((info.volumes.len() > 1).then(|| Section::of_table("Volumes", volumes(info))));
-    sections.extend([rate(info), sizes(info)].map(Section::of_figure));
-    page::page(&format!("smrkit trace: {}", path.display()), &sections)
-}
-
-fn rate(info: &TraceInfo) -> Figure {
-    let window_s = info.rate.window_ns as f64 / 1e9;
-    let (unit_s, unit) = crate::format::time_unit(window_s * info.rate.requests.len() as f64);
-    let points = |values: &[u64], scale: f64| -> Vec<(f64, f64)> {
-        let at = |i: usize| i as f64 * window_s / unit_s;
-        values.iter().enumerate().map(|(i, &value)| (at(i), value as f64 * scale / window_s)).collect()
-    };
-    let x = Axis::tight(format!("Time ({unit})"));
-    let series = [Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))];
-    let requests = Panel::lines(Some("Requests"), x.clone(), Axis::linear("Requests/s"), series);
-    let series = vec![
-        Series::nth(0, "read", Style::Step, points(&info.rate.read_bytes, 1e-6)),
-        Series::nth(1, "written", Style::Step, points(&info.rate.written_bytes, 1e-6)),
-        Series::nth(2, "written for the first time", Style::Step, points(&info.rate.first_written_bytes, 1e-6)),
-    ];
-    let moved = Panel::lines(Some("Bytes"), x, Axis::linear("MB/s"), series);
-    let note = format!("Windows of {}, by the trace's own times.", nanos(info.rate.window_ns));
-    let mut figure = Figure::new("rate", "Rate over time", note, [requests, moved]);
-    figure.share_x();
-    figure
-}
-
-fn sizes(info: &TraceInfo) -> Figure {
-    let points = |histogram: &[(u64, u64)]| histogram.iter().map(|&(size, n)| (size as f64, n as f64)).collect();
-    let series = vec![
-        Series::nth(0, "reads", Style::Marked, points(&info.read_sizes.histogram)),
-        Series::nth(1, "writes", Style::Marked, points(&info.write_sizes.histogram)),
-    ];
-    let x = Axis::log("Size, at most", Numbers::Bytes);
-    let mut figure = Figure::lines("sizes", "Request sizes", x, Axis::linear("Requests"), series);
-    figure.note = "Requests by powers of two of their size.".into();
-    figure
 }

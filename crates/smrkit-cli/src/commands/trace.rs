@@ -16,7 +16,7 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
+use crate::output::{JsonTarget, pretty, print, print_as};
 use crate::{exit, paths, style};
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
@@ -25,7 +25,7 @@ use smrkit_report::trace_info;
 #[command(after_help = "\
 Examples:
   smrkit trace head trace.csv.zst
-  smrkit trace info trace.csv.zst --report trace.html
+  smrkit trace info trace.csv.zst
   smrkit trace convert trace.csv.zst trace.parquet")]
 pub struct Trace {
     #[command(subcommand)]
@@ -67,9 +67,6 @@ struct Info {
     /// Print JSON. Or write it into a file.
     #[arg(long, value_name = "OUT|-", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write one HTML page that opens offline. Its charts save as SVG and PNG.
-    #[arg(long, value_name = "OUT.html")]
-    report: Option<PathBuf>,
     /// Size of a track, by which distinct written tracks are counted.
     #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
@@ -133,18 +130,14 @@ impl Input {
 impl Info {
     fn execute(self) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let outputs = OutputOptions { json: self.json, report: self.report };
-        let opening = interrupt.opening_outputs(std::slice::from_ref(&self.input.trace), &outputs.paths())?;
-        let Outputs { json, report } = outputs.open()?;
+        let opening = interrupt.opening_outputs(std::slice::from_ref(&self.input.trace), self.json.as_slice())?;
+        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
         let mut info = TraceInfo::from_source(&mut watched, self.track_bytes)?;
         let (reader, done) = (watched.finish(), interrupt.done());
         interrupt.writing();
         info.name_volumes(reader.volumes());
-        if let Some(report) = report {
-            report.write(trace_info::page(&self.input.trace, &reader, &info).as_bytes())?;
-        }
         match json {
             Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
             None => print(worded(&trace_info::text(&self.input.trace, &reader, &info), &exit::option))?,

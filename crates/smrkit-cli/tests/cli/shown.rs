@@ -122,11 +122,11 @@ fn traces_are_told_as_they_were() {
     let mut commands = Vec::new();
     for file in files {
         let format = if file == "table.csv" { " --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes" } else { "" };
-        commands.push(format!("trace info ROOT/testdata/traces/{file}{format} --report PAGE"));
+        commands.push(format!("trace info ROOT/testdata/traces/{file}{format}"));
         commands.push(format!("trace head ROOT/testdata/traces/{file}{format}"));
     }
     for more in [
-        "trace info ROOT/testdata/office.csv.gz --report PAGE",
+        "trace info ROOT/testdata/office.csv.gz",
         "trace info ROOT/testdata/office.csv.gz --track-bytes 100k --json",
         "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
         "trace info office.parquet",

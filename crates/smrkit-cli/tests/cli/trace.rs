@@ -21,15 +21,8 @@ fn info_names_the_format_and_counts_the_requests() {
 }
 
 #[test]
-fn info_has_a_page_with_its_figures() {
-    let scratch = Scratch::new();
-    let page = scratch.path("trace.html");
-    smrkit(&format!("trace info {} --report {page}", testdata("msr.csv"))).done();
-    let page = std::fs::read_to_string(page).unwrap();
-    for figure in ["rate", "sizes"] {
-        assert!(page.contains(&format!("data-name=\"{figure}\"")), "{figure}");
-    }
-    smrkit(&format!("trace info {0} --report {0}", testdata("msr.csv"))).says(2, &["is read by this command"]);
+fn info_is_not_written_over_its_trace() {
+    smrkit(&format!("trace info {0} --json={0}", testdata("msr.csv"))).says(2, &["is read by this command"]);
 }
 
 #[test]
