@@ -109,11 +109,8 @@ impl ArrayFacts {
         if let RebuildOrder::Scattered { record_sectors, run_sectors, live } = spec.order {
             let large = RECORD_BYTES / SECTOR_BYTES;
             if record_sectors < large {
-                let order = RebuildOrder::Scattered {
-                    record_sectors: large,
-                    run_sectors: run_sectors.max(large),
-                    live,
-                };
+                let order =
+                    RebuildOrder::Scattered { record_sectors: large, run_sectors: run_sectors.max(large), live };
                 let name = format!("records of {}", Bytes(RECORD_BYTES));
                 others.push((RebuildSpec { order, ..spec }, ChangeKind::RebuildRecords, name));
             }

@@ -370,7 +370,7 @@ pub struct Instead {
     pub command: Option<&'static str>,
 }
 
-static INSTEAD: [Instead; 3] = [
+static INSTEAD: [Instead; 2] = [
     Instead {
         of: "restic",
         name: "packs of 128 MiB",
@@ -387,14 +387,6 @@ static INSTEAD: [Instead; 3] = [
         cost: "to restore a file a whole volume is read",
         command: None,
     },
-    Instead {
-        of: "chia-plot",
-        name: "copied plots",
-        makes: "chia",
-        what: "Plot on an SSD, or on another disk, and copy finished plots to this one",
-        cost: "another disk, with room for the plots under way",
-        command: None,
-    },
 ];
 
 /// The change of this name.
@@ -408,15 +400,10 @@ impl AskedUse {
         let one = INSTEAD.iter().find(|one| one.of == self.info.name && self.beside.is_empty())?;
         let mut other: AskedUse = one.makes.parse().expect("a use");
         let (own, made) = (self.values(1.0), other.values(1.0));
-        let is_same = self.info.name == other.info.name;
-        if is_same && other.given.iter().all(|(key, _)| own.bytes(key) >= made.bytes(key)) {
+        if other.given.iter().all(|(key, _)| own.bytes(key) >= made.bytes(key)) {
             return None;
         }
-        // As much has to be done, whether that was said or is what is usual of this use.
-        let is_kept =
-            |key: &str| other.given(key).is_none() && !own.text(key).is_empty() && own.text(key) != made.text(key);
-        let keys = other.info.keys.iter().map(|(key, ..)| *key).filter(|key| is_kept(key));
-        let kept: Vec<_> = keys.map(|key| (key, own.text(key).to_string())).collect();
+        let kept: Vec<_> = self.given.iter().filter(|(key, _)| other.given(key).is_none()).cloned().collect();
         other.given.extend(kept);
         Some((one, other))
     }
@@ -611,40 +598,7 @@ pub static USES: &[Use] = &[
         pace: Pace::AtOnce(16),
         work: Work::Workload(|of| committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%")),
         assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation) are compressed to half their size. Each is a \
-                  file in one of 65,536 directories, with two writes of 4 KiB of metadata. ext4 commits every 5 s. \
-                  Garbage collection is a use of its own, `proxmox-gc`.",
-    },
-    Use {
-        name: "proxmox-gc",
-        what: "a garbage collection of Proxmox Backup Server",
-        keys: &[("bytes", "2T", "amount of data that is stored"), ("chunk", "2Mi", "size of a chunk as it is stored")],
-        pace: Pace::AtOnce(16),
-        work: Work::Workload(|of| {
-            let chunks = (of.bytes("bytes") / of.bytes("chunk")).max(1);
-            format!(
-                "random-write:size=4Ki,span=2%,interval=1ms,count={chunks}+random-read:size=4Ki,span=2%,interval=1ms,\
-                 count={chunks}+{COMMITS},count={}",
-                chunks / 5000 + 1
-            )
-        }),
-        assumed: "Each chunk's file is touched (Proxmox Backup Server's documentation: marking sets the access time). \
-                  This reads and writes a block of 4 KiB of inodes at a random place in 2 % of the disk. ext4 commits \
-                  every 5 s. The removal of unused chunks, which follows, is not simulated. Run the garbage collection \
-                  when no backup is running.",
-    },
-    Use {
-        name: "restic-prune",
-        what: "a prune of a restic repository",
-        keys: &[("repacked", "20G", "amount of data that is written again"), ("pack", "16Mi", "size of a pack")],
-        pace: Pace::AtOnce(4),
-        work: Work::Workload(|of| {
-            let (bytes, pack) = (of.bytes("repacked"), of.bytes("pack"));
-            let reads = exact_bytes(bytes);
-            format!("{}+random-read:size=1Mi,interval=8ms,bytes={reads}", durable_files(bytes, pack, 2, "10%"))
-        }),
-        assumed: "Packs of which some data is no longer used are read, and the data that is still used is written to \
-                  new packs (restic's documentation: prune). --max-repack-size limits the amount; with --max-unused \
-                  unlimited nothing is written again.",
+                  file in one of 65,536 directories, with two writes of 4 KiB of metadata. ext4 commits every 5 s.",
     },
     Use {
         name: "zfs-receive",
@@ -775,25 +729,7 @@ pub static USES: &[Use] = &[
             (committed_files(all.min(disk.bytes), GI, 1, "1Gi"), 1.0)
         }),
         assumed: "Plots of 101.4 GiB (k=32), at most as many as fit, are made elsewhere and copied in order, with a \
-                  write of 4 KiB of metadata for every GiB. ext4 commits every 5 s. Plotting on the disk itself is the \
-                  use `chia-plot`.",
-    },
-    Use {
-        name: "chia-plot",
-        what: "plotting on the disk itself",
-        keys: &[
-            ("plots", "1", "number of plots, of 101.4 GiB each"),
-            ("piece", "512Ki", "bytes that are written in one place"),
-        ],
-        pace: Pace::AtOnce(4),
-        work: Work::OnDisk(|of, disk| {
-            let bytes = ((of.count("plots") as f64 * PLOT_BYTES) as u64).min(disk.bytes);
-            let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
-            (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
-        }),
-        assumed: "A plotter that works with little memory writes its tables in pieces of 512 KiB, at random places in \
-                  the space that the plots take, until as many bytes as the plots have are written. The pieces are an \
-                  assumption.",
+                  write of 4 KiB of metadata for every GiB. ext4 commits every 5 s.",
     },
     Use {
         name: "storj",
@@ -990,8 +926,6 @@ mod tests {
     fn what_is_done_instead_does_as_much() {
         let made = |text: &str| Some(text.parse::<AskedUse>().unwrap().instead()?.1.to_string());
         for (text, instead) in [
-            ("chia-plot", Some("chia:plots=1")),
-            ("chia-plot:plots=3,piece=1Mi", Some("chia:plots=3")),
             ("restic:bytes=60G", Some("restic:pack=128Mi,bytes=60G")),
             // Nothing is advised that is done already.
             ("restic:pack=128Mi", None),

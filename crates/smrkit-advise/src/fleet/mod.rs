@@ -491,8 +491,7 @@ impl FleetOptions {
     /// whatever the code: all that give are read at once, and each reads as much as is written.
     fn systems(&self, job: &Job, live: f64) -> Result<Systems, Error> {
         let piece_sectors = self.piece_bytes() / SECTOR_BYTES;
-        let order =
-            RebuildOrder::Scattered { record_sectors: piece_sectors, run_sectors: piece_sectors, live };
+        let order = RebuildOrder::Scattered { record_sectors: piece_sectors, run_sectors: piece_sectors, live };
         // Zones are reset before they are written again. Other drives don't know which of their sectors are free, and keep old data with care.
         let used = job.layer.as_deref() != Some(ZONE_APPENDS);
         let spec = RebuildSpec {
