@@ -44,7 +44,6 @@ const STREAM_BYTES: f64 = 131_072.0;
 /// Length of an interval where no time tells it (assumption).
 const INTERVAL_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
-const HOUR_S: f64 = 3600.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
 /// Requests that are made of the sums; of more, each interval is shortened (assumption).
@@ -94,15 +93,7 @@ impl Clock {
         let time = clock_s(line).map(Time::OfDay).or_else(|| line.trim().parse().ok().map(Time::Since));
         let Some(time) = time.filter(|_| time != self.now) else { return };
         self.seconds = match (self.now.replace(time), time) {
-            (Some(Time::OfDay(before)), Time::OfDay(now)) => {
-                let seconds = (now - before).rem_euclid(DAY_S);
-                // Where clocks are set for summer or winter the interval is as long as the one before it.
-                let jump = seconds - self.seconds;
-                let is_set = |hour: f64| (jump - hour).abs() <= (self.seconds / 2.0).min(300.0);
-                // Of reports that come by the hour one may be missing.
-                let is_known = self.seconds > 0.0 && self.seconds < HOUR_S / 2.0;
-                if is_known && (is_set(HOUR_S) || is_set(DAY_S - HOUR_S)) { self.seconds } else { seconds }
-            }
+            (Some(Time::OfDay(before)), Time::OfDay(now)) => (now - before).rem_euclid(DAY_S),
             (Some(Time::Since(before)), Time::Since(now)) => (now - before).max(0.0),
             _ => 0.0,
         };
@@ -629,22 +620,6 @@ mod tests {
         };
         let with_parts = made(&[report(90), report(10), report(10)].concat());
         assert!(with_parts.note.contains("sda over 2 intervals"), "{}", with_parts.note);
-    }
-
-    #[test]
-    fn clocks_that_are_set_make_no_interval_longer() {
-        let header = "Device  r/s  w/s  rkB/s  wkB/s";
-        let report = |time: &str| format!("{time}\n{header}\nsda 20.00 10.00 160.00 5120.00\n\n");
-        for times in [
-            ["10/25/26 02:58:00", "10/25/26 02:59:00", "10/25/26 02:00:00", "10/25/26 02:01:00"],
-            ["03/29/26 01:58:00", "03/29/26 01:59:00", "03/29/26 03:00:00", "03/29/26 03:01:00"],
-        ] {
-            let made = made(&times.map(report).concat());
-            assert!(made.note.contains("3 intervals of 60 s"), "{}", made.note);
-        }
-        // Two hours without a report are that long.
-        let gap = ["01:58:00", "01:59:00", "03:59:00", "04:00:00"].map(report).concat();
-        assert!(made(&gap).note.contains("3 intervals of 40.7 min"), "{}", made(&gap).note);
     }
 
     #[test]
