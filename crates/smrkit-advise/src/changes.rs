@@ -14,7 +14,6 @@ use smrkit::layer;
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::units::SECTOR_BYTES;
-use smrkit_report::format;
 
 use crate::trial::{Measured, Trial, is_dynamic};
 use crate::{Load, LoadKind, Question};
@@ -23,9 +22,6 @@ use crate::{Load, LoadKind, Question};
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
 /// The records that ZFS is set to for large files.
 const RECORD_BYTES: u64 = 1 << 20;
-/// The slowest that md lets a rebuild go while there is other work, in KiB/s, unless told otherwise (md's manual page,
-/// sync_speed_min). A limit below has no effect.
-const MD_FLOOR_KIB_PER_S: u64 = 1000;
 /// A rebuild is not held back where it would then take longer than this: another disk may fail meanwhile (assumption).
 pub const LONGEST_REBUILD_S: f64 = 7.0 * 86_400.0;
 
@@ -43,8 +39,6 @@ pub enum ChangeKind {
     RebuildRecords,
     /// A rebuild in the order of the disk.
     RebuildOrder,
-    /// A rebuild held to half its speed.
-    RebuildSpeed,
     /// Software that writes a host-managed disk in order.
     HostLayer,
     /// A disk that is trimmed before it is written to.
@@ -88,23 +82,13 @@ impl ArrayFacts {
         self.software == Software::Md || matches!(self.level, Level::Raid1 | Level::Raid10 { .. })
     }
 
-    /// Other ways to rebuild that its software has. A rebuild alone goes at `bytes_per_s`; the whole of it is `disk_bytes`.
-    pub fn rebuilds(&self, bytes_per_s: f64, disk_bytes: u64) -> Vec<(RebuildSpec, ChangeKind, String)> {
+    /// Other ways to rebuild that its software has.
+    pub fn rebuilds(&self) -> Vec<(RebuildSpec, ChangeKind, String)> {
         let Some(spec) = self.rebuild else { return Vec::new() };
         let mut others = Vec::new();
-        match self.software {
-            Software::Md => {
-                let half = (bytes_per_s / 2.0) as u64;
-                let takes_s = disk_bytes as f64 / half.max(1) as f64;
-                if spec.rate.is_none() && half / 1024 > MD_FLOOR_KIB_PER_S && takes_s <= LONGEST_REBUILD_S {
-                    let name = format!("at {}/s at most", format::bytes(half as f64));
-                    others.push((RebuildSpec { rate: Some(half), ..spec }, ChangeKind::RebuildSpeed, name));
-                }
-            }
-            Software::Zfs => {
-                let one = RebuildSpec { window: 1, ..spec };
-                others.push((one, ChangeKind::RebuildPieces, "one command at a time".into()));
-            }
+        if self.software == Software::Zfs {
+            let one = RebuildSpec { window: 1, ..spec };
+            others.push((one, ChangeKind::RebuildPieces, "one command at a time".into()));
         }
         if let RebuildOrder::Scattered { record_sectors, run_sectors, live } = spec.order {
             let large = RECORD_BYTES / SECTOR_BYTES;
@@ -155,7 +139,7 @@ pub fn all(question: &Question, trial: &Trial, own: &Measured, is_refused: bool)
     // The load beside a rebuild stands for whatever else is done, and is not what an owner would change. Judged by the load's own
     // requests, a change of it would seem to help though the rebuild takes as long.
     if load.kind != LoadKind::Asked || run.rebuild().is_some() {
-        return Ok(rebuilds(trial, own, question.whole_disk_bytes));
+        return Ok(rebuilds(trial));
     }
     if question.asked_use.is_none() {
         return write_sizes(trial, own);
@@ -188,15 +172,13 @@ fn write_sizes(trial: &Trial, own: &Measured) -> Result<Vec<Change>, Error> {
 }
 
 /// Other ways to rebuild.
-fn rebuilds(trial: &Trial, own: &Measured, whole_disk_bytes: Option<u64>) -> Vec<Change> {
-    let Some((facts, rebuilt)) = facts(&trial.run).zip(own.trajectory.rebuild) else { return Vec::new() };
-    let bytes_per_s = rebuilt.bytes as f64 / (rebuilt.elapsed_ns as f64 / 1e9).max(1e-9);
-    let others = facts.rebuilds(bytes_per_s, whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
+fn rebuilds(trial: &Trial) -> Vec<Change> {
+    let Some(facts) = facts(&trial.run) else { return Vec::new() };
     let change = |(spec, kind, name)| {
         let run = trial.run.clone().rebuilding(spec);
         Change { kind, name, trial: Ok(Trial { run, ..trial.clone() }) }
     };
-    others.into_iter().map(change).collect()
+    facts.rebuilds().into_iter().map(change).collect()
 }
 
 /// The array of a run, if it is one.

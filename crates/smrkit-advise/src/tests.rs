@@ -787,7 +787,7 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
             (ChangeKind::WriteSize, "writes of 4 MiB".into()),
         ]);
     }
-    let others = advice.array.map(|array| array.rebuilds(bytes_per_s, asked.disk_bytes)).unwrap_or_default();
+    let others = advice.array.map(|array| array.rebuilds()).unwrap_or_default();
     kinds.extend(others.into_iter().map(|(_, kind, name)| (kind, name)));
     // A budget is worked out after the first answer.
     if rebuild.is_none() && pick(random, &[true, false]) {
@@ -820,14 +820,6 @@ fn broken_rule(asked: &Asked, advice: &Advice, command: &str) -> Option<&'static
     let is_zfs =
         ["mirror", "raidz", "raidz1", "raidz2", "raidz3"].contains(&asked.array) || asked.rebuild == Some("resilver");
     let of = |is_kept: bool, rule| if is_kept { None } else { Some(rule) };
-    if command.ends_with("/md/sync_speed_max") {
-        let kib_per_s = number()?.max(1);
-        let days = asked.disk_bytes as f64 / (kib_per_s * 1024) as f64 / 86_400.0;
-        return of(!is_zfs, "ZFS has no md device")
-            .or(of(asked.rebuild.is_some(), "there is nothing to hold back"))
-            .or(of(kib_per_s >= 1000, "md does not go below sync_speed_min"))
-            .or(of(days <= 7.5, "weeks without redundancy"));
-    }
     if command.starts_with("zpool replace -s ") {
         let is_mirror = ["mirror", "raid1", "raid10"].contains(&asked.array);
         return of(is_zfs && is_mirror, "sequential reconstruction is for mirrors and dRAID")
@@ -953,7 +945,6 @@ fn the_checker_knows_advice_that_harms() {
     ] {
         assert!(broken_rule(&asked(array, rebuild), &advice, command).is_some(), "{array}: {command}");
     }
-    assert_eq!(broken_rule(&asked("raid1", "rebuild"), &advice, "echo 42000 > /sys/block/mdX/md/sync_speed_max"), None);
 }
 
 #[test]
@@ -1577,19 +1568,14 @@ fn an_array_belongs_to_the_software_whose_words_were_used() {
     ] {
         assert_eq!(facts(name, rebuild).software, software, "{name} {rebuild:?}");
     }
-    let tried = |name: &str, rebuild: &str, bytes_per_s: f64| -> Vec<ChangeKind> {
-        facts(name, Some(rebuild))
-            .rebuilds(bytes_per_s, 4_000_000_000_000)
-            .into_iter()
-            .map(|(_, kind, _)| kind)
-            .collect()
+    let tried = |name: &str, rebuild: &str| -> Vec<ChangeKind> {
+        facts(name, Some(rebuild)).rebuilds().into_iter().map(|(_, kind, _)| kind).collect()
     };
-    use ChangeKind::{RebuildOrder, RebuildPieces, RebuildRecords, RebuildSpeed};
-    assert_eq!(tried("raidz1", "resilver", 5e6), [RebuildPieces, RebuildRecords]);
-    assert_eq!(tried("mirror", "resilver", 5e6), [RebuildPieces, RebuildRecords, RebuildOrder]);
-    assert_eq!(tried("raid5", "rebuild", 8e7), [RebuildSpeed]);
-    assert_eq!(tried("raid5", "rebuild", 5e6), [], "half of it would take more than a week");
-    assert_eq!(tried("raidz1", "scrub", 8e7), [RebuildPieces]);
+    use ChangeKind::{RebuildOrder, RebuildPieces, RebuildRecords};
+    assert_eq!(tried("raidz1", "resilver"), [RebuildPieces, RebuildRecords]);
+    assert_eq!(tried("mirror", "resilver"), [RebuildPieces, RebuildRecords, RebuildOrder]);
+    assert_eq!(tried("raid5", "rebuild"), []);
+    assert_eq!(tried("raidz1", "scrub"), [RebuildPieces]);
     let scrub = RebuildSpec::parse("scrub").unwrap();
     assert!(matches!(scrub.task, Task::Scrub));
 }

@@ -1083,17 +1083,6 @@ fn change(advice: &Advice, remedy: &Remedy, shown: &str) -> Option<Action> {
                 Some(&format!("echo 1 > /sys/module/zfs/parameters/zfs_vdev_{queue}_max_active")),
             )
         }
-        ChangeKind::RebuildSpeed if is_bearable(advice, remedy) => {
-            let limit = remedy.change.trim_start_matches("at ").trim_end_matches(" at most");
-            let rebuilt = advice.judged().own.rebuild.unwrap_or_default();
-            let bytes_per_s = rebuilt.bytes as f64 / (rebuilt.elapsed_ns as f64 / 1e9).max(1e-9);
-            let half_kib_per_s = (bytes_per_s / 2.0 / 1024.0) as u64;
-            step(
-                format!("Hold the {} to half its speed, {limit}: {shown}", work(advice)),
-                "the array goes without redundancy for that much longer",
-                Some(&format!("echo {half_kib_per_s} > /sys/block/mdX/md/sync_speed_max")),
-            )
-        }
         _ => return None,
     })
 }
@@ -1231,7 +1220,7 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
         advice.remedies.iter().filter(is_worth).partition(|remedy| remedy.rank() < Some(2));
     // A command costs nothing; of several the one that is done soonest.
     let takes_s = |remedy: &Remedy| match remedy.kind {
-        ChangeKind::Trim | ChangeKind::RebuildOrder | ChangeKind::RebuildPieces | ChangeKind::RebuildSpeed => {
+        ChangeKind::Trim | ChangeKind::RebuildOrder | ChangeKind::RebuildPieces => {
             remedy.trajectory.as_ref().and_then(|run| advice.seconds(run)).unwrap_or(0.0)
         }
         _ => f64::INFINITY,
