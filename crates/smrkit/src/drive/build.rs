@@ -103,8 +103,7 @@ pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error
             shapes.extend((0..copies).map(|copy| shape(surface * copies + copy)));
         }
     }
-    let defects = file.geometry.slips.given().unwrap_or_default();
-    Geometry::new(&shapes, skew(file)?, defects)
+    Geometry::new(&shapes, skew(file)?, Vec::new())
 }
 
 fn mechanics(t: &MechanicalTable) -> Result<Mechanics, Error> {
@@ -234,8 +233,7 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
     };
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
-    let slips = file.geometry.slips.given().unwrap_or_default();
-    let mut slips: Vec<Range<u64>> = slips.into_iter().map(|raw| raw..raw.saturating_add(1)).collect();
+    let mut slips: Vec<Range<u64>> = Vec::new();
     let mut raw = 0u64;
     for (i, (zone, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones)).enumerate() {
         let Lengths::All(track_sectors) = zone.track_sectors else {
@@ -348,10 +346,6 @@ pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
     if share != WHOLE {
         scale(file, share);
     }
-    let raw = raw_sectors(file, WHOLE);
-    if let Some(slips) = &mut file.geometry.slips {
-        slips.value.retain(|&slip| u128::from(slip) < raw);
-    }
     Ok(())
 }
 
@@ -428,11 +422,7 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
 /// Raw sectors without the defective ones.
 fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
     let raw = raw_sectors(file, share);
-    if is_interleaved(file) {
-        return raw - slipped_by_zone(file, share).min(raw);
-    }
-    let slips = file.geometry.slips.as_ref().map_or(&[][..], |slips| slips.value.as_slice());
-    raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
+    raw - slipped_by_zone(file, share).min(raw)
 }
 
 /// Sectors that slips take from the recording zones of a drive scaled to `share`. A zone whose slips can't be laid out loses none here:

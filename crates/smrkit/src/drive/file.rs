@@ -112,7 +112,6 @@ table! {
         order: Option<Sourced<OrderName>>, "";
         run_tracks: Option<Sourced<u64>>, "tracks";
         zones: Sourced<Vec<ZoneTable>>, "";
-        slips: Option<Sourced<Vec<u64>>>, "raw sectors";
     }
 }
 
@@ -530,15 +529,6 @@ impl FileValue for Vec<(f64, f64)> {
         let alike = |other: &Self| other.len() == self.len() && other.iter().zip(self).all(|(a, b)| a.0 == b.0);
         let within = |at: usize| low[at].1 <= self[at].1 && self[at].1 <= high[at].1;
         alike(low) && alike(high) && (0..self.len()).all(within) && low != high
-    }
-}
-
-/// Slips.
-impl FileValue for Vec<u64> {
-    fn shown(&self) -> String {
-        let first: Vec<String> = self.iter().take(8).map(u64::to_string).collect();
-        let more = if self.len() > 8 { format!(" and {} more", self.len() - 8) } else { String::new() };
-        first.join(", ") + &more
     }
 }
 

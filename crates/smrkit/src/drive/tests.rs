@@ -360,16 +360,11 @@ fn a_missing_drive_is_named() {
 }
 
 #[test]
-fn surfaces_may_differ_in_length_and_defects_are_slipped() {
-    let text = TINY.replacen("track_sectors = 64", "track_sectors = [64, 60]", 1).replacen(
-        "[interference]",
-        "slips = { value = [3, 4, 700], source = \"x\" }\n[interference]",
-        1,
-    );
+fn surfaces_may_differ_in_length() {
+    let text = TINY.replacen("track_sectors = 64", "track_sectors = [64, 60]", 1);
     let drive = Drive::parse(Path::new("test.toml"), &text).unwrap();
     let g = &drive.geometry;
     assert_eq!((g.zones[0].track_sectors, g.zones[1].track_sectors), (64, 60));
-    assert_eq!((g.slipped(), g.place(Pba(3)).sector, g.track_sectors(crate::units::Track(0))), (3, 5, 62));
 }
 
 #[test]
@@ -445,7 +440,6 @@ name = "b"
 summary = "s"
 [geometry]
 surfaces = { value = 2, source = "x" }
-slips = { value = [5, 77, 78], source = "x" }
 zones = { value = [{ tracks = 30, track_sectors = [20, 21], first_cylinder = 40 }, { tracks = 9, track_sectors = 8, first_cylinder = 2 }], source = "x" }
 [interference]
 did_sectors = { value = 7, source = "x" }

@@ -90,13 +90,13 @@ impl Geometry {
         let raw = zones.last().map_or(0, |z| z.raw_end);
         if slips.end() > raw {
             return Err(Error::Impossible(format!(
-                "defect {} lies beyond the last raw sector {}: remove it from geometry.slips",
+                "defect {} lies beyond the last raw sector {}: remove it from slips",
                 slips.end() - 1,
                 raw - 1
             )));
         }
         if slips.count() == raw {
-            return Err(Error::Impossible("every sector is defective: shorten geometry.slips".into()));
+            return Err(Error::Impossible("every sector is defective: shorten slips".into()));
         }
         // Until here zones count raw sectors.
         for zone in &mut zones {
