@@ -14,7 +14,6 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
 use crate::label::{LineStyle, beside, line_styles, names};
-use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
 
 /// Colours of the causes, in the order of their numbers.
@@ -26,15 +25,11 @@ pub const FULL: f64 = 0.9;
 /// The most runs whose lines over time share a panel.
 const TOGETHER_MAX: usize = 4;
 
-/// The most members of an array that get a row each.
-const MEMBERS_MAX: usize = 16;
-
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
     // Of a measured drive only the host's view is known, so figures of the drive's inner work leave it out.
     let with_measured = beside(runs, measured);
     let (outside, inside) = (All::new(&with_measured), All::new(runs));
-    let members = inside.has_arrays().then(|| inside.members());
     let mut figures = vec![
         outside.latency(),
         outside.iops(),
@@ -45,7 +40,6 @@ pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
         inside.amplification(),
         inside.busy(),
     ];
-    figures.extend(members);
     figures.extend(rebuild::figures(runs));
     figures.push(inside.capacity());
     figures
@@ -220,26 +214,6 @@ impl All<'_> {
         Figure::of_data("busy", "Busy time by cause", note, [panel], &format!("The {who} never busy."))
     }
 
-    /// A panel for each array, with a row for each member, or for three typical ones if there are many.
-    fn members(&self) -> Figure {
-        let drives = self.runs.iter().flat_map(|run| &run.members);
-        let longest = drives.map(|drive| drive.busy_by_cause_ns.total).max().unwrap_or(0) as f64 / 1e9;
-        let (unit_s, unit) = format::time_unit(longest);
-        let mut axis = Axis::linear(format!("Time the member was busy ({unit})"));
-        // One range for all panels, so that members of different arrays can be compared.
-        axis.fixed = Some(axis.range([longest / unit_s].into_iter()));
-        let panels = self.runs.iter().zip(&self.names).map(|(run, name)| {
-            let (rows, drives): (Vec<String>, Vec<&Outcome>) = member_rows(run).into_iter().unzip();
-            let busy = |drive: &&Outcome| by_cause(&drive.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s);
-            let parts = cause_parts(&drives.iter().map(busy).collect::<Vec<_>>());
-            let totals = drives.iter().map(|drive| share(drive.busy_ns, run)).collect();
-            Panel::bars(Some(name), axis.clone(), rows, totals, parts)
-        });
-        let (title, nothing) = ("Busy time of the members by cause", "No record tells what kept members busy.");
-        let note = "The causes that kept each member busy. After each bar: its share of the array's time, that of a rebuild included.";
-        Figure::of_data("members", title, note, panels, nothing)
-    }
-
     fn capacity(&self) -> Figure {
         let share = |run: &Outcome, n: u64| 100.0 * n as f64 / run.capacity.raw_sectors as f64;
         let part = |name: &str, colour, sectors: fn(&Outcome) -> u64| BarPart {
@@ -384,16 +358,6 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
         points.push((seconds(ns), if slower > 0 { share } else { before }));
     }
     points
-}
-
-/// The members in the figure, with their names: all or, of many, only the least busy, the median one and the busiest.
-fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
-    let names = member_names(run);
-    if names.len() <= MEMBERS_MAX {
-        return names.into_iter().map(|name| format!("member {name}")).zip(&run.members).collect();
-    }
-    let row = |(what, at): (&str, usize)| (format!("{what}: member {}", names[at]), &run.members[at]);
-    ["least busy", "median", "busiest"].into_iter().zip(by_busy(run)).map(row).collect()
 }
 
 /// Sectors that an array's members offer in all, less those that the array offers.

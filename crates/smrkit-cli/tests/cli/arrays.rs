@@ -259,10 +259,10 @@ fn a_report_shows_the_members() {
         std::fs::read_to_string(&report).unwrap()
     };
     let members = page("--array raid5:disks=3,chunk=64KiB --set rmw.region_sectors=256 --layer in-place,rmw");
-    for shown in [">Members</h2>", "raid5 rmw", "data-name=\"members\"", "member 2", "Time the member was busy"] {
+    for shown in [">Members</h2>", "raid5 rmw"] {
         assert!(members.contains(shown), "{shown}");
     }
-    assert!(!page("--layer in-place").contains("data-name=\"members\""));
+    assert!(!page("--layer in-place").contains(">Members</h2>"));
 }
 
 #[test]
