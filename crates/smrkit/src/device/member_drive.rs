@@ -83,7 +83,7 @@ impl State for MemberDrive {
         if let Some(cache) = &mut self.write_cache {
             cache.load(from)?;
             // The indices of the runs are not saved.
-            cache.order_runs();
+            cache.index_runs();
         }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;
@@ -164,6 +164,7 @@ impl MemberDrive {
     pub fn watched(&self) -> MemberRebuild {
         let Some(MemberCounts { before, commands, times, .. }) = &self.counts else { return MemberRebuild::default() };
         MemberRebuild {
+            // The rebuild sets it for members that it has replaced.
             new: false,
             commands: *commands,
             longest_command_ns: times.longest_command_ns,
@@ -186,6 +187,7 @@ impl MemberDrive {
     /// Sets the order in which queued commands are served. The queue is empty.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
         self.dispatch = Dispatch::new(queueing.dispatched());
+        // In order of arrival, `Dispatch` takes this number too.
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
         self.depth = depth as usize;
         // With a write cache even a drive that keeps the order has a queue, because commands that need no platters pass those that do.
@@ -262,6 +264,7 @@ impl MemberDrive {
     fn destage(&mut self, time: Nanos, is_flushing: bool) -> DiskResult {
         let Some(cache) = &mut self.write_cache else { return Ok(()) };
         self.device.disk.wait_until(time);
+        // Cleaning is due before a batch as before any other request.
         self.device.step(Need::Must)?;
         let start = self.device.now();
         let batch = cache.take_batch(&self.device, is_flushing);
@@ -312,8 +315,8 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Serves a request while the queue is empty, and returns its completion ahead of its time. In check mode `data` holds the stamps of
-    /// the array that the drive belongs to.
+    /// Serves a request while the queue is empty; returns at once when it will complete. In check mode `data` holds the stamps of the array
+    /// that the drive belongs to.
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
         if self.write_cache.is_some() {
@@ -388,7 +391,9 @@ impl MemberDrive {
         self.device.note_request(end);
         cache.note_command(end, true);
         let times = Times { arrival, start, end };
-        self.note_served(request, (sent, sent), host, &times, from > arrival);
+        // It has no turn on the platters, but if the cache had no room when it arrived, it waited for them.
+        let waited_for_platters = from > arrival;
+        self.note_served(request, (sent, sent), host, &times, waited_for_platters);
         Ok(times)
     }
 
@@ -511,9 +516,9 @@ impl MemberDrive {
             }
         };
         let Some(next) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
-        let together = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
-        if together > 1 {
-            let more = self.waiting_writes(together - 1);
+        let writes_max = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
+        if writes_max > 1 {
+            let more = self.waiting_writes(writes_max - 1);
             if !more.is_empty() {
                 return self.begin_together(next, more);
             }
@@ -701,8 +706,9 @@ impl MemberDrive {
             cache.is_overdue(now) || self.blocked.front().is_some_and(|write| write.sent + WAIT_MAX <= now);
         // If each batch makes the layer clean, everything in the cache stays overdue. Commands then take turns with batches, or none would
         // ever be served.
-        self.owes_turn = is_overdue && !self.owes_turn && waiting.len() > 0;
-        let batch_is_first = is_overdue && (self.owes_turn || waiting.len() == 0);
+        let has_commands = waiting.len() > 0;
+        let batch_is_first = is_overdue && !(has_commands && self.owes_turn);
+        self.owes_turn = batch_is_first && has_commands;
         if !batch_is_first && let Some(next) = waiting.pick(&self.device) {
             return self.begin(next, None);
         }

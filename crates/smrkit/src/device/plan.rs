@@ -37,11 +37,12 @@ impl MemberPlan {
         self.second.clear();
     }
 
-    /// Joins commands to one member that touch.
+    /// Joins adjacent commands to the same member.
     fn join(&mut self) {
         for subs in [&mut self.first, &mut self.second] {
             if subs.len() > 1 {
                 subs.sort_unstable_by_key(|sub| (sub.disk, sub.at));
+                // `next` is removed if it continues `sub`, which then takes its sectors.
                 subs.dedup_by(|next, sub| {
                     let touch = sub.disk == next.disk && sub.op == next.op && sub.at + sub.sectors == next.at;
                     sub.sectors += if touch { next.sectors } else { 0 };
@@ -197,8 +198,8 @@ impl Planner<'_> {
 
     /// Discards whole stripes on every working member. Parts of stripes stay, because their parity would no longer fit.
     fn discard(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) {
-        let (all, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
-        let (first, end) = (lba.0.div_ceil(all), (lba.0 + sectors) / all);
+        let (stripe, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
+        let (first, end) = (lba.0.div_ceil(stripe), (lba.0 + sectors) / stripe);
         if first < end {
             let (at, sectors) = (Lba(first * chunk), (end - first) * chunk);
             plan.second.extend(self.working().map(|disk| Sub { disk, op: Op::Discard, at, sectors }));
@@ -241,13 +242,14 @@ impl Planner<'_> {
         let others = (0..data).filter(|unit| !units.contains(unit));
         // The parity of a whole row follows from the new data alone.
         if parities.clone().next().is_some() && units.len() < data as usize {
-            let modifies = match self.write {
+            let prefers_modify = match self.write {
+                // Whichever reads fewer units.
                 WritePolicy::Auto => changed.clone().count() < others.clone().count(),
                 WritePolicy::ReadModifyWrite => true,
                 WritePolicy::Reconstruct => false,
             };
             let (can_modify, can_reconstruct) = (changed.clone().all(has), others.clone().all(has));
-            if can_modify && (modifies || !can_reconstruct) {
+            if can_modify && (prefers_modify || !can_reconstruct) {
                 plan.first.extend(changed.map(|unit| sub(Op::Read, unit)));
             } else if can_reconstruct {
                 plan.first.extend(others.map(|unit| sub(Op::Read, unit)));
@@ -307,7 +309,8 @@ impl Planner<'_> {
         plan.join();
     }
 
-    /// Adds reads of the first copies to which a member's further copies are compared, if these are in the row before `at`.
+    /// Adds reads of the first copies to which a member's further copies are compared, where they are in the row before `at`. The scrub
+    /// itself reads those from `at` on.
     fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         for (chunk, from, sectors) in self.layout.by_chunk(at, sectors) {
             let own = Lba(chunk * self.layout.chunk_sectors() + from);

@@ -184,11 +184,12 @@ fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
 /// A sum of unknown units, each times its factor.
 type Equation = (Vec<u8>, u64);
 
-/// Solves as many equations as there are unknown units, by elimination. They have exactly one solution.
+/// Solves as many equations as there are unknown units, by elimination. They have exactly one solution, because each data unit
+/// has a power of 2 of its own as factor (`DATA_DISKS_MAX`).
 fn solved(mut equations: Vec<Equation>) -> Vec<u64> {
     for unknown in 0..equations.len() {
-        let with = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
-        equations.swap(unknown, with.expect("no two sums of lost units are one"));
+        let pivot = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
+        equations.swap(unknown, pivot.expect("the equations are independent"));
         let own = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
         for (_, other) in equations.iter_mut().enumerate().filter(|(row, _)| *row != unknown) {
             let (factors, sum) = times_equation(&own, other.0[unknown]);
