@@ -146,7 +146,8 @@ impl Buffered {
         }
     }
 
-    /// The size of the drive's write-back cache. 0 if it writes in the order of arrival: this clock alone models such a cache.
+    /// The size of a write-back cache above the layer. 0 if the drive's cache writes in the order of arrival, because this clock models such a
+    /// cache itself.
     pub fn write_cache_sectors(&self) -> u64 {
         match self.buffer.write_cache_order {
             WriteCacheOrder::Position => self.buffer.write_cache_bytes / SECTOR_BYTES,
@@ -186,7 +187,6 @@ impl Buffered {
         let counted_to = std::mem::replace(&mut self.counted_to, Nanos::MAX);
         let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
         let completed = match write {
-            _ if sectors == 0 => self.ready(now, sent, self.buffer.overheads.read_hit),
             true => self.write(g, now, sent, pba, sectors),
             false => self.read(g, now, sent, pba, sectors),
         };
@@ -335,13 +335,13 @@ impl Buffered {
         }
     }
 
-    /// Begins the next queued write if the media is free for it before `before`.
-    fn begin_write(&mut self, g: &Geometry, before: Nanos) -> bool {
+    /// Begins the next queued write if it is due, and the media free for it, before `limit`.
+    fn begin_write(&mut self, g: &Geometry, limit: Nanos) -> bool {
         let start = self.queue.next_since().map(|since| self.busy_until.max(since));
-        let Some(start) = start.filter(|start| *start < before) else { return false };
+        let Some(start) = start.filter(|start| *start < limit) else { return false };
         let Some(next) = self.queue.start_write() else { return false };
         let end = self.on_media(g, start, true, next.pba, next.sectors);
-        self.count_unwaited(start, before.min(end));
+        self.count_unwaited(start, limit.min(end));
         true
     }
 
@@ -366,7 +366,7 @@ impl Buffered {
     /// Stops reading ahead; the head stays where reading got to.
     fn stop_reading_ahead(&mut self, g: &Geometry, now: Nanos) {
         if let Some(reached) = self.segments.stop(g, &self.media, now) {
-            self.media.leave_at(&g.place(Pba(reached.0.max(1) - 1)));
+            self.media.leave_at(&g.place(Pba(reached.0.saturating_sub(1))));
         }
     }
 
