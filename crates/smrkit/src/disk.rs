@@ -243,6 +243,7 @@ impl Disk {
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
         self.power.iter_mut().for_each(|power| power.off = false);
+        // What was cleaned before the cut delays no later request.
         self.tally.set_cleaning_end(Nanos::ZERO);
     }
 

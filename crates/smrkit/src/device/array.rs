@@ -409,6 +409,7 @@ impl Array {
     fn plan_and_send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, Request { op, lba, sectors, .. }) = (work.owner, work.command.request);
+        // Taken out while the planner borrows the array, and put back even after an error.
         let mut plan = std::mem::take(&mut work.plan);
         let members = self.drives();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
@@ -560,7 +561,7 @@ fn nearest(members: &[MemberDrive], copies: &[(u32, Lba)]) -> usize {
         let member = &members[disk as usize];
         (member.outstanding(), member.distance(at), disk)
     };
-    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).unwrap_or(0)
+    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).expect("a plan chooses of one copy or more")
 }
 
 /// True if commands for the same sectors keep their order without locks.

@@ -341,7 +341,7 @@ impl DriveCheck {
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
-/// What became of the write in flight: how many of its sectors reached the platters, and how many it has.
+/// What became of the write in flight, by the number of its sectors that reached the platters and the number of all.
 fn fate(in_flight: Option<(u64, u64)>) -> InFlight {
     match in_flight {
         None => InFlight::None,

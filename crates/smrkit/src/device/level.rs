@@ -256,6 +256,7 @@ impl Level {
                 spec.disks_max
             ),
             _ if disks < min => {
+                // The level named instead needs one disk less.
                 let other = spec.instead.filter(|_| disks + 1 == min);
                 let other = other.map_or(String::new(), |other| format!(", or use {}", in_same_words(other)));
                 format!("{name} of {disks} disks: raise disks to {min} or more{other}")

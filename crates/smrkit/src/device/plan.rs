@@ -213,11 +213,11 @@ impl Planner<'_> {
             plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, *stripe, unit, offsets)));
             return Ok(());
         }
-        self.row(*stripe, offsets, &mut plan.second)
+        self.read_enough(*stripe, offsets, &mut plan.second)
     }
 
     /// Reads as many units of a stripe as it has data units, data before parity. All other units can be computed from these.
-    pub fn row(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
+    pub fn read_enough(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
         let data = self.layout.data_disks();
         let before = subs.len();
         let live = self.units().filter(|&unit| self.has_unit(stripe, unit, offsets)).take(data);
@@ -255,7 +255,7 @@ impl Planner<'_> {
                 plan.first.extend(others.map(|unit| sub(Op::Read, unit)));
             } else {
                 // Some unit of either set is lost: it is computed from the rest of the row.
-                self.row(*stripe, offsets, &mut plan.first)?;
+                self.read_enough(*stripe, offsets, &mut plan.first)?;
             }
         }
         plan.second.extend(written.chain(parities).map(|unit| sub(Op::Write, unit)));
@@ -276,7 +276,7 @@ impl Planner<'_> {
         let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
         for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {
-                self.row(row, &(from..from + count), &mut plan.first)?;
+                self.read_enough(row, &(from..from + count), &mut plan.first)?;
             } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(row * chunk + from)) {
                 let others = (0..self.layout.copies()).map(|n| self.layout.copy(lba, n));
                 let live: Vec<(u32, Lba)> =

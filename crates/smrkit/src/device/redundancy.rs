@@ -54,12 +54,12 @@ fn stamp_of(layout: &ArrayLayout, known: &KnownSectors, lba: Lba) -> u64 {
     let read = copies.find_map(|(disk, at)| known.get(disk, at));
     read.unwrap_or_else(|| {
         let Unit { stripe, index, offset } = layout.unit(lba);
-        whole_row(layout, &row(layout, known, stripe, offset))[index as usize]
+        whole_row(layout, &known_row(layout, known, stripe, offset))[index as usize]
     })
 }
 
 /// The stamps known of a row of a stripe, data and then parities.
-fn row(layout: &ArrayLayout, known: &KnownSectors, stripe: u64, offset: u64) -> Vec<Option<u64>> {
+fn known_row(layout: &ArrayLayout, known: &KnownSectors, stripe: u64, offset: u64) -> Vec<Option<u64>> {
     let (units, at) = ((layout.data_disks() + layout.parities()) as u32, layout.at(stripe, offset));
     (0..units).map(|unit| known.get(layout.member_of(stripe, unit), at)).collect()
 }
@@ -88,7 +88,7 @@ fn new_parity(
     (stripe, offset): (u64, u64),
     number: usize,
 ) -> u64 {
-    let (data, old) = (layout.data_disks(), row(layout, known, stripe, offset));
+    let (data, old) = (layout.data_disks(), known_row(layout, known, stripe, offset));
     let new = |unit: usize| own.get(layout.lba_of(Unit { stripe, index: unit as u32, offset }));
     let whole: Option<Vec<u64>> = (0..data).map(|unit| new(unit).or(old[unit])).collect();
     if let Some(units) = whole {
@@ -137,7 +137,7 @@ pub(super) fn compare(layout: &ArrayLayout, known: &KnownSectors, at: Lba, secto
 fn expected(layout: &ArrayLayout, known: &KnownSectors, disk: u32, at: Lba) -> Option<u64> {
     match layout.inverse(disk, at) {
         Role::Parity { number, stripe, offset } => {
-            let row = row(layout, known, stripe, offset);
+            let row = known_row(layout, known, stripe, offset);
             let data: Option<Vec<u64>> = row[..layout.data_disks()].iter().copied().collect();
             data.map(|data| parity(number, &data))
         }

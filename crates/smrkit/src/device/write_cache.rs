@@ -80,6 +80,15 @@ impl CachedRun {
     }
 }
 
+/// What a batch is destaged for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DestageFor {
+    /// Room in the cache, at once or later.
+    Room,
+    /// A flush, which waits for everything.
+    Flush,
+}
+
 /// A batch that is being destaged: its sectors become free as they are written, its runs when all of it is written.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Batch {
@@ -231,6 +240,7 @@ impl WriteCache {
         if end <= now {
             return Some(now);
         }
+        // The runs of a batch are free only when all of it is written.
         if !touches && self.runs.len() + runs >= self.runs_max {
             return Some(end);
         }
@@ -391,8 +401,8 @@ impl WriteCache {
         self.runs.iter().any(|run| run.since + AGE_MAX <= now)
     }
 
-    /// Takes out the runs to be destaged next: as many as the layer takes together, or one. `is_flushing` if a flush waits for them.
-    pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[CachedRun; 8]> {
+    /// Takes out the runs to be destaged next: as many as the layer takes together, or one.
+    pub fn take_batch(&mut self, device: &LayeredDisk, purpose: DestageFor) -> SmallVec<[CachedRun; 8]> {
         let now = device.now();
         let is_ready = |run: &CachedRun| run.ready_at() <= now;
         // If nothing is ready and room is needed, a stream has to go before it reaches the end of its band.
@@ -404,7 +414,7 @@ impl WriteCache {
         let is_old = self.runs[oldest].since + AGE_MAX <= now;
         // A layer that takes writes together appends them, so their LBAs make no difference to the head.
         let first = if is_old || writes_max > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
-        let first = self.take(device, first, is_flushing);
+        let first = self.take(device, first, purpose);
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
@@ -479,12 +489,12 @@ impl WriteCache {
     }
 
     /// Takes out a run or, of a long stream, the part in its band. The rest stays.
-    fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> CachedRun {
+    fn take(&mut self, device: &LayeredDisk, at: usize, purpose: DestageFor) -> CachedRun {
         let mut run = self.remove_run(at);
         // A flush can't wait until a stream reaches the end of its band, so it takes all of the run. Without bands there is no waiting, and a
         // stream is destaged in parts as always.
         let in_bands = run.band_end < Lba(u64::MAX);
-        let sectors_max = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
+        let sectors_max = if purpose == DestageFor::Flush && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > sectors_max {
             // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);

@@ -225,15 +225,15 @@ impl Buffered {
             // A write that is longer than the cache goes to the media, after all queued writes.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
-            let Some(data) = self.buffer.overheads.write_data else {
+            let Some(until_data) = self.buffer.overheads.write_data else {
                 return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
             };
             // The head moves while the bus carries data; if it arrives first, it waits for the data.
             self.stop_reading_ahead(g, start);
-            let carried = ready + data;
-            let begin = carried + self.lead(g, pba, sectors);
+            let bus_start = ready + until_data;
+            let begin = bus_start + self.lead(g, pba, sectors);
             let start = start.max(Nanos(begin.0.saturating_sub(self.media.write_seek(g, pba).0)));
-            return self.on_media(g, start, true, pba, sectors).max(carried + self.bus(true, sectors));
+            return self.on_media(g, start, true, pba, sectors).max(bus_start + self.bus(true, sectors));
         }
         let mut room_at = now;
         while !self.queue.has_room(sectors) {
@@ -253,12 +253,12 @@ impl Buffered {
     /// until the bus stays a sector ahead of the media up to the end, even in the fastest zone (assumption). Only the first track counts:
     /// on the HP C3323A, writes that continue on the next track begin as early as shorter ones.
     fn lead(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
-        let on_first = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
-        let mark = (self.buffer.write_watermark * on_first as f64).ceil() as u64;
-        let longest = u128::from(g.longest_track());
-        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest) as u64);
-        let ahead = self.bus(true, sectors + 1).since(on_media);
-        self.bus(true, mark).max(ahead)
+        let on_first_track = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
+        let watermark = (self.buffer.write_watermark * on_first_track as f64).ceil() as u64;
+        let longest_track = u128::from(g.longest_track());
+        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest_track) as u64);
+        let stays_ahead = self.bus(true, sectors + 1).since(on_media);
+        self.bus(true, watermark).max(stays_ahead)
     }
 
     /// The end of a read: from the buffer, from sectors being read ahead, or from the media.

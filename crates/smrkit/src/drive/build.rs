@@ -300,12 +300,13 @@ fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<
     Ok(slips)
 }
 
-/// Where the spares begin at the `end` of a stretch: slips before them use up some of `each`, slips among them none.
+/// Where the spares of a stretch begin, which reach to its `end`. Slips before them use up some of the `each` spares; slips among them only
+/// make them begin earlier.
 fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));
     let mut spares = left;
-    // Slips among the spares make them begin earlier, where there may be further slips.
+    // Where they begin earlier, there may be further slips.
     loop {
         let among = length(&slips[slips.partition_point(|slip| slip.start < end - spares)..]);
         if left + among == spares {

@@ -145,7 +145,7 @@ pub fn unlisted(name: &str) -> Identified {
 /// The disk that a tool's line names, known by its context. The line is in capitals; `column` is where the column of models in `lsblk`
 /// begins and where the next one does, from its header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
-    let of = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
+    let disk = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
     if columns.first() == Some(&"NAME") {
         const MODEL: &str = "MODEL";
@@ -159,17 +159,17 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
     if let Some((key, value)) = line.split_once(':')
         && ["DEVICE MODEL", "MODEL NUMBER", "PRODUCT"].contains(&key.trim())
     {
-        return Some(of(value, false));
+        return Some(disk(value, false));
     }
     let mut by_id = line.split_whitespace().filter_map(|word| {
         let name = word.rsplit('/').next()?;
         let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
         // The serial number comes last. A name without one is not a model string.
         let (model, _) = name.rsplit_once('_')?;
-        Some(of(&model.replace('_', " "), bus == "NVME"))
+        Some(disk(&model.replace('_', " "), bus == "NVME"))
     });
-    if let Some(disk) = by_id.next() {
-        return Some(disk);
+    if let Some(found) = by_id.next() {
+        return Some(found);
     }
     let device = columns.first().filter(|word| is_device(word))?;
     let name = match *column {
@@ -186,7 +186,7 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
         word.contains("SSD") || word.len() >= 6 && has(word, char::is_alphabetic) && has(word, char::is_numeric)
     };
     let is_named = if column.is_some() { !name.trim().is_empty() } else { words(&name).iter().any(is_name) };
-    is_named.then(|| of(&name, device.starts_with("NVME")))
+    is_named.then(|| disk(&name, device.starts_with("NVME")))
 }
 
 /// True of Linux's names of whole disks, in capitals.

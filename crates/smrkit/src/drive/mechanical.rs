@@ -297,6 +297,7 @@ impl Mechanical {
 
     /// The time of `tracks` whole tracks with a switch after each, plus the angle `more`.
     fn turns(&self, tracks: u64, more: u128) -> u64 {
+        // In units of 2^-64 rotations, as angles are.
         let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
         let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
         let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value);

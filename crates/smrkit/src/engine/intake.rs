@@ -304,7 +304,7 @@ impl Intake {
         }
         let remedy = match sectors > capacity {
             true => "take a larger drive, or give a larger {capacity}",
-            // For a trace; other replays have their own remedy.
+            // For a trace; in other replays `with_remedy` puts theirs in its place.
             false => {
                 "add {fold} to take addresses modulo the capacity, {capacity} auto for a drive as large as the trace, or choose \
                  one {volume}"

@@ -135,7 +135,8 @@ impl SavedState {
             return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
         }
         let pairs = saved.drives().iter().zip(asked.drives()).zip(self.contents.drives.iter().zip(&own.drives));
-        let differences = pairs.map(|((saved, asked), (hash, own))| drive_difference(saved, asked, hash == own));
+        let differences =
+            pairs.map(|((saved, asked), (saved_hash, hash))| drive_difference(saved, asked, saved_hash == hash));
         Ok(differences.flatten().next())
     }
 }
@@ -180,7 +181,7 @@ fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Op
     Some(format!("is of {}.{}={}, and the run has {}={}", layer(saved), was.0, was.1, is.0, is.1))
 }
 
-/// The properties of an array, besides its drives, that have to be the same.
+/// The properties of an array, besides its drives, that have to be the same; `None` for a single drive.
 fn shape(spec: &SystemSpec) -> Option<(Level, u64, WritePolicy, usize)> {
     match spec {
         SystemSpec::Drive(_) => None,
