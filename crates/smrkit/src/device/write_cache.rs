@@ -491,8 +491,8 @@ impl WriteCache {
     /// Takes out a run or, of a long stream, the part in its band. The rest stays.
     fn take(&mut self, device: &LayeredDisk, at: usize, purpose: DestageFor) -> CachedRun {
         let mut run = self.remove_run(at);
-        // A flush can't wait until a stream reaches the end of its band, so it takes all of the run. Without bands there is no waiting, and a
-        // stream is destaged in parts as always.
+        // A flush can't wait until a stream reaches the end of its band, so it takes all of the run. Without bands there is no waiting, and
+        // a stream is destaged in parts as always.
         let in_bands = run.band_end < Lba(u64::MAX);
         let sectors_max = if purpose == DestageFor::Flush && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > sectors_max {

@@ -146,8 +146,8 @@ impl Buffered {
         }
     }
 
-    /// The size of a write-back cache above the layer. 0 if the drive's cache writes in the order of arrival, because this clock models such a
-    /// cache itself.
+    /// The size of a write-back cache above the layer. 0 if the drive's cache writes in the order of arrival, because this clock models such
+    /// a cache itself.
     pub fn write_cache_sectors(&self) -> u64 {
         match self.buffer.write_cache_order {
             WriteCacheOrder::Position => self.buffer.write_cache_bytes / SECTOR_BYTES,
@@ -328,6 +328,7 @@ impl Buffered {
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
     fn catch_up(&mut self, g: &Geometry, now: Nanos) {
+        // First the rest of the write that the media is at.
         self.count_unwaited(self.counted_to, now.min(self.busy_until));
         while self.begin_write(g, now) {}
         if self.busy_until <= now {

@@ -260,9 +260,11 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
 
 /// The angles of a zone; without skews of its own, those of the drive.
 fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<Skews, Error> {
+    // Far more than a track has.
+    const SECTORS_END: f64 = 1e9;
     let angle = |key: &str, sectors: Option<f64>, default: Turn| match sectors {
         None => Ok(default),
-        Some(sectors) if (0.0..1e9).contains(&sectors) => Ok(turn(sectors / track_sectors.max(1) as f64)),
+        Some(sectors) if (0.0..SECTORS_END).contains(&sectors) => Ok(turn(sectors / track_sectors.max(1) as f64)),
         Some(sectors) => Err(Error::Impossible(format!("recording zone {i}: {key} = {sectors}: give sectors from 0"))),
     };
     Ok(Skews {

@@ -175,7 +175,7 @@ impl Drive {
 
     /// The drive for a model string: its own, or another model's at its size.
     fn of_model(text: &str) -> Result<Drive, Error> {
-        // What is behind the name of a model may be a vendor's suffix, which is ignored; an `@KEY=VALUE` that was not understood must not be.
+        // What follows a model's name may be a vendor's suffix, which is ignored; an `@KEY=VALUE` that was not understood must not be.
         if let Some((_, choice)) = text.split_once('@') {
             return Err(Error::Usage(format!(
                 "`@{choice}` is no key of a drive file and its value: give them as in @mechanical.rpm=7200"
