@@ -12,7 +12,7 @@ use super::demand::{Demand, EditedDemand, GeneratedDemand, MergedDemand};
 use super::planned::PlannedRun;
 use super::system::Systems;
 use crate::device::spec::SystemSpec;
-use crate::drive::chosen_ends;
+use crate::drive::choices;
 use crate::error::Error;
 use crate::interleave::{Interleave, SourcePlacement};
 use crate::request::{Op, Request};
@@ -147,7 +147,7 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
 
 /// The system with the hash of its text in place of each drive file's path.
 fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> SystemSpec {
-    let text_of = |path: &String| Some(hex(Sha256::digest(files.get(path)?)) + chosen_ends(path));
+    let text_of = |path: &String| Some(hex(Sha256::digest(files.get(path)?)) + choices(path));
     for name in system.drives_mut().iter_mut().filter_map(|drive| drive.drive.as_mut()) {
         *name = text_of(name).unwrap_or_else(|| std::mem::take(name));
     }
