@@ -249,7 +249,7 @@ impl Gathered {
         let rewritten = written_sectors.saturating_sub(written.len());
         let runs = reads + writes - followers;
         let (rate, arrivals) = self.rate.finish();
-        let volumes = self.volumes.into_iter().zip(0..).map(|(state, index)| VolumeInfo {
+        let volumes = self.volumes.into_iter().zip(0..=u16::MAX).map(|(state, index)| VolumeInfo {
             index,
             number: u64::from(index),
             ..state.info
