@@ -53,7 +53,7 @@ impl Phases {
 
 impl LayerKeys for ImrKeys {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        // No guard is needed, because top tracks are read before a write damages them: as if it damaged its own track only.
+        // Bands need no guard, because a write restores the tracks that it damages.
         let (width, random_tracks) = (1, 0);
         let layout = TrackLayout::new("imr", drive, &self.phases.scheme().parse()?, width, random_tracks)?;
         Ok(Box::new(Imr {

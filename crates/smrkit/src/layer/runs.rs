@@ -39,9 +39,12 @@ impl LoggedRun {
     }
 
     /// Adds sectors that continue this run; returns `false` if they don't.
-    pub fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
+    pub fn extend(&mut self, lba: Lba, sectors: u64) -> bool {
         let joins = (self.0 >> SECTORS_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= RUN_SECTORS_MAX;
-        self.0 += if joins { sectors } else { 0 };
+        if joins {
+            // The number of sectors is in the low bits.
+            self.0 += sectors;
+        }
         joins
     }
 }

@@ -16,7 +16,7 @@ keys! {
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
         /// Size of a zone; auto is 256 MiB, halved until the drive holds at least 64 zones.
-        pub zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
+        pub zone_bytes: Option<u64> = Or("auto", Sectors(ZONE_SECTORS_MIN, 1 << 32)), "auto";
         /// Share of the zones that are conventional; they are at the outer edge. auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
         /// Recording density of conventional zones, in percent of that of shingled zones; below 100, fewer conventional
@@ -25,6 +25,8 @@ keys! {
     }
 }
 
+/// Sectors of the shortest zone.
+const ZONE_SECTORS_MIN: u64 = 8;
 /// Sectors of a zone of 256 MiB, as disks are sold.
 const USUAL_SECTORS: u64 = 1 << 19;
 /// The fewest zones of a drive if their size is `auto` (assumption).
@@ -50,12 +52,16 @@ impl ZoneKeys {
         ZoneKeys { conventional_percent: Some(percent), ..self }
     }
 
+    /// Sectors of a zone on a drive.
     fn zone_sectors(&self, drive: &Drive) -> u64 {
         let guard = drive.interference.guard(&drive.geometry);
         let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count);
-        let fits = |sectors: u64| zones(sectors) >= ZONES_AT_LEAST || sectors == 8;
-        let auto = || std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s));
-        self.zone_bytes.or_else(auto).unwrap_or(8)
+        let auto = || {
+            std::iter::successors(Some(USUAL_SECTORS), |sectors| Some(sectors / 2))
+                .take_while(|&sectors| sectors > ZONE_SECTORS_MIN)
+                .find(|&sectors| zones(sectors) >= ZONES_AT_LEAST)
+        };
+        self.zone_bytes.or_else(auto).unwrap_or(ZONE_SECTORS_MIN)
     }
 
     fn conventional_percent(&self) -> f64 {

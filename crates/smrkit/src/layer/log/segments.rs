@@ -62,6 +62,7 @@ impl SegmentLayout {
                 stride: Divisor::new(stride * zone.track_sectors),
             });
             for first in (0..zone.tracks).step_by(stride as usize) {
+                // None if the rest of the zone is not longer than a guard.
                 let tracks = segment_tracks.min((zone.tracks - first).saturating_sub(guard_tracks));
                 let [start, end] = [first, first + tracks].map(|track| geometry.track_start(zone.first_track + track));
                 let lost = match guard {
@@ -304,7 +305,8 @@ impl SegmentTable {
     pub fn skip(&mut self, number: u32, sectors: u64) {
         self.all[number as usize].entries.push(LoggedRun::skipped(sectors));
         self.entries += 1;
-        self.end_write(number, 0);
+        let no_age = 0;
+        self.end_write(number, no_age);
     }
 
     /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
@@ -324,7 +326,7 @@ impl SegmentTable {
         self.live_sectors += sectors;
         let segment = &mut self.all[number as usize];
         segment.live += sectors as u32;
-        if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
+        if !segment.entries.last_mut().is_some_and(|last| last.extend(lba, sectors)) {
             segment.entries.push(LoggedRun::new(lba, sectors));
             self.entries += 1;
         }
@@ -422,11 +424,11 @@ impl SegmentTable {
     }
 
     fn take_free(&mut self) -> Option<u32> {
-        let next = match self.order {
+        let place = match self.order {
             FreeOrder::RoundRobin => self.free.partition_point(|&number| number < self.next),
             FreeOrder::Oldest | FreeOrder::Lowest => 0,
         };
-        let number = self.free.remove(next).or_else(|| self.free.pop_front())?;
+        let number = self.free.remove(place).or_else(|| self.free.pop_front())?;
         self.next = number + 1;
         self.free_sectors -= u64::from(self.get(number).place.sectors);
         Some(number)
@@ -466,8 +468,9 @@ impl SegmentTable {
         segment.filled = sectors as u32;
         self.log_sectors += sectors;
         self.add_live(number, lba, sectors);
-        self.open(number, 0);
-        self.end_write(number, lba.0 + sectors);
+        let (first_stream, written_so_far) = (0, lba.0 + sectors);
+        self.open(number, first_stream);
+        self.end_write(number, written_so_far);
         Some((start, sectors))
     }
 

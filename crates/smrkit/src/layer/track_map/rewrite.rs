@@ -95,6 +95,7 @@ impl Rewrite {
                 break;
             }
         }
+        // Only now, because sectors that this write brings into use held nothing that it could destroy.
         for (used, own) in self.used.iter_mut().zip(&self.own) {
             *used = (*used).max(own.span.end);
         }
@@ -204,6 +205,7 @@ impl Rewrite {
     fn write(&self, disk: &mut Disk, band: Band, buf: &Buf) -> DiskResult {
         // In the order of PBAs, because a write destroys sectors downstream.
         let mut run = Joined::default();
+        // The cause of the run held back. When a span does not continue it, `add` writes the run, and the span begins another.
         let mut cause = Cause::Host;
         for (track, span) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
             let pba = band.start(disk.geometry(), track) + span.first;
@@ -230,21 +232,22 @@ impl Rewrite {
         }
     }
 
-    /// Returns (taken along, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D),
-    /// and further tracks that are rewritten because of wear.
+    /// Returns (forced, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D), and
+    /// further tracks that are rewritten because of wear.
     pub fn count_others(&self, head: &Head) -> (u64, u64) {
-        let (mut forced, mut others, mut last) = (0, 0, None);
+        let (mut forced, mut refreshed, mut last_written) = (0, 0, None);
         for (track, own) in self.own.iter().enumerate() {
-            let reached = last.is_some_and(|last| track - last < head.width);
+            let is_reached = last_written.is_some_and(|last| track - last < head.width);
             if !own.span.is_empty() {
-                last = Some(track);
-            } else if reached && self.used[track] > 0 {
-                (forced, last) = (forced + 1, Some(track));
+                last_written = Some(track);
+            } else if is_reached && self.used[track] > 0 {
+                forced += 1;
+                last_written = Some(track);
             } else if !self.spans[track].is_empty() {
-                others += 1;
+                refreshed += 1;
             }
         }
-        (forced, others)
+        (forced, refreshed)
     }
 }
 
@@ -399,6 +402,7 @@ impl TrackCounts {
     /// WAR of updates, of first writes, and of both; `None` where there was none.
     pub fn wars(&self) -> [Option<f64>; 3] {
         let [updates, cold_writes] = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
+        // A track that is forced to be rewritten is read and written.
         let war = |forced: u64, own: u64| (own > 0).then(|| (own + 2 * forced) as f64 / own as f64);
         let forced = self.rewritten_by_updates + self.rewritten_by_cold_writes + self.refreshed;
         let all = war(forced, updates + cold_writes);
