@@ -446,8 +446,8 @@ impl LayerSpec {
         LayerSpec { puts_rewriting_off: true, ..self }
     }
 
-    /// A layer without parameters, from closures: one returns the use of a drive's sectors, one builds the layer on an empty drive. It
-    /// lives as long as the process.
+    /// A layer without parameters, from closures: one returns the use of a drive's sectors, one builds the layer on an empty drive. Names and
+    /// closures are leaked, because a layer lives as long as the process.
     pub fn from_closures(
         name: &str,
         summary: &str,

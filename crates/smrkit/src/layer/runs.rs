@@ -139,7 +139,7 @@ impl Joined {
     }
 }
 
-/// Reads sectors that were never written: zeros, in the time of a conventional disk.
+/// Reads sectors that were never written: zeros, in the time that a conventional disk takes, on which the PBA of a sector is its LBA.
 pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
     let mut scratch = disk.buf(n);
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;

@@ -229,8 +229,8 @@ struct Move {
 impl Area {
     fn new(shape: &AreaShape, reach: u32) -> Area {
         let spare = shape.tracks - shape.logical;
-        // Without a reach any free track can be written, so none are needed for moves. Otherwise the host may
-        // use at least three quarters of the spare tracks beyond the fewest that a pool needs.
+        // Without a reach any free track can be written, so none are needed for moves. Otherwise the host may use at least three quarters of
+        // the spare tracks beyond the fewest that a pool needs.
         let for_moves = if reach > 0 { TRACKS_AT_ONCE.min((spare - 2 * reach - 1) / 4) } else { 0 };
         Area {
             reach,
@@ -376,8 +376,8 @@ impl Area {
         // With fewer than 1 in W tracks in use, a gap after each keeps all updates in place, as long as the pool has room for gaps.
         let width = 1 + self.reach;
         let is_sparse = u64::from(self.in_use) * u64::from(width) < u64::from(self.tracks);
-        let has_room = self.available() > self.keep + self.reach;
-        self.pool = track + if is_sparse && has_room { width } else { 1 };
+        let leaves_gap = is_sparse && self.available() > self.keep + self.reach;
+        self.pool = track + if leaves_gap { width } else { 1 };
         Some(track)
     }
 
@@ -386,9 +386,9 @@ impl Area {
         if first + tracks == self.tracks { tracks } else { tracks.saturating_sub(self.reach) }
     }
 
-    /// How to move the element between two free runs, each (first track, tracks), if that gains usable tracks. If the first run is long enough, the
-    /// element moves to its start, and the rest of it joins the second run. Otherwise an element of up to `spared` tracks moves to the pool,
-    /// so that both runs and its old tracks become one run.
+    /// How to move the element between two free runs, each (first track, tracks), if that gains usable tracks. If the first run is long
+    /// enough, the element moves to its start, and the rest of the run joins the second one. Otherwise an element of up to `spared` tracks
+    /// moves to the pool, so that both runs and its old tracks become one run.
     fn gathering(&self, (first, tracks): (u32, u32), (next, more): (u32, u32), spared: u32) -> Option<Move> {
         // The element begins at track `from`, and has `element` tracks.
         let (from, element) = (first + tracks, next - first - tracks);
@@ -571,7 +571,7 @@ impl Smart {
         }
         let area = &mut self.areas[zone];
         let (first, end) = area.run_of(from + tracks - 1).expect("the element's last track was freed");
-        // The longer run is the pool.
+        // If the joined run is longer than the rest of the pool, it is the pool from now on.
         if end - first > area.available() {
             area.pool = first;
         }
@@ -586,7 +586,7 @@ impl Smart {
                 return Ok(track);
             }
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            // The host left `keep` tracks in the pool, so that a move can take the rest.
+            // Of the `keep` tracks that the host left in the pool, a move may take all but these.
             let kept = 2 * self.layout.reach;
             if !self.gather(disk, zone, kept)? {
                 let free = self.areas[zone].free_tracks();
@@ -602,9 +602,9 @@ impl Smart {
         let logical = piece.logical as usize;
         let track = match self.track_of(piece) {
             Some((track, written)) => {
-                let spares_own_track = !self.in_track || piece.first >= written;
-                let spares_next_tracks = self.areas[piece.area].is_followed_by_free(track);
-                if !(spares_own_track && spares_next_tracks) {
+                let keeps_own_data = !self.in_track || piece.first >= written;
+                let keeps_next_tracks = self.areas[piece.area].is_followed_by_free(track);
+                if !(keeps_own_data && keeps_next_tracks) {
                     run.end_write(disk, data)?;
                     return self.move_track(disk, piece, data, written.max(end));
                 }

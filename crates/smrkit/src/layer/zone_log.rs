@@ -109,7 +109,7 @@ impl Host {
             Host::Xfs => {
                 // The constants are those of fs/xfs/libxfs/xfs_zones.h.
                 let (min_zones, min_open_zones, default_max_open_zones, open_gc_zones) = (5, 2, 128, 1);
-                // xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) keeps a zone in reserve for each, and at least three quarters closed.
+                // xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) keeps a zone in reserve for each open one, and at least three quarters closed.
                 let max_open_zones = (zones / 4).min(zones.saturating_sub(min_zones) / 2 + min_open_zones);
                 let open_zones = max_open_zones.clamp(min_open_zones, default_max_open_zones) - open_gc_zones;
                 // As many zones are kept free as may be open (xfs_zoned_need_gc, fs/xfs/xfs_zone_gc.c). The lowest free zone is next since

@@ -123,6 +123,7 @@ struct ZonedCounts {
 
 impl ZonedCounts {
     fn stats(&self) -> LayerStats {
+        // In the order of `Rule`.
         let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
         let others = [
             ("writes_off_pointer", off_pointer),

@@ -92,8 +92,8 @@ impl ZoneLayout {
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
         let room = (regions.count as f64 * keys.conventional_percent() / 100.0).round() as u64;
-        let all = ZoneLayout { size: Divisor::new(sectors), conventional: 0, room: 0, wide: None, regions };
-        Ok(all.with_room(drive, keys, room))
+        let all_shingled = ZoneLayout { size: Divisor::new(sectors), conventional: 0, room: 0, wide: None, regions };
+        Ok(all_shingled.with_room(drive, keys, room))
     }
 
     /// The same drive with `conventional` conventional zones, or one less if a recording zone ends among them.
@@ -135,10 +135,12 @@ impl ZoneLayout {
         pieces_by_divisor(lba.0, n, self.size)
     }
 
+    /// The first sector of a zone.
     #[inline]
     pub fn start(&self, zone: u64) -> Pba {
         match &self.wide {
             Some(wide) if zone < self.conventional => wide.start(zone),
+            // The shingled zones begin after the `room` regions of the conventional ones.
             _ => self.regions.start(zone + self.room - self.conventional),
         }
     }

@@ -276,8 +276,8 @@ impl BandWork {
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
-        let last = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
-        let damaged_end = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
+        let last_with_sectors = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
+        let damaged_end = |end: u32| last_with_sectors(end).map_or(end, |track| home.damaged_end(law, track));
         // What the rewrite damages must be held, except after the plan's end, where it is cached. One track at least can be rewritten, because
         // all that it damages is held.
         self.end = match held == self.plan_end {

@@ -110,6 +110,7 @@ impl DriveManaged {
     fn write_in_place(&mut self, disk: &mut Disk, write: &DirectWrite, data: &Buf, at: u64) -> DiskResult<bool> {
         let &DirectWrite { lba, sectors: n, .. } = write;
         let copies_max = write.endangered_sectors(disk) + HEADERS;
+        // Not even an empty log has room for more.
         if copies_max > self.cache.log.request_max() {
             return Ok(false);
         }

@@ -223,7 +223,8 @@ impl CacheLog {
     }
 
     /// How many entries must be cleaned to have `free_sectors` of the log free again (a quarter of a small log), estimated from the mean length
-    /// of an entry. Cleaning begins before the log is full, because otherwise each episode would need a map copy before its space could be reused.
+    /// of an entry. Cleaning begins before the log is full, because otherwise each episode would need a map copy before its space could be
+    /// reused.
     #[inline]
     pub fn excess(&self) -> u64 {
         let (size, used) = (self.size.value, self.used());
@@ -426,6 +427,7 @@ pub trait CachedDisk {
     /// Writes `extents`, `n` sectors in total that follow each other in `data`, to the log as one entry; returns `false` if they can't be in
     /// one.
     fn put_together(&mut self, disk: &mut Disk, extents: &[Extent], n: u64, data: &Buf) -> DiskResult<bool> {
+        // Not even an empty log has room for more.
         if n > self.cache().log.request_max() {
             return Ok(false);
         }

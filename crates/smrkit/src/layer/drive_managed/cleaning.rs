@@ -62,7 +62,7 @@ impl DriveManaged {
         true
     }
 
-    /// Does one phase of cleaning in idle time.
+    /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.cleaner.is_cleaning() {
@@ -124,6 +124,7 @@ impl DriveManaged {
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
         })?;
+        // From now on a power cut would restore its tracks from the scratch pad.
         if self.cleaner.is_saved() {
             self.noted_band = self.band_at_work();
         }
@@ -161,7 +162,7 @@ impl DriveManaged {
         }
         let can_stop_before = |&track: &u32| {
             let damaged = track..home.damaged_end(disk.interference(), track - 1);
-            // Without tracks it would count as wholly cached.
+            // An empty range would count as wholly cached.
             !damaged.is_empty() && is_wholly_cached(home, cache, damaged)
         };
         let early_end = has_cached_start.then(|| (first + 1..end).find(can_stop_before)).flatten();

@@ -326,15 +326,14 @@ impl Layer for HostAware {
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
-        for (zone, at, n) in self.zones.pieces(lba, n) {
-            match self.goes_home(zone, at) {
-                true => self.write_home(disk, (zone, at, n), data, done)?,
-                false => {
-                    self.put(disk, lba + done, n, data, done)?;
-                    self.counts.out_of_order_writes += 1;
-                }
+        for (zone, at, sectors) in self.zones.pieces(lba, n) {
+            if self.goes_home(zone, at) {
+                self.write_home(disk, (zone, at, sectors), data, done)?;
+            } else {
+                self.put(disk, lba + done, sectors, data, done)?;
+                self.counts.out_of_order_writes += 1;
             }
-            done += n;
+            done += sectors;
         }
         Ok(())
     }

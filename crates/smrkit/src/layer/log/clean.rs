@@ -86,8 +86,6 @@ impl Log {
         } else {
             self.job = Some(job);
         }
-        // Other segments may have lost their last live data since.
-        self.reset_emptied();
         Ok(true)
     }
 
@@ -97,6 +95,7 @@ impl Log {
         Some(self.begin(disk, victim, need))
     }
 
+    /// A job to clean `victim`.
     fn begin(&mut self, disk: &Disk, victim: u32, need: Need) -> Job {
         self.counts.collections += 1;
         let idle = need == Need::Spare;

@@ -282,6 +282,7 @@ impl SegmentTable {
             Some(number) if self.get(number).room() > 0 => Ok(number),
             _ => {
                 let Some(number) = self.take_free() else { return inconsistent("no segment is free") };
+                // The age of what it held before it was freed does not count.
                 self.all[number as usize].youngest = 0;
                 self.open(number, stream);
                 Ok(number)
@@ -363,6 +364,7 @@ impl SegmentTable {
         // It gets no more entries, and closed segments take most of the memory.
         segment.entries.shrink_to_fit();
         let open = &mut self.open[usize::from(segment.stream)];
+        // If an append filled it and went on in another segment, that one is open by now.
         if *open == Some(number) {
             *open = None;
         }
@@ -446,8 +448,8 @@ impl SegmentTable {
         count
     }
 
-    /// Before `n` sectors are filled, moves as many segments as will stay free from the front of the free list to its end, so that they are
-    /// used last. All segments are free.
+    /// Before `n` sectors are filled, while all segments are free: moves segments from the front of the free list to its end, so that they are
+    /// used last. They are as many as the filling leaves free.
     pub fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;

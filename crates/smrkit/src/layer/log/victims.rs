@@ -28,7 +28,7 @@ const EMPTIEST_BUCKETS: usize = 10;
 /// Emptiest-first takes a segment that is less than 1/100 live, without looking for a better one.
 const AT_ONCE: u32 = 100;
 
-/// So many outdated candidates of a bucket always wait until they come up, so that a small heap is not searched all the time.
+/// A bucket's heap keeps up to this many outdated candidates in any case, so that a small heap is not searched all the time.
 const OUTDATED_MIN: usize = 64;
 
 /// Age of a segment's youngest data, and its number. Only valid while the segment is in the bucket.
@@ -165,7 +165,7 @@ impl Victims {
             }
             VictimPolicy::Greedy => {
                 let lowest = self.lowest();
-                self.first(segments, lowest)
+                self.oldest_in(segments, lowest)
             }
             VictimPolicy::Emptiest => self.emptiest(segments),
             VictimPolicy::CostBenefit | VictimPolicy::GreedyCostBenefit => {
@@ -174,7 +174,7 @@ impl Victims {
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
-                let oldest = (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible);
+                let oldest = (0..BUCKETS).filter_map(|bucket| self.oldest_in(segments, bucket)).filter(is_eligible);
                 let scored = oldest.map(|number| (benefit(number), number));
                 // Unlike `max_by`, keeps the first of equal benefits.
                 scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, number)| number)
@@ -241,7 +241,8 @@ impl Victims {
     }
 
     /// Finds the segment of a bucket with the oldest data. Drops outdated candidates before it.
-    fn first(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
+    fn oldest_in(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
+        // The last bucket has the wholly live segments.
         if bucket == BUCKETS || self.counts[bucket] == 0 {
             return None;
         }

@@ -101,7 +101,7 @@ impl CacheBuffer {
     /// Place of the data of an entry at a position; `None` if a page record divides it.
     #[inline]
     pub fn undivided(&self, position: u64, entry: LoggedRun) -> Option<Pba> {
-        // The entry's header takes the first sector, and the page's record that before `offset`.
+        // The entry's header takes its first sector. Offsets in a page do not count the page's record.
         let (page, offset) = self.payload.divide(position + 1);
         (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
     }
@@ -403,7 +403,8 @@ impl SlotBuffer {
             let SlotPlaces { stride, .. } = self.places;
             let mut buf = disk.buf(stride);
             disk.read(self.places.header(self.slot(self.tail)), stride, Cause::Clean, &mut buf, 0)?;
-            self.write(disk, Cause::Clean, sblock, &buf, 1)?;
+            let after_header = 1;
+            self.write(disk, Cause::Clean, sblock, &buf, after_header)?;
         }
         // Only now: until the copy is written, the slot has the only copy of its S-block.
         self.leave_tail();

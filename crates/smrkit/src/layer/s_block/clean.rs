@@ -241,6 +241,7 @@ impl SBlock {
         if disk.holds_data() {
             let mut position = tail;
             for &entry in cache.entries.iter().take(entries) {
+                // After the entry's header.
                 let runs = cache.runs(position + 1, entry.sectors());
                 data.extend(runs.map(|(at, _, n)| (at - tail + head, n, cache.offset_in_read(tail, at))));
                 position += length_of(entry);
@@ -469,9 +470,9 @@ impl SBlock {
         self.caches[section].push(LoggedRun::new(lba, n));
         let mut at = lba;
         for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
-            let known: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
-            if known < count {
-                self.count_cached(section, sblock, (count - known) as i64);
+            let cached_before: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
+            if cached_before < count {
+                self.count_cached(section, sblock, (count - cached_before) as i64);
             }
             at += count;
         }

@@ -260,9 +260,9 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     let mut sectors = 0;
     for zone in geometry.zones.iter() {
         let (first, end) = (zone.first_track.0, zone.first_track.0 + zone.tracks);
-        let usable = |end: u64| end.min(tracks) / width;
+        let usable_before = |track: u64| track.min(tracks) / width;
         let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
-        sectors += (usable(end) - usable(first)) * shortest;
+        sectors += (usable_before(end) - usable_before(first)) * shortest;
     }
     sectors
 }

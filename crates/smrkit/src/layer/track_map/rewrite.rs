@@ -125,7 +125,7 @@ impl Rewrite {
                         let from = at.0.max(start.0);
                         let to = (at.0 + sectors).min(start.0 + self.used[next]);
                         if from < to {
-                            self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
+                            self.extend_span(next, SectorSpan { first: from - start.0, end: to - start.0 });
                         }
                     }
                 });
@@ -147,7 +147,7 @@ impl Rewrite {
             if worn && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
-                    self.add(up, SectorSpan { first: 0, end: self.used[up] });
+                    self.extend_span(up, SectorSpan { first: 0, end: self.used[up] });
                 }
                 added = true;
             }
@@ -162,7 +162,8 @@ impl Rewrite {
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
     }
 
-    fn add(&mut self, track: usize, more: SectorSpan) {
+    /// Extends the span of a track, so that it covers these sectors, too.
+    fn extend_span(&mut self, track: usize, more: SectorSpan) {
         let span = &mut self.spans[track];
         if span.is_empty() {
             *span = more;
