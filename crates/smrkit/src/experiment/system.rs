@@ -327,7 +327,7 @@ impl Systems {
             Some(format!("{} stands for {}, with platters of {size}", drive.name, drive.stands_for()?))
         });
         let supposed = self.choices.iter().filter_map(|choice| match choice.layer? {
-            ChosenLayer::Named(layer) => layer.supposes_of(self.drives.get(&choice.drive)?),
+            ChosenLayer::Named(layer) => layer.note_if_not_sold(self.drives.get(&choice.drive)?),
             ChosenLayer::AsSold { .. } => None,
         });
         own.chain(supposed.collect::<BTreeSet<String>>())
