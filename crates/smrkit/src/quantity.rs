@@ -138,7 +138,8 @@ pub fn parse_count(text: &str) -> Result<u64, Error> {
     let (digits, unit) = split(text, COUNTS)?;
     let unit = find(text, &unit.to_ascii_lowercase(), COUNT_UNITS, COUNTS)?;
     let fraction = digits.split_once('.').map_or("", |(_, fraction)| fraction).trim_end_matches('0');
-    if unit.checked_ilog10().is_none_or(|places| fraction.len() > places as usize) {
+    // Units are powers of ten: with as many decimal places as the unit has zeros, the count is whole.
+    if unit.checked_ilog10().is_none_or(|zeros| fraction.len() > zeros as usize) {
         return Err(expected(text, "is not whole", COUNTS));
     }
     scale(text, &digits, unit, COUNTS)
@@ -186,6 +187,7 @@ pub fn parse_number(text: &str) -> Result<f64, Error> {
 
 /// A size in the shortest form that reads back exactly: `4Ki`, `3072M`, `1331`.
 pub fn exact_bytes(bytes: u64) -> String {
+    // `SIZE_UNITS` as people write them.
     let names = ["", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi"];
     let forms = SIZE_UNITS.iter().zip(names).filter(|((_, unit), _)| bytes > 0 && bytes.is_multiple_of(*unit));
     let shortest = forms.map(|((_, unit), name)| format!("{}{name}", bytes / unit)).min_by_key(String::len);
@@ -194,7 +196,8 @@ pub fn exact_bytes(bytes: u64) -> String {
 
 /// A duration in a form that reads back exactly: `90s`, `1500us`.
 pub fn exact_duration(time: Nanos) -> String {
-    let fits = |name: &str, unit: u64| name.is_ascii() && name != "m" && time.0.is_multiple_of(unit);
+    // In ASCII: `us`, not `µs`.
+    let fits = |name: &str, unit: u64| name.is_ascii() && time.0.is_multiple_of(unit);
     match TIME_UNITS.iter().rev().find(|(name, unit)| time.0 > 0 && fits(name, *unit)) {
         Some((name, unit)) => format!("{}{name}", time.0 / unit),
         None => "0s".to_string(),
@@ -213,6 +216,7 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(Cow<'a, str>, &'a str), Error
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
     let (digits, unit) = trimmed.split_at(end);
     let points = digits.bytes().filter(|&b| b == b'.').count();
+    // As many points as characters: no digit at all.
     if points > 1 || points == digits.len() || digits.starts_with('_') || digits.ends_with('_') {
         return Err(expected(text, "does not begin with a number", what));
     }

@@ -120,6 +120,7 @@ impl FromStr for Prefill {
             None if text == "saved" => Ok(Prefill::Saved),
             Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
             _ => {
+                // `saved` is not offered: {from_state} sets it, and records hold it.
                 let names = ["full", "none", "sequential", "random", "random:SHARE"];
                 Err(Error::Usage(format!("'{text}': {}", known(text, names.into_iter()))))
             }

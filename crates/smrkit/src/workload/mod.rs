@@ -67,6 +67,7 @@ impl Workload {
             phases.push(if streams.len() == 1 {
                 streams.remove(0)
             } else {
+                // Streams have addresses on the whole device, so sizes are not needed to place them.
                 let parts = streams.into_iter().map(|source| MergePart { source, sectors: 0 }).collect();
                 Box::new(Interleaved::new(parts, Interleave::Time, SourcePlacement::Zero, seed)?)
             });

@@ -51,7 +51,7 @@ impl<P: Pattern> Limited<P> {
         Limited { pattern, limit, expected: expected as u64, done: 0, sectors: 0, is_over: false }
     }
 
-    /// The next request before an end that is a time or an amount.
+    /// The next request; `None` once a limit of time or of sectors is reached.
     fn next(&mut self) -> Option<Request> {
         if matches!(self.limit, Limit::Sectors(sectors) if self.sectors >= sectors) {
             return None;
