@@ -313,6 +313,7 @@ impl<S: Source> Source for Interleaved<S> {
         let share = |lane: &Lane<S>| {
             let Progress { done, total } = lane.source.progress();
             let total = u128::from(total?);
+            // An empty source is done.
             Some((u128::from(done) * u128::from(WHOLE)).checked_div(total).map_or(WHOLE, |share| share as u64))
         };
         match self.lanes.iter().map(share).sum::<Option<u64>>() {

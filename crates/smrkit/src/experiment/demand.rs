@@ -305,12 +305,12 @@ impl MergedDemand {
     /// The sizes on devices of at least `host_sectors`. Laid end to end, workloads without a span share the space that the others leave.
     fn sizes(&self, host_sectors: u64) -> Result<Vec<u64>, Error> {
         let known = self.known()?;
-        let open = known.iter().filter(|size| size.is_none()).count() as u64;
+        let without_span = known.iter().filter(|size| size.is_none()).count() as u64;
         let share = match self.placement {
             SourcePlacement::Zero => host_sectors,
             SourcePlacement::EndToEnd => {
                 let taken = known.iter().flatten().fold(0, |sum, size| u64::saturating_add(sum, *size));
-                let share = host_sectors.saturating_sub(taken) / open.max(1);
+                let share = host_sectors.saturating_sub(taken) / without_span.max(1);
                 share - share % SHARE_ALIGNMENT
             }
         };

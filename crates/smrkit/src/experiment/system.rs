@@ -354,11 +354,11 @@ impl Systems {
     /// Runs of one drive under the default settings.
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let capacity = self.asked.capacity.unwrap_or_default();
-        let all = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
+        let runs_of_size = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
         let is_fixed = matches!(capacity, AskedCapacity::Sectors(_));
-        let Some(needed) = needed.filter(|_| !is_fixed) else { return all(1) };
+        let Some(needed) = needed.filter(|_| !is_fixed) else { return runs_of_size(1) };
         // The runs with drives of the `nth` size; `None` if that is too small.
-        let fitting = |nth: u64| match all(nth) {
+        let fitting = |nth: u64| match runs_of_size(nth) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
                 Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
@@ -374,7 +374,7 @@ impl Systems {
         };
         let Some((nth, mut runs)) = fewest(first, fitting)? else {
             // If a drive is impossible at its own size, that error is the one to show.
-            all(1)?;
+            runs_of_size(1)?;
             let names = || self.drives.values().map(|drive| drive.name.clone()).collect();
             return Err(Error::Impossible(format!(
                 "the trace needs {}, and no number of platters lets {} offer that under every layer: choose one \
@@ -384,7 +384,7 @@ impl Systems {
             )));
         };
         if nth > 1 && is_by_platters {
-            for (run, own) in runs.iter_mut().zip(all(1)?) {
+            for (run, own) in runs.iter_mut().zip(runs_of_size(1)?) {
                 let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
                 let (needed_bytes, own_bytes) = (bytes(needed), bytes(own.raw_sectors()));
                 run.scaled = Some(Scaled { platters: nth, needed_bytes, own_bytes });
@@ -589,7 +589,7 @@ impl AskedCapacity {
 /// Step from one size to the next where a drive's size is not a multiple of its platters: 1 MiB (assumption).
 const STEP_SECTORS: u64 = 2048;
 
-/// The largest multiple of platters that is tried: from the smallest drive to the largest possible.
+/// More platters are not tried: even if each held a single sector, the drive would be as large as drives may be.
 const PLATTERS_MAX: u64 = 1 << 40;
 
 /// Finds the smallest number, from `least` on, for which `made` returns a value (a drive that is large enough); `None` if there is none. Relies

@@ -28,7 +28,8 @@ impl Divisor {
     pub fn divide(&self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.value;
-        // The rounded reciprocal may give one too few. Corrected without a branch: for small divisors the correction is a toss-up, and half of the predictions would be wrong.
+        // The rounded reciprocal may give one too few. Corrected without a branch: for small divisors the correction is a toss-up, and half of
+        // the predictions would be wrong.
         let is_one_low = remainder >= self.value;
         (quotient + u64::from(is_one_low), remainder - if is_one_low { self.value } else { 0 })
     }

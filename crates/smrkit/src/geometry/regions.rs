@@ -107,7 +107,7 @@ impl Regions {
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
-    /// The region that holds a sector or its guard; the first for sectors before all regions, the last for those after.
+    /// The region that holds a sector, or else the last one before it; the first region for sectors before all.
     #[inline]
     pub fn with_guard_at(&self, pba: Pba) -> u64 {
         let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };

@@ -389,10 +389,10 @@ fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
     // Sorted by their outer cylinders, zones overlap only if two neighbours do.
     spans.sort_unstable();
     for pair in spans.windows(2) {
-        let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
-        if s == t && start <= end {
+        let ((surface, (_, end), i), (next_surface, (start, _), j)) = (pair[0], pair[1]);
+        if surface == next_surface && start <= end {
             return Err(Error::Impossible(format!(
-                "recording zones {i} and {j} overlap on surface {s} at cylinder {start}: move first_cylinder of one"
+                "recording zones {i} and {j} overlap on surface {surface} at cylinder {start}: move first_cylinder of one"
             )));
         }
     }

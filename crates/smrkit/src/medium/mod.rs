@@ -66,8 +66,8 @@ impl Medium {
 }
 
 impl Buf {
-    /// Copies `count` sectors of `from`, from its sector `first` on, to this buffer's sector `at` on. Sectors beyond either buffer are not
-    /// copied: check mode then finds that data is missing.
+    /// Copies `count` sectors of `from`, from its sector `first` on, to this buffer's sector `at` on. If either buffer is too short,
+    /// nothing is copied: check mode then finds that data is missing.
     #[inline]
     pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
         if let (Buf::Stamps(to), Buf::Stamps(from)) = (self, from)
@@ -82,7 +82,7 @@ impl Buf {
 #[cold]
 fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
     let out = if let Buf::Stamps(out) = buf { out.get_mut(range(at, n)) } else { None };
-    stamps.read(pba, out.ok_or_else(|| foreign(n, at))?);
+    stamps.read(pba, out.ok_or_else(|| wrong_buffer(n, at))?);
     Ok(())
 }
 
@@ -96,12 +96,12 @@ fn write_stamps(
     at: u64,
 ) -> DiskResult {
     let data = if let Buf::Stamps(data) = buf { data.get(range(at, n)) } else { None };
-    stamps.write(law, g, pba, data.ok_or_else(|| foreign(n, at))?);
+    stamps.write(law, g, pba, data.ok_or_else(|| wrong_buffer(n, at))?);
     Ok(())
 }
 
 /// The fault of a layer that passed a wrong buffer. Unnoticed without stamps.
-fn foreign(n: u64, at: u64) -> Box<Fault> {
+fn wrong_buffer(n: u64, at: u64) -> Box<Fault> {
     let message =
         format!("a buffer has no {n} stamps from sector {at} on: take one that Disk::buf makes, and large enough");
     Box::new(Fault::Inconsistent(message))

@@ -198,7 +198,7 @@ struct Places {
     end: u64,
     period: u64,
     periods: u64,
-    spot: u64,
+    spot_sectors: u64,
     summed_weights: Vec<f64>,
     order: Shuffle,
 }
@@ -216,7 +216,7 @@ impl Places {
             end: first + sectors,
             period,
             periods: sectors / period,
-            spot: period / SPOTS,
+            spot_sectors: period / SPOTS,
             summed_weights: weights.collect(),
             order: Shuffle::new(SPOTS, dice),
         }
@@ -225,9 +225,9 @@ impl Places {
     fn draw(&self, dice: &mut Dice) -> u64 {
         let drawn = dice.unit() * self.summed_weights[self.summed_weights.len() - 1];
         let rank = self.summed_weights.partition_point(|&sum| sum <= drawn);
-        let spot = self.order.at(rank as u64) * self.spot;
-        let within = dice.below(self.spot / CLUSTER_SECTORS) * CLUSTER_SECTORS;
-        self.first + dice.below(self.periods) * self.period + spot + within
+        let spot_start = self.order.at(rank as u64) * self.spot_sectors;
+        let within = dice.below(self.spot_sectors / CLUSTER_SECTORS) * CLUSTER_SECTORS;
+        self.first + dice.below(self.periods) * self.period + spot_start + within
     }
 }
 

@@ -214,7 +214,7 @@ impl Running {
     }
 
     fn next(&mut self) -> Request {
-        let time = Nanos(self.time_ns.unwrap_or(DAY_NS));
+        let time = Nanos(self.time_ns.expect("a request is left today"));
         let sectors = self.dice.weighted(&self.sizes);
         let (op, lba) = self.place(u64::from(sectors));
         self.done += 1;

@@ -541,7 +541,8 @@ keys! {
 impl Recipe for Overwrite {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.requests.area(site)?;
-        let address = patterns::passes(span, self.requests.size.largest(), self.order);
+        let is_shuffled = self.order;
+        let address = patterns::passes(span, self.requests.size.largest(), is_shuffled);
         self.requests.streams(site.dice(0), 1.0, first, address)
     }
 }
