@@ -385,6 +385,7 @@ impl Opened for Interleaved<Box<dyn Opened>> {
         let source = |number: usize| {
             let own = self.source(number).describe();
             all.trace_notes = all.trace_notes + own.trace_notes;
+            // Tables show a single reading: that of the first trace.
             all.trace_reading = all.trace_reading.take().or(own.trace_reading.clone());
             let (first, sectors) = self.place(number);
             MergedSource {

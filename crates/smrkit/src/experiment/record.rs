@@ -100,6 +100,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
         let demand = demand(&Replayed { edit: None, ..replayed.clone() }, open)?.into();
         return Ok(Box::new(EditedDemand { demand, edit: edit.parse()? }));
     }
+    // Older records have one reading for all sources of a merge.
     let shared_reading = replayed.trace_reading.clone().unwrap_or_default();
     let of_source = |trace: &Option<String>, workload: &Option<String>, sectors, reading: &Option<TraceReading>| {
         if let Some(path) = trace {

@@ -316,7 +316,7 @@ impl OpList {
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
         for &(value, count) in &self.values {
-            let upper = step_end(value).min(self.max_ns.max(1));
+            let upper = step_end(value).min(self.max_ns);
             match steps.last_mut() {
                 Some(last) if last.0 == upper => last.1 = last.1.saturating_add(count),
                 _ => steps.push((upper, count)),

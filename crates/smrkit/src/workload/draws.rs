@@ -170,6 +170,7 @@ fn one(text: &str) -> Result<u32, Error> {
     }
 }
 
+/// Reads `4Ki/70` or `4Ki/70%`; the weight is 1 if there is none.
 fn weighted(item: &str) -> Result<(u32, u64), Error> {
     let (size, weight) = item.split_once('/').unwrap_or((item, "1"));
     let weight = weight.trim();
