@@ -32,7 +32,7 @@ pub struct PlannedRecord {
     pub scaled: Option<Scaled>,
     /// Arrivals, queue, state before.
     pub engine: Settings,
-    /// The seed of everything random.
+    /// The seed of everything random, which `engine` is serialized without.
     pub seed: u64,
     /// The system, its own work, and the timeline's windows.
     pub run: RunRecord,
@@ -69,8 +69,8 @@ impl TryFrom<PlannedRecord> for PlannedRun {
     type Error = Error;
     fn try_from(record: PlannedRecord) -> Result<PlannedRun, Error> {
         let PlannedRecord { array, scaled, engine, seed, run: recorded, demand } = record;
-        let planned = planned(&recorded, Settings { seed, ..engine })?;
-        Ok(PlannedRun { array, scaled, demand, ..planned })
+        let run = planned(&recorded, Settings { seed, ..engine })?;
+        Ok(PlannedRun { array, scaled, demand, ..run })
     }
 }
 
@@ -79,8 +79,8 @@ pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     if let Some(count) = outcome.merged_runs {
         return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
     }
-    let planned = planned(&outcome.run, Settings { seed: outcome.seed, ..outcome.engine })?;
-    Ok(PlannedRun { array: outcome.array.clone(), scaled: outcome.scaled, ..planned })
+    let run = planned(&outcome.run, Settings { seed: outcome.seed, ..outcome.engine })?;
+    Ok(PlannedRun { array: outcome.array.clone(), scaled: outcome.scaled, ..run })
 }
 
 /// Rebuilds the run of a recorded system under `settings`.
@@ -100,6 +100,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
         let demand = demand(&Replayed { edit: None, ..replayed.clone() }, open)?.into();
         return Ok(Box::new(EditedDemand { demand, edit: edit.parse()? }));
     }
+    // Older records have one reading for all sources of a merge.
     let shared_reading = replayed.trace_reading.clone().unwrap_or_default();
     let of_source = |trace: &Option<String>, workload: &Option<String>, sectors, reading: &Option<TraceReading>| {
         if let Some(path) = trace {
@@ -116,6 +117,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
     let each = sources
         .iter()
         .map(|source| of_source(&source.trace, &source.workload, Some(source.sectors), &source.trace_reading));
+    // The record has first sectors in place of the placement.
     let placement = match sources.iter().any(|source| source.first_lba > 0) {
         true => SourcePlacement::EndToEnd,
         false => SourcePlacement::Zero,
@@ -137,7 +139,8 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
     let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns, from_state } = run;
     let system = named_by_text(SystemSpec::parse(system).ok()?, drive_files).to_string();
     let rebuild = rebuild.map(String::from);
-    let run = (system, used_sectors, rebuild, window_ns, settings, requests(demand)?);
+    let run = (system, used_sectors, rebuild, window_ns, settings, request_properties(demand)?);
+    // Runs without a state or edits keep the hashes that they had before there were any.
     Some(match (from_state, &demand.edit) {
         (None, None) => hash(&run),
         (Some(state), None) => hash(&(run, state)),
@@ -145,26 +148,28 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
     })
 }
 
-/// The system with the hash of its text in place of each drive file's path.
+/// The system with the hash of its text in place of each drive file's path. The values chosen after a path (`@KEY=low`) stay.
 fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> SystemSpec {
-    let text_of = |path: &String| Some(hex(Sha256::digest(files.get(path)?)) + choices(path));
     for name in system.drives_mut().iter_mut().filter_map(|drive| drive.drive.as_mut()) {
-        *name = text_of(name).unwrap_or_else(|| std::mem::take(name));
+        if let Some(text) = files.get(name) {
+            *name = hex(Sha256::digest(text)) + choices(name);
+        }
     }
     system
 }
 
 /// How a trace was read: its format, named or recognised, and the options that selected requests.
-fn reading(format: &Option<String>, reading: &Option<TraceReading>) -> Option<impl Debug> {
+fn reading_properties(format: &Option<String>, reading: &Option<TraceReading>) -> Option<impl Debug> {
     let TraceReading { volume, format: asked, skip_bad_rows } = reading.as_ref()?;
     // A bare name would be recognised without being given; only text after a colon changes how a trace is read.
     let asked = asked.as_deref().filter(|asked| asked.contains(':'));
+    // Without the detail in brackets that may follow the name.
     let recognised = format.as_deref().and_then(|format| format.split(" (").next());
     Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
 }
 
 /// Properties that identify the requests, without the path of a trace and the notes on its rows. `None` if some source has no hash.
-fn requests(demand: &Replayed) -> Option<impl Debug> {
+fn request_properties(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;
     let is_known = match sources {
@@ -174,10 +179,10 @@ fn requests(demand: &Replayed) -> Option<impl Debug> {
         }
     };
     let sources = sources.iter().flatten().map(|one| {
-        let reading = reading(&one.trace_format, &one.trace_reading);
+        let reading = reading_properties(&one.trace_format, &one.trace_reading);
         (&one.sha256, reading, &one.workload, one.sectors, one.first_lba)
     });
-    let (sources, reading): (Vec<_>, _) = (sources.collect(), reading(trace_format, trace_reading));
+    let (sources, reading): (Vec<_>, _) = (sources.collect(), reading_properties(trace_format, trace_reading));
     let interleave = interleave.map(|rule| rule.to_string());
     is_known.then_some((trace_sha256, reading, requests_sha256, workload, workload_sectors, sources, interleave))
 }
@@ -186,12 +191,18 @@ fn requests(demand: &Replayed) -> Option<impl Debug> {
 pub(super) fn requests_hash(requests: &[Request]) -> String {
     let mut hash = Sha256::new();
     for Request { time, lba, sectors, volume, op, source } in requests {
-        let op = [Op::Read, Op::Write, Op::Flush, Op::Discard].iter().position(|known| known == op).unwrap_or(0);
+        // Fixed numbers, because records hold the hash.
+        let op = match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush => 2,
+            Op::Discard => 3,
+        };
         hash.update(time.0.to_le_bytes());
         hash.update(lba.0.to_le_bytes());
         hash.update(sectors.to_le_bytes());
         hash.update(volume.to_le_bytes());
-        hash.update([op as u8, *source]);
+        hash.update([op, *source]);
     }
     hex(hash.finalize())
 }

@@ -26,7 +26,7 @@ pub(super) enum Row {
 }
 
 /// The values that rows may have: their paths in a record, and when a row has them.
-fn values() -> impl Iterator<Item = (String, Row)> {
+fn row_values() -> impl Iterator<Item = (String, Row)> {
     let parts = |&(column, parts): &(&str, &'static [(&str, Row)])| {
         let column = column.to_string();
         parts.iter().map(move |(part, when)| (format!("/{column}{part}"), *when))
@@ -35,14 +35,15 @@ fn values() -> impl Iterator<Item = (String, Row)> {
 }
 
 /// The record of a member with all columns empty.
-fn nothing() -> serde_json::Result<Value> {
+fn blank_member() -> serde_json::Result<Value> {
     serde_json::to_value(Outcome::default())
 }
 
-/// The short record of one of `count` members. `before` is the record of the previous member, from which columns marked `Changed` differ.
+/// The row of one of `count` members. `before` is the record of the previous member: a row has columns marked `Changed` only where they differ
+/// from it.
 fn row(member: &Value, before: &Value, count: usize) -> Value {
     let mut row = Value::Object(Default::default());
-    for (path, when) in values() {
+    for (path, when) in row_values() {
         let Some(value) = member.pointer(&path) else { continue };
         let is_nothing = value.is_null() || value.as_u64() == Some(0);
         let has_it = match when {
@@ -63,10 +64,10 @@ fn put(record: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// The record of a member with the values of its row.
-fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
-    let mut record = nothing()?;
-    for (path, when) in values() {
+/// The record of a member, rebuilt from its row and the record of the member before.
+fn from_row(row: &Value, before: &Value) -> serde_json::Result<Value> {
+    let mut record = blank_member()?;
+    for (path, when) in row_values() {
         let value = row.pointer(&path).or_else(|| before.pointer(&path).filter(|_| when == Row::Changed));
         if let Some(value) = value {
             put(&mut record, &path, value.clone());
@@ -80,8 +81,9 @@ fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
 /// The members of an array with only the values of their rows, and without parameters that are the array's.
 pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
     let short = |member: &Outcome| -> serde_json::Result<Outcome> {
-        let (member, before) = (serde_json::to_value(member)?, nothing()?);
-        let record = record(&row(&member, &before, array.members.len()), &before)?;
+        let (whole, blank) = (serde_json::to_value(member)?, blank_member()?);
+        // To a row and back, which drops all that rows don't hold.
+        let record = from_row(&row(&whole, &blank, array.members.len()), &blank)?;
         let mut short: Outcome = serde_json::from_value(record)?;
         if short.parameters == array.parameters {
             short.parameters.clear();
@@ -91,17 +93,18 @@ pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
     array.members.iter().map(|member| short(member).expect("an excerpt of a record is a record")).collect()
 }
 
-/// Writes members, those that [`shortened`] made, which name no system, as rows; for `#[serde(with = …)]`.
+/// Writes members in full, and those that [`shortened`] made as rows; for `#[serde(with = …)]`.
 pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
-    // Only members in a summary name no system.
-    if members.iter().all(|member| !member.run.system.is_empty()) {
+    // Rows hold no system, so a shortened member has none.
+    let is_shortened = |member: &Outcome| member.run.system.is_empty();
+    if !members.iter().any(is_shortened) {
         return members.serialize(to);
     }
-    let mut before = nothing().map_err(S::Error::custom)?;
+    let mut before = blank_member().map_err(S::Error::custom)?;
     let mut written = Vec::new();
     for member in members {
         let whole = serde_json::to_value(member).map_err(S::Error::custom)?;
-        written.push(if member.run.system.is_empty() { row(&whole, &before, members.len()) } else { whole.clone() });
+        written.push(if is_shortened(member) { row(&whole, &before, members.len()) } else { whole.clone() });
         before = whole;
     }
     written.serialize(to)
@@ -109,10 +112,11 @@ pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::
 
 /// Reads members; for `#[serde(with = …)]`.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Outcome>, D::Error> {
-    let mut before = nothing().map_err(D::Error::custom)?;
+    let mut before = blank_member().map_err(D::Error::custom)?;
     let mut members = Vec::new();
     for read in Vec::<Value>::deserialize(from)? {
-        before = if read.get("run").is_some() { read } else { record(&read, &before).map_err(D::Error::custom)? };
+        let is_row = read.get("run").is_none();
+        before = if is_row { from_row(&read, &before).map_err(D::Error::custom)? } else { read };
         members.push(serde_json::from_value(before.clone()).map_err(D::Error::custom)?);
     }
     Ok(members)
