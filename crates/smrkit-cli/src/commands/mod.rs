@@ -93,8 +93,6 @@ commands! {
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
-    /// Give a file system that is not mounted another size.
-    Resize(volume::Resize),
     /// Use of a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
     /// Mount an SMRfs image.

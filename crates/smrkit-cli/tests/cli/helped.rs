@@ -91,7 +91,7 @@ fn section(command: &str) -> &str {
         "trace" => "traces",
         "layers" | "drives" => "layers-and-drives",
         "create" | "snapshot" | "serve" | "attach" | "detach" | "inject" | "replay" => "served-drives",
-        "mkfs" | "fsck" | "resize" | "df" | "mount" | "mounts" | "umount" | "sync" | "backup" | "restore" | "top"
+        "mkfs" | "fsck" | "df" | "mount" | "mounts" | "umount" | "sync" | "backup" | "restore" | "top"
         | "scrub" | "defragment" => "SMRfs",
         other => other,
     }
