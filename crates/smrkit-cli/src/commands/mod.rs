@@ -93,7 +93,7 @@ commands! {
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
-    /// Use of a shingled disk: space, bands, a picture of its surface.
+    /// Use of a shingled disk: space and bands.
     Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),

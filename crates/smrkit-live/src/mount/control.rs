@@ -1,6 +1,6 @@
 //! The control socket: a line of JSON for each command, and a line for each reply.
 //!
-//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `keep`, `kept`,
+//! `{"command": "report"}` tells usage and statistics, `survey` what lies where; `unmount`, `sync`, `keep`, `kept`,
 //! `scrub`, `defragment` (with an `inode`) and `inject` (with a `fault`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::ffi::OsString;
@@ -27,10 +27,7 @@ pub enum ControlCommand {
     /// Report on the mount: its files, its fill and its counters.
     Report,
     /// Survey of the disk ([`crate::survey`]).
-    Survey {
-        /// About this many parts of the surface.
-        cells: usize,
-    },
+    Survey,
     /// Unmounts, and answers when all is durable and the image is free.
     Unmount {
         /// True to unmount even if some data can't be saved.

@@ -27,9 +27,6 @@ use crate::volume;
 /// Time for which programs can still use the mount after a signal (assumption).
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The most cells of a survey that a client gets (assumption).
-const CELLS_MAX: usize = 1 << 20;
-
 /// The most files that a message names; of others it has the number.
 const NAMED_FILES_MAX: usize = 5;
 
@@ -227,10 +224,10 @@ impl Mount {
     fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
             ControlCommand::Report => self.report(),
-            ControlCommand::Survey { cells } => {
+            ControlCommand::Survey => {
                 let survey = self.gate.ask("survey", |core| {
                     let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
-                    survey_of_mount(core, &*device, cells.min(CELLS_MAX))
+                    survey_of_mount(core, &*device)
                 });
                 survey.map(|survey| control::joined(self.places(), json!({"survey": survey})))
             }
