@@ -111,8 +111,6 @@ commands! {
     Top(mounted::Top),
     /// Read all data on a mount, and name the files of which some can't be read.
     Scrub(mounted::Scrub),
-    /// Move the data of files on a mount into as few extents as possible.
-    Defragment(mounted::Defragment),
     /// Print completions for a shell.
     Completions(manual::Completions) { whole },
     /// Print the manual page of smrkit, or write those of all commands.

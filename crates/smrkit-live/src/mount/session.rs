@@ -19,7 +19,7 @@ use smrkit::quantity::Bytes;
 use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient, path_value};
 use super::point::{self, Unmount};
 use super::{MountError, MountOptions};
-use crate::fuse::{self, Adapter, Gate};
+use crate::fuse::{Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
 use crate::volume;
@@ -233,7 +233,6 @@ impl Mount {
             }
             ControlCommand::Sync => self.gate.ask("sync", FileSystem::sync_all).map(|()| control::done()),
             ControlCommand::Scrub => scrub(&self.gate).map(|report| json!({"ok": true, "scrub": report})),
-            ControlCommand::Defragment { inode } => self.defragment(inode),
             ControlCommand::Inject { .. } => {
                 Ok(control::failure("a mount takes no faults: name the image of a served drive"))
             }
@@ -272,13 +271,6 @@ impl Mount {
             "statistics": statistics,
         });
         Ok(control::joined(self.places(), report))
-    }
-
-    /// Moves a file's data step by step, so that a mount that is to end need not wait for the last step.
-    fn defragment(&self, inode: u64) -> FsResult<Value> {
-        let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
-        while self.gate.ask("defragment", step)? {}
-        Ok(control::done())
     }
 
     /// Keeps everything as it is, for a backup. A thread keeps names and maps until the client's next line.
