@@ -1,20 +1,17 @@
 //! Statistics of a trace, in one pass: mix, footprint, sizes, sequentiality, arrivals, hot spots, tracks written.
 //!
-//! Everything is exact save the percentiles of gaps (0.01 %). Memory does not grow with the number of requests on the
-//! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
-//! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
-
-mod sectors;
+//! Everything is exact save the percentiles of gaps (0.01 %). Memory grows with the stretches of sectors that are read or
+//! written, not with the number of requests to them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use smrkit::error::Error;
+use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request, Source};
 use smrkit::stats::latency::{Latency, LatencyCounts};
 use smrkit::units::SECTOR_BYTES;
 
-use self::sectors::SectorSet;
 use crate::row::Volume;
 
 /// Statistics of a trace. Shares are 0 to 1, and null without a denominator.
@@ -197,13 +194,13 @@ impl Gathered {
                 volume.reads += 1;
                 volume.read_bytes += bytes;
                 *self.read_sizes.entry(request.sectors).or_default() += 1;
-                volume.read_footprint_sectors += self.read.insert(request.volume, request.lba.0, request.sectors);
+                volume.read_footprint_sectors += self.read.insert(request);
             }
             Op::Write => {
                 volume.writes += 1;
                 volume.written_bytes += bytes;
                 *self.write_sizes.entry(request.sectors).or_default() += 1;
-                new_sectors = self.written.insert(request.volume, request.lba.0, request.sectors);
+                new_sectors = self.written.insert(request);
                 volume.written_footprint_sectors += new_sectors;
             }
             Op::Flush => self.info.flushes += 1,
@@ -245,7 +242,7 @@ impl Gathered {
         let (requests, reads, writes) = (sum(|volume| volume.requests), sum(|volume| volume.reads), sum(|v| v.writes));
         let (read_bytes, written_bytes) = (sum(|volume| volume.read_bytes), sum(|volume| volume.written_bytes));
         let written_sectors = written_bytes / SECTOR_BYTES;
-        // Saturating, because sectors from 2^63 on are counted, but in no set.
+        // Saturating, because a request may end beyond the last sector that a set can hold.
         let rewritten = written_sectors.saturating_sub(written.len());
         let runs = reads + writes - followers;
         let (rate, arrivals) = self.rate.finish();
@@ -288,6 +285,51 @@ impl Gathered {
             volumes: volumes.filter(|volume| volume.requests > 0).collect(),
             ..self.info
         }
+    }
+}
+
+/// A set of sectors: their ranges, by volume.
+#[derive(Default)]
+struct SectorSet(Vec<RangeMap<()>>);
+
+impl SectorSet {
+    /// Adds the sectors of a request; returns how many are new.
+    fn insert(&mut self, request: &Request) -> u64 {
+        let volume = usize::from(request.volume);
+        if volume >= self.0.len() {
+            self.0.resize_with(volume + 1, RangeMap::default);
+        }
+        let (ranges, start) = (&mut self.0[volume], request.lba.0);
+        let before = ranges.count();
+        ranges.cover(start..start.saturating_add(u64::from(request.sectors)), ());
+        ranges.count() - before
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(RangeMap::count).sum()
+    }
+
+    /// Number of aligned pieces of `sectors` that have at least one sector in the set.
+    fn pieces(&self, sectors: u64) -> u64 {
+        let pieces_of_volume = |ranges: &RangeMap<()>| {
+            let (mut count, mut counted_to) = (0, 0);
+            for (range, ()) in ranges.iter() {
+                // A range may begin in the piece in which the range before ends.
+                let first = (range.start / sectors).max(counted_to);
+                counted_to = range.end.div_ceil(sectors);
+                count += counted_to - first;
+            }
+            count
+        };
+        self.0.iter().map(pieces_of_volume).sum()
+    }
+
+    /// Number of sectors in both sets.
+    fn overlap(&self, other: &SectorSet) -> u64 {
+        let common = |(own, others): (&RangeMap<()>, &RangeMap<()>)| {
+            own.iter().map(|(range, ())| others.count_within(range)).sum::<u64>()
+        };
+        self.0.iter().zip(&other.0).map(common).sum()
     }
 }
 
