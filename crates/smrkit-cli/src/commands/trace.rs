@@ -34,7 +34,7 @@ pub struct Trace {
 
 #[derive(Subcommand)]
 enum TraceCommand {
-    /// Requests, mix, footprint, sizes, sequentiality, rate over time, hot spots, tracks written.
+    /// Requests, mix, footprint, sizes, sequentiality, rate over time, tracks written.
     Info(Info),
     /// Write a trace in the compact columnar format (Parquet).
     Convert(Convert),
