@@ -9,7 +9,6 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::WatchedSource;
 use smrkit::message::worded;
 use smrkit::request::{Request, Source};
-use smrkit::schema::Size;
 use smrkit_trace::info::TraceInfo;
 use smrkit_trace::parquet::{self, Meta, ParquetWriter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
@@ -18,7 +17,7 @@ use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
 use crate::{exit, paths, style};
-use smrkit_options::value::{count, value};
+use smrkit_options::value::count;
 use smrkit_report::trace_info;
 
 #[derive(Args)]
@@ -70,9 +69,6 @@ struct Info {
     /// Write one HTML page that opens offline. Its charts save as SVG and PNG.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// Size of a track, by which distinct written tracks are counted.
-    #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
-    track_bytes: u64,
 }
 
 #[derive(Args)]
@@ -138,7 +134,7 @@ impl Info {
         let Outputs { json, report } = outputs.open()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
-        let mut info = TraceInfo::from_source(&mut watched, self.track_bytes)?;
+        let mut info = TraceInfo::from_source(&mut watched)?;
         let (reader, done) = (watched.finish(), interrupt.done());
         interrupt.writing();
         info.name_volumes(reader.volumes());

@@ -127,7 +127,7 @@ fn traces_are_told_as_they_were() {
     }
     for more in [
         "trace info ROOT/testdata/office.csv.gz --report PAGE",
-        "trace info ROOT/testdata/office.csv.gz --track-bytes 100k --json",
+        "trace info ROOT/testdata/office.csv.gz --json",
         "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
         "trace info office.parquet",
         "trace head office.parquet -n 20 --json",

@@ -41,7 +41,7 @@ pub struct TraceInfo {
     pub footprint: Footprint,
     /// Sectors written that the trace had written before / sectors written.
     pub rewrite_share: Option<f64>,
-    /// The size of a track, as given.
+    /// The size of a track.
     pub track_bytes: u64,
     /// Distinct tracks of this size that are written.
     pub written_tracks: u64,
@@ -104,23 +104,18 @@ pub struct VolumeInfo {
     pub highest_end_sectors: u64,
 }
 
-/// The usual size of a track for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
-pub const TRACK_BYTES: u64 = 1 << 20;
+/// The size of a track for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
+const TRACK_BYTES: u64 = 1 << 20;
 
 impl TraceInfo {
     /// Reads `source` to its end. A reader knows its table of volumes only then: until `name_volumes`, each volume's number is its index.
-    /// `track_bytes` is the size of a track, whose number is counted.
-    pub fn from_source(source: &mut dyn Source, track_bytes: u64) -> Result<TraceInfo, Error> {
-        let track_sectors = track_bytes / SECTOR_BYTES;
-        if track_sectors == 0 {
-            return Err(Error::Usage(format!("a track of {track_bytes} bytes: give at least 512")));
-        }
+    pub fn from_source(source: &mut dyn Source) -> Result<TraceInfo, Error> {
         let mut gathered = Gathered::default();
         let mut batch = Vec::new();
         while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| gathered.count(request));
         }
-        Ok(gathered.finish(track_sectors))
+        Ok(gathered.finish())
     }
 
     /// Gives the volumes the numbers and names of the trace's table.
@@ -211,7 +206,7 @@ impl Gathered {
         longest.longest_run_requests = longest.longest_run_requests.max(volume.run_requests);
     }
 
-    fn finish(self, track_sectors: u64) -> TraceInfo {
+    fn finish(self) -> TraceInfo {
         let Gathered { read, written, followers, .. } = self;
         let sum = |of: fn(&VolumeInfo) -> u64| self.volumes.iter().map(|volume| of(&volume.info)).sum::<u64>();
         let highest_end = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).max();
@@ -241,8 +236,8 @@ impl Gathered {
                 written_4kib_blocks: written.pieces(BLOCK),
             },
             rewrite_share: share(rewritten, written_sectors),
-            track_bytes: track_sectors * SECTOR_BYTES,
-            written_tracks: written.pieces(track_sectors),
+            track_bytes: TRACK_BYTES,
+            written_tracks: written.pieces(TRACK_BYTES / SECTOR_BYTES),
             read_sizes: Sizes::from_counts(&self.read_sizes),
             write_sizes: Sizes::from_counts(&self.write_sizes),
             sequential: Sequential { share: share(followers, reads + writes), ..self.info.sequential },

@@ -8,7 +8,7 @@ use smrkit::request::{InMemory, Op, Request};
 use smrkit::units::{Lba, Nanos};
 
 fn info_of(requests: Vec<Request>) -> TraceInfo {
-    TraceInfo::from_source(&mut InMemory::new(requests), TRACK_BYTES).unwrap()
+    TraceInfo::from_source(&mut InMemory::new(requests)).unwrap()
 }
 
 fn at(second: u64, request: Request) -> Request {
