@@ -16,8 +16,7 @@ use smrkit::VERSION;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::experiment::pool;
-use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent};
-use smrkit::units::Nanos;
+use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_number, parse_percent};
 use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
 use smrkit_options::value::count;
@@ -140,9 +139,6 @@ struct Ageing {
     /// Take a sample each time this much was written [default: 1/500 of --bytes].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     sample: Option<u64>,
-    /// End after this time. In simulation it is that of the model's clock.
-    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
-    duration: Option<Nanos>,
     /// Factor by which file sizes are multiplied. No file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
@@ -197,7 +193,6 @@ impl Ageing {
             benchmarks: if self.benchmarks { paper_benchmarks(benchmarks_disk_bytes, seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
-            until_time: self.duration,
             stop_at_b: self.until.is_none(),
             sample_bytes: self.sample.unwrap_or(bytes / 500).max(1),
         })

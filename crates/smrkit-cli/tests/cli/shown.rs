@@ -100,7 +100,6 @@ fn ageing_is_told_as_it_was() {
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement best-fit --granule 16KiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement reservation --dpid 2MiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --size-factor 0.01 --seed 5",
-            "age -q --simulate strict-append --size 1GB --duration 20s",
         ],
     );
 }
