@@ -55,17 +55,6 @@ pub fn head(format: &str, rows: &[Request], volume: impl Fn(&Request) -> u64) ->
     text
 }
 
-/// The first requests of a trace for scripts.
-pub fn head_json(rows: &[Request], volume: impl Fn(&Request) -> u64) -> Value {
-    let row = |request: &Request| {
-        json!({
-            "time_ns": request.time, "volume": volume(request), "op": request.op, "lba": request.lba,
-            "sectors": request.sectors
-        })
-    };
-    rows.iter().map(row).collect()
-}
-
 /// Sentences on rows that were mended, skipped or out of order.
 pub fn warnings(notes: TraceNotes) -> Vec<String> {
     let kinds = [

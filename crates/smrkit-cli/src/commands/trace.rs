@@ -15,7 +15,7 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, pretty, print, print_as};
+use crate::output::{OutputOptions, Outputs, pretty, print};
 use crate::{exit, paths, style};
 use smrkit_options::value::count;
 use smrkit_report::trace_info;
@@ -101,9 +101,6 @@ struct Head {
     /// Number of requests.
     #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10", value_name = "N")]
     count: usize,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl Trace {
@@ -211,8 +208,7 @@ impl Head {
             rows.extend(batch.iter().take(self.count - rows.len()).copied());
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
-        let text = || trace_info::head(reader.format, &rows, volume);
-        print_as(self.json, || trace_info::head_json(&rows, volume), text)?;
+        print(trace_info::head(reader.format, &rows, volume))?;
         Ok(Done::All)
     }
 }

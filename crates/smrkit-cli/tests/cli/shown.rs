@@ -120,7 +120,7 @@ fn traces_are_told_as_they_were() {
         "trace info ROOT/testdata/office.csv.gz --json",
         "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
         "trace info office.parquet",
-        "trace head office.parquet -n 20 --json",
+        "trace head office.parquet -n 20",
     ] {
         commands.push(more.into());
     }
