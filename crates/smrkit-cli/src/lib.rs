@@ -1,10 +1,10 @@
 //! The command `smrkit`: a file for each subcommand, or for several that work on the same thing. Results go to standard output, messages to
 //! standard error. The program `smrkit` and the Python package's command both call [`main`].
 
+mod exit;
 mod invocation;
 mod paths;
 mod output;
-mod exit;
 mod style;
 mod interrupt;
 mod commands;

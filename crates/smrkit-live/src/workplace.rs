@@ -94,7 +94,7 @@ impl Workplace {
 
     /// The disk, if it is an SMRfs of this user.
     pub fn shape(&self) -> Option<Shape> {
-        let mut answer = self.ask(ControlCommand::Survey { cells: 1 })?;
+        let mut answer = self.ask(ControlCommand::Survey)?;
         serde_json::from_value::<Survey>(answer["survey"].take()).ok().map(|survey| survey.shape)
     }
 

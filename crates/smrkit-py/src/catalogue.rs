@@ -17,7 +17,7 @@ use smrkit_advise::options::AdviseOptions;
 use smrkit_options::pairs;
 use smrkit_options::run::{self, RunOptions};
 use smrkit_report::{catalogue, trace_info as info};
-use smrkit_trace::info::{TRACK_BYTES, TraceInfo};
+use smrkit_trace::info::TraceInfo;
 use smrkit_trace::parquet::{Meta, ParquetWriter, check_ending};
 use smrkit_trace::{OpenOptions, Trace};
 
@@ -81,7 +81,7 @@ pub fn trace_info(
     let read = move |watcher: &Watcher| {
         let trace = Trace::open(&path, &OpenOptions { format, skip_bad_rows, ..OpenOptions::default() })?;
         let mut trace = WatchedSource::new(trace, watcher, "reading");
-        let mut statistics = TraceInfo::from_source(&mut trace, TRACK_BYTES)?;
+        let mut statistics = TraceInfo::from_source(&mut trace)?;
         statistics.name_volumes(trace.source.volumes());
         info::json(&path, &trace.source, &statistics)
     };

@@ -53,17 +53,6 @@ pub fn head(format: &str, rows: &[Request], volume: impl Fn(&Request) -> u64) ->
     text
 }
 
-/// The first requests of a trace for scripts.
-pub fn head_json(rows: &[Request], volume: impl Fn(&Request) -> u64) -> Value {
-    let row = |request: &Request| {
-        json!({
-            "time_ns": request.time, "volume": volume(request), "op": request.op, "lba": request.lba,
-            "sectors": request.sectors
-        })
-    };
-    rows.iter().map(row).collect()
-}
-
 /// Sentences on rows that were mended, skipped or out of order.
 pub fn warnings(notes: TraceNotes) -> Vec<String> {
     let kinds = [
@@ -144,8 +133,6 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row("mean rate", rate(arrivals.mean_requests_per_s));
     row("busiest window", rate(arrivals.peak_requests_per_s));
     row("gaps: median, 99 %", format!("{}, {}", nanos(arrivals.gap_ns.p50), nanos(arrivals.gap_ns.p99)));
-    row("in the hottest 1 % of pieces", share(info.hot_spots.hottest_1_percent_share));
-    row("in the hottest 10 %", share(info.hot_spots.hottest_10_percent_share));
     row("rows skipped, unaligned", format!("{}, {}", count(notes.skipped_rows), count(notes.unaligned_rows)));
     row("rows out of time order", count(notes.out_of_order_rows));
     grid

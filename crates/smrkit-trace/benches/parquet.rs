@@ -13,7 +13,7 @@ use common::{cloudphysics, cpu_seconds};
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::counts::RequestRow;
 use smrkit_trace::RowTimes;
-use smrkit_trace::info::{TRACK_BYTES, TraceInfo};
+use smrkit_trace::info::TraceInfo;
 use smrkit_trace::parquet::{Meta, ParquetReader, ParquetWriter};
 use smrkit_trace::rows::{Row, Rows};
 
@@ -41,7 +41,7 @@ fn main() {
     let requests: Arc<[Request]> = requests.into();
     let mut written_tracks = 0;
     let info_s = best_of_three(|| {
-        let info = TraceInfo::from_source(&mut InMemory::new(requests.clone()), TRACK_BYTES).expect("statistics");
+        let info = TraceInfo::from_source(&mut InMemory::new(requests.clone())).expect("statistics");
         written_tracks = info.written_tracks;
     });
     println!("statistics: {:.1} M rows per CPU-second, {written_tracks} tracks written", ROWS as f64 / info_s / 1e6);

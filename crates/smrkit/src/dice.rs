@@ -82,7 +82,7 @@ impl Coin {
         match share {
             s if s <= 0.0 => Coin::Never,
             s if s >= 1.0 => Coin::Always,
-            s => Coin::Under((s * 18_446_744_073_709_551_616.0) as u64),
+            s => Coin::Under((s * 2f64.powi(64)) as u64),
         }
     }
 

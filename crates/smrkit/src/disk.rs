@@ -98,8 +98,8 @@ impl Disk {
     pub fn read_in_any_order(&mut self, pba: Pba, n: u64, buf: &mut Buf) -> DiskResult {
         // Outside the disk, where `access` refuses, the clock knows no place.
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors;
-        let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
-        self.access(pba, n, Cause::Host, false, lasting)?;
+        let duration = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
+        self.access(pba, n, Cause::Host, false, duration)?;
         self.medium.read(pba, n, buf, 0)
     }
 
@@ -122,7 +122,7 @@ impl Disk {
         self.write(pba, n, Cause::Map, &buf, 0)
     }
 
-    /// Writes `n` sectors in the time `lasting`, if that is known; else the clock times it.
+    /// Writes `n` sectors from `buf`, sector `at` on, in the time `lasting`, if that is known; else the clock times it.
     #[inline(always)]
     fn write_in(&mut self, lasting: Option<Nanos>, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
         match self.power {
@@ -243,6 +243,7 @@ impl Disk {
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
         self.power.iter_mut().for_each(|power| power.off = false);
+        // What was cleaned before the cut delays no later request.
         self.tally.set_cleaning_end(Nanos::ZERO);
     }
 

@@ -146,10 +146,10 @@ impl<S: Source> Source for Taken<S> {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         while self.left > 0 && batch.is_empty() && self.source.fill_next(batch)? {
-            let is_ascending = batch.is_sorted_by_key(|request| request.time);
-            let is_in_order = |last: &Nanos| is_ascending && *last <= batch[0].time;
-            self.in_order_to = self.in_order_to.filter(is_in_order).and(batch.last().map(|request| request.time));
-            // A few rows of a trace may be late, but not by a whole batch.
+            let is_in_order = batch.is_sorted_by_key(|request| request.time)
+                && self.in_order_to.is_some_and(|last| last <= batch[0].time);
+            self.in_order_to = batch.last().map(|request| request.time).filter(|_| is_in_order);
+            // If all rows so far were in order, none is expected to be earlier.
             if self.in_order_to.is_some() && batch[0].time >= self.until {
                 self.left = 0;
             }
@@ -195,7 +195,8 @@ impl<S: Source> Packed<S> {
         Packed { source, sectors, limit, gathered: BTreeMap::new(), batch: Vec::new(), last: Nanos::ZERO }
     }
 
-    /// A write of `gathered`, never past the limit unless its first sector was.
+    /// A write of what was `gathered`, at its first address rounded down to a multiple of `whole` in the volume. It ends within the device,
+    /// unless its first sector was past the end: that is for the replay to refuse or to fold, as without packing.
     fn write(&self, like: Request, gathered: Gathered, whole: u64) -> Request {
         let Lba(first) = gathered.first;
         let start = self.source.volume_start(like.volume).0.min(first);

@@ -59,9 +59,6 @@ impl FromStr for Interleave {
             _ => {}
         }
         let burst = text.strip_prefix("burst:").ok_or_else(wrong)?;
-        if burst.contains(',') {
-            return Err(wrong());
-        }
         match parse_count(burst) {
             Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations }),
             _ => Err(Error::Usage(format!("`{text}`: burst:N takes a whole number from 1, such as burst:50"))),
@@ -189,7 +186,7 @@ impl<S: Source> Interleaved<S> {
         if parts.is_empty() || parts.len() > SOURCES_MAX {
             return Err(Error::Usage(format!("{} sources can't be merged: give 1 to {SOURCES_MAX}", parts.len())));
         }
-        let first = end_to_end(parts.iter().map(|part| part.sectors), placement)?;
+        let first = first_sectors(parts.iter().map(|part| part.sectors), placement)?;
         let lane = |(number, (part, first)): (usize, (MergePart<S>, Lba))| Lane {
             source: part.source,
             number: number as u8,
@@ -240,7 +237,7 @@ impl<S: Source> Interleaved<S> {
                         second = Some(other);
                     }
                 }
-                // All that its lane has before the first request of any other, so that heads are compared once for them.
+                // The turn takes all requests of the lane before the first one of any other, so that lanes are compared once for them.
                 let (_, number) = first;
                 let lane = &self.lanes[number];
                 let is_before = |request: &&Request| second.is_none_or(|second| (request.time, number) < second);
@@ -258,7 +255,7 @@ impl<S: Source> Interleaved<S> {
 }
 
 /// The first sector of each source.
-fn end_to_end(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> Result<Vec<Lba>, Error> {
+fn first_sectors(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> Result<Vec<Lba>, Error> {
     let (mut first, mut end) = (Vec::new(), 0_u64);
     for sectors in sizes {
         first.push(Lba(if placement == SourcePlacement::Zero { 0 } else { end }));
@@ -316,6 +313,7 @@ impl<S: Source> Source for Interleaved<S> {
         let share = |lane: &Lane<S>| {
             let Progress { done, total } = lane.source.progress();
             let total = u128::from(total?);
+            // An empty source is done.
             Some((u128::from(done) * u128::from(WHOLE)).checked_div(total).map_or(WHOLE, |share| share as u64))
         };
         match self.lanes.iter().map(share).sum::<Option<u64>>() {

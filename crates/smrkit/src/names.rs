@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names: the nearest known one, and the list.
 
-/// "did you mean `x`? Known: a, b, x".
+/// "did you mean `x`? Known: a, b, x", or only the list if no name is near.
 pub fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     let list = names.clone().collect::<Vec<_>>().join(", ");
     match nearest(name, names) {
@@ -9,8 +9,9 @@ pub fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> St
     }
 }
 
-/// The name that differs from `name` in the fewest letters, if that is at most a third of them.
+/// The name that differs from `name` in the fewest letters, if those are at most a third of its letters.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Cut, because a mistake may be as long as a file, and the distance takes time for each pair of letters.
     let name: String = name.chars().take(64).collect();
     let allowed = name.chars().count().div_ceil(3);
     let near =

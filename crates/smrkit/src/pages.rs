@@ -27,15 +27,16 @@ type Page = Box<[u64; PAGE as usize]>;
 #[derive(Default)]
 pub(crate) struct Pages {
     pages: BTreeMap<u64, Page>,
-    first: Option<InitialWords>,
+    /// The initial contents of a disk that began full.
+    initial: Option<InitialWords>,
     /// Numbers of pages that were cleared and do not exist.
     blank: LbaSet,
 }
 
 impl Pages {
-    /// Pages of a disk that began with the words of `first`, without later writes.
-    pub(crate) fn beginning_with(first: InitialWords) -> Pages {
-        Pages { first: Some(first), ..Pages::default() }
+    /// Pages of a disk that began with the words of `initial`, without later writes.
+    pub(crate) fn beginning_with(initial: InitialWords) -> Pages {
+        Pages { initial: Some(initial), ..Pages::default() }
     }
 
     /// The word of the sector `at`.
@@ -57,7 +58,7 @@ impl Pages {
         for (number, within, of) in runs(first, out.len() as u64) {
             match self.pages.get(&number) {
                 Some(page) => out[of].copy_from_slice(&page[within]),
-                None => self.begin(number * PAGE + within.start as u64, &mut out[of]),
+                None => self.initial_words(number * PAGE + within.start as u64, &mut out[of]),
             }
         }
     }
@@ -71,7 +72,7 @@ impl Pages {
                 number = at / PAGE;
                 page = self.pages.get(&number);
                 if page.is_none() {
-                    self.begin(number * PAGE, &mut here);
+                    self.initial_words(number * PAGE, &mut here);
                 }
             }
             page.map_or(&here, |page| &**page)[(at % PAGE) as usize]
@@ -79,12 +80,12 @@ impl Pages {
     }
 
     /// Writes the initial words of sectors of a page that does not exist to `out`.
-    fn begin(&self, at: u64, out: &mut [u64]) {
+    fn initial_words(&self, at: u64, out: &mut [u64]) {
         out.fill(0);
-        if let Some(first) = &self.first
+        if let Some(initial) = &self.initial
             && !self.blank.contains(Lba(at / PAGE))
         {
-            first(at, out);
+            initial(at, out);
         }
     }
 
@@ -92,7 +93,7 @@ impl Pages {
     fn page(&mut self, number: u64) -> &mut [u64; PAGE as usize] {
         if !self.pages.contains_key(&number) {
             let mut page = Box::new([0; PAGE as usize]);
-            self.begin(number * PAGE, &mut page[..]);
+            self.initial_words(number * PAGE, &mut page[..]);
             self.pages.insert(number, page);
         }
         self.pages.get_mut(&number).expect("just put")
@@ -105,12 +106,12 @@ impl Pages {
         }
     }
 
-    /// The sectors in `range` whose words may not be 0, page by page: the first sector in each page, and the words from it on. On a disk
+    /// The sectors in `range` whose words can differ from 0, page by page: the first sector in each page, and the words from it on. On a disk
     /// that began full these are all pages of the range.
     pub(crate) fn within(&mut self, range: Range<u64>) -> impl Iterator<Item = (u64, &mut [u64])> {
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
         // Sectors of a disk that began full have words although their pages do not exist yet.
-        if self.first.is_some() {
+        if self.initial.is_some() {
             for number in numbers.clone() {
                 self.page(number);
             }
@@ -125,7 +126,8 @@ impl Pages {
     /// Sets the words of `range` to 0. It may be the whole disk: only the pages at its ends are created.
     pub(crate) fn clear(&mut self, range: Range<u64>) {
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
-        if self.first.is_some() && whole.start < whole.end {
+        // On a disk that began empty, pages that do not exist are 0 already.
+        if self.initial.is_some() && whole.start < whole.end {
             self.blank.insert(Lba(whole.start), whole.end - whole.start);
             self.pages.range_mut(whole.clone()).for_each(|(_, page)| page.fill(0));
             self.within(range.start..whole.start * PAGE).for_each(|(_, words)| words.fill(0));
@@ -138,7 +140,7 @@ impl Pages {
     /// The sectors of existing pages, ascending, on a disk of `capacity` sectors; all sectors of a small disk that began full.
     pub(crate) fn extents(&self, capacity: u64) -> Vec<Range<u64>> {
         let extent = |number: u64| number * PAGE..capacity.min((number + 1) * PAGE);
-        match self.first {
+        match self.initial {
             Some(_) if capacity <= WHOLE_SECTORS_MAX => (0..capacity.div_ceil(PAGE)).map(extent).collect(),
             _ => self.pages.keys().copied().map(extent).collect(),
         }

@@ -94,7 +94,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, Error> {
     let (digits, unit) = split(text, SIZES)?;
     let lower = unit.to_ascii_lowercase();
     let unit = lower.strip_suffix('b').unwrap_or(&lower);
-    scale(text, &digits, find(text, unit, SIZE_UNITS, SIZES)?, SIZES)
+    scale(text, &digits, unit_factor(text, unit, SIZE_UNITS, SIZES)?, SIZES)
 }
 
 /// Reads the size of a drive; returns its whole sectors.
@@ -130,18 +130,19 @@ pub fn parse_duration(text: &str) -> Result<Nanos, Error> {
         "" => return Err(expected(text, "has no unit", DURATIONS)),
         unit => unit,
     };
-    scale(text, &digits, find(text, unit, TIME_UNITS, DURATIONS)?, DURATIONS).map(Nanos)
+    scale(text, &digits, unit_factor(text, unit, TIME_UNITS, DURATIONS)?, DURATIONS).map(Nanos)
 }
 
 /// Reads a count; `k`, `M`, `G` multiply by powers of 1000.
 pub fn parse_count(text: &str) -> Result<u64, Error> {
     let (digits, unit) = split(text, COUNTS)?;
-    let unit = find(text, &unit.to_ascii_lowercase(), COUNT_UNITS, COUNTS)?;
+    let factor = unit_factor(text, &unit.to_ascii_lowercase(), COUNT_UNITS, COUNTS)?;
     let fraction = digits.split_once('.').map_or("", |(_, fraction)| fraction).trim_end_matches('0');
-    if unit.checked_ilog10().is_none_or(|places| fraction.len() > places as usize) {
+    // Factors are powers of ten: with at most as many decimal places as the factor has zeros, the count is whole.
+    if factor.checked_ilog10().is_none_or(|zeros| fraction.len() > zeros as usize) {
         return Err(expected(text, "is not whole", COUNTS));
     }
-    scale(text, &digits, unit, COUNTS)
+    scale(text, &digits, factor, COUNTS)
 }
 
 /// Reads a share from 0 to 1, written so or as a percentage.
@@ -186,6 +187,7 @@ pub fn parse_number(text: &str) -> Result<f64, Error> {
 
 /// A size in the shortest form that reads back exactly: `4Ki`, `3072M`, `1331`.
 pub fn exact_bytes(bytes: u64) -> String {
+    // `SIZE_UNITS` as people write them.
     let names = ["", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi"];
     let forms = SIZE_UNITS.iter().zip(names).filter(|((_, unit), _)| bytes > 0 && bytes.is_multiple_of(*unit));
     let shortest = forms.map(|((_, unit), name)| format!("{}{name}", bytes / unit)).min_by_key(String::len);
@@ -194,7 +196,8 @@ pub fn exact_bytes(bytes: u64) -> String {
 
 /// A duration in a form that reads back exactly: `90s`, `1500us`.
 pub fn exact_duration(time: Nanos) -> String {
-    let fits = |name: &str, unit: u64| name.is_ascii() && name != "m" && time.0.is_multiple_of(unit);
+    // In ASCII: `us`, not `µs`.
+    let fits = |name: &str, unit: u64| name.is_ascii() && time.0.is_multiple_of(unit);
     match TIME_UNITS.iter().rev().find(|(name, unit)| time.0 > 0 && fits(name, *unit)) {
         Some((name, unit)) => format!("{}{name}", time.0 / unit),
         None => "0s".to_string(),
@@ -213,6 +216,7 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(Cow<'a, str>, &'a str), Error
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
     let (digits, unit) = trimmed.split_at(end);
     let points = digits.bytes().filter(|&b| b == b'.').count();
+    // As many points as characters: no digit at all.
     if points > 1 || points == digits.len() || digits.starts_with('_') || digits.ends_with('_') {
         return Err(expected(text, "does not begin with a number", what));
     }
@@ -220,15 +224,15 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(Cow<'a, str>, &'a str), Error
     Ok((digits, unit.trim_start()))
 }
 
-fn find(text: &str, unit: &str, units: &[(&str, u64)], what: &str) -> Result<u64, Error> {
+fn unit_factor(text: &str, unit: &str, units: &[(&str, u64)], what: &str) -> Result<u64, Error> {
     match units.iter().find(|(name, _)| *name == unit) {
         Some((_, factor)) => Ok(*factor),
         None => Err(expected(text, &format!("has the unknown unit `{}`", excerpt(unit)), what)),
     }
 }
 
-/// `digits` × `unit` in whole numbers, rounded to nearest.
-fn scale(text: &str, digits: &str, unit: u64, what: &str) -> Result<u64, Error> {
+/// `digits` × `factor`, rounded to the nearest whole number.
+fn scale(text: &str, digits: &str, factor: u64, what: &str) -> Result<u64, Error> {
     let too_large = || expected(text, "is too large", what);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| too_large())? };
@@ -236,8 +240,8 @@ fn scale(text: &str, digits: &str, unit: u64, what: &str) -> Result<u64, Error> 
     let fraction = &fraction[..fraction.len().min(18)];
     let numerator: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| too_large())? };
     let denominator = 10u128.pow(fraction.len() as u32);
-    let part = (numerator * u128::from(unit) + denominator / 2) / denominator;
-    u64::try_from(u128::from(whole) * u128::from(unit) + part).map_err(|_| too_large())
+    let part = (numerator * u128::from(factor) + denominator / 2) / denominator;
+    u64::try_from(u128::from(whole) * u128::from(factor) + part).map_err(|_| too_large())
 }
 
 fn expected(text: &str, problem: &str, what: &str) -> Error {

@@ -46,16 +46,18 @@ impl Permutation {
     pub fn at(&self, i: u64, mixed: impl Fn(u64) -> u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;
+        // Ends, because the network's cycle through `i` comes back to `i`.
         loop {
-            x = self.walked(x, &mixed);
+            x = self.network(x, &mixed);
             if x < self.n {
                 return x;
             }
         }
     }
 
+    /// One pass of the network.
     #[inline]
-    fn walked(&self, x: u64, mixed: impl Fn(u64) -> u64) -> u64 {
+    fn network(&self, x: u64, mixed: impl Fn(u64) -> u64) -> u64 {
         let (mut low, mut high) = (x & self.low_mask, x >> self.low_bits);
         for pair in self.keys.chunks_exact(2) {
             high ^= mixed(low ^ pair[0]) & self.high_mask;

@@ -129,6 +129,7 @@ impl<T: Shift> RangeMap<T> {
     pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
         let across = self.before(range.start).next().filter(|(before, _)| before.end > range.start);
         let first = across.map_or(range.start, |(before, _)| before.start);
+        // Nothing overlaps an empty range, even inside another.
         let end = if range.is_empty() { first } else { range.end };
         self.ranges.range(first..end).map(|(&first, (end, value))| (first..*end, value))
     }

@@ -79,6 +79,9 @@ impl Queue {
     }
 }
 
+/// For [`ValueKind::read`]: a user gave the text, it is not a default.
+const GIVEN: bool = true;
+
 /// The state of the disk before the first request; as text `full`, `none`, `sequential`, `random` or `random:SHARE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -118,8 +121,9 @@ impl FromStr for Prefill {
             None if text == "sequential" => Ok(Prefill::Sequential),
             None if text == "random" => Ok(Prefill::Random(1.0)),
             None if text == "saved" => Ok(Prefill::Saved),
-            Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
+            Some(("random", text)) => Ok(Prefill::Random(share().read(text, GIVEN)?)),
             _ => {
+                // `saved` is not offered: {from_state} sets it, and records hold it.
                 let names = ["full", "none", "sequential", "random", "random:SHARE"];
                 Err(Error::Usage(format!("'{text}': {}", known(text, names.into_iter()))))
             }
@@ -156,7 +160,7 @@ impl FromStr for Warmup {
     fn from_str(text: &str) -> Result<Warmup, Error> {
         match text.trim() {
             UNTIL_STEADY => Ok(Warmup::UntilSteady),
-            text => Ok(Warmup::Requests(Count(0, u64::MAX).read(text, true)?)),
+            text => Ok(Warmup::Requests(Count(0, u64::MAX).read(text, GIVEN)?)),
         }
     }
 }

@@ -118,6 +118,7 @@ impl State for Tally {
         state::read_sized(&mut self.surface, from)?;
         let movement: Option<Box<HeadMovement>>;
         (self.reads, self.writes, self.stretches, movement) = state::read(from)?;
+        // Whether this run counts movement was decided before loading.
         self.movement = self.movement.take().map(|_| movement.unwrap_or_default());
         Ok(())
     }

@@ -69,7 +69,7 @@ impl<'i> TomlKeys<'i> {
         self.left.remove(key).map(read).transpose()
     }
 
-    /// The value of a key, if it is given. A text is tried as a number with `number`.
+    /// The value of a key, if it is given. A text that `number` knows is a number, which it reads; other values are as for [`TomlKeys::get`].
     pub fn get_number<T: DeserializeOwned>(
         &mut self,
         key: &str,

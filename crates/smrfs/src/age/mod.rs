@@ -189,8 +189,6 @@ pub struct CourseOptions {
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
-    /// The end, by the target's clock from the beginning.
-    pub until_time: Option<Nanos>,
     /// True if it ends with the benchmarks, at point B.
     pub stop_at_b: bool,
     /// A sample is taken each time this many bytes have been written.
@@ -262,7 +260,6 @@ impl CourseOptions {
             benchmarks: paper_benchmarks(disk_bytes, seed),
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
-            until_time: None,
             stop_at_b: false,
             sample_bytes: (disk_bytes / 100).max(1),
         }
@@ -366,8 +363,6 @@ impl AgeingResult {
             every_bytes: options.sample_bytes.max(1),
             first_cleaning: None,
             until_bytes: options.until_bytes.max(1),
-            until_time: options.until_time.map_or(Nanos::MAX, |time| target.now() + time),
-            timed_out: false,
             go_on,
         };
         let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
@@ -376,8 +371,7 @@ impl AgeingResult {
         let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
         let end = result.run_stages(options, &mut driver, &mut ager)?;
         let written_bytes = driver.written_bytes;
-        // A course whose time is up has ended as it was asked to, though the sampler has stopped the driver.
-        result.end = if sampler.timed_out { End::Done } else { end };
+        result.end = end;
         result.last = Sample::take(target, written_bytes)?;
         (result.samples, result.first_cleaning) = (sampler.samples, sampler.first_cleaning);
         result.aged = ager.events.done;
@@ -437,8 +431,6 @@ struct Sampler<'a> {
     every_bytes: u64,
     first_cleaning: Option<Sample>,
     until_bytes: u64,
-    until_time: Nanos,
-    timed_out: bool,
     go_on: &'a mut dyn FnMut(f64) -> bool,
 }
 
@@ -451,8 +443,7 @@ impl Watch for Sampler<'_> {
         if written_bytes / self.every_bytes >= self.samples.len() as u64 {
             self.samples.push(Sample::take(target, written_bytes)?);
         }
-        self.timed_out = target.now() >= self.until_time;
-        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64) && !self.timed_out)
+        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64))
     }
 }
 

@@ -281,7 +281,8 @@ impl FileSystem {
         self.remove_parts(gone.parts);
     }
 
-    /// Moves a file's data into as few extents as possible, a block at a time. Returns whether there is more to do.
+    /// Joins the pieces of a file, a block at a time. Returns whether there is more to do.
+    #[cfg(any(test, feature = "testing"))]
     pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
         self.changeable()?;
         let file = self.file(id)?;

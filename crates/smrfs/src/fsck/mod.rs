@@ -32,6 +32,9 @@ use report::{Finding, Problem, Report, Verdict};
 use scan::{Fix, continues};
 use surface::Surface;
 
+/// The most problems that a report lists; all are counted (assumption).
+const LISTED_MAX: usize = 1000;
+
 /// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct FsckOptions {
@@ -39,15 +42,13 @@ pub struct FsckOptions {
     pub repair: bool,
     /// Read all data.
     pub read_all: bool,
-    /// The most problems to list. All are counted.
-    pub listed: usize,
     /// Take maps that were made for another owner as the files' own.
     pub accept_owners: bool,
 }
 
 impl Default for FsckOptions {
     fn default() -> Self {
-        FsckOptions { repair: false, read_all: false, listed: 1000, accept_owners: false }
+        FsckOptions { repair: false, read_all: false, accept_owners: false }
     }
 }
 
@@ -144,7 +145,7 @@ impl Check<'_> {
     fn add_finding(&mut self, finding: Finding) {
         self.report.found += 1;
         self.report.repaired += u64::from(finding.repaired);
-        if self.report.findings.len() < self.options.listed {
+        if self.report.findings.len() < LISTED_MAX {
             self.report.findings.push(finding);
         }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use smrkit::tally::Cause;
 
 use crate::data::{Data, ReadBuffer};
-use crate::device::{BandReport, Bands, HostManaged, Model, Shape, stacked};
+use crate::device::{BandReport, HostManaged, Model, Shape, stacked};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::map::{sealed, unsealed};
 use crate::units::{Granule, Span};
@@ -90,9 +90,6 @@ pub enum SuperblockError {
     /// The superblock is damaged.
     #[error("its superblock is damaged: restore the image from a copy")]
     Checksum,
-    /// The superblock names another size than the disk's.
-    #[error("its resizing was interrupted: run smrkit resize again")]
-    Resized,
     /// The checksum is right, but the fields make no sense.
     #[error("its superblock makes no sense ({0}): restore the image from a copy, or use the smrkit that made it")]
     Malformed(&'static str),
@@ -271,12 +268,6 @@ pub struct Area {
 impl Area {
     /// Finds the newest superblock. Errors: there is none, or the disk has another shape.
     pub fn load(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
-        let area = Area::load_resized(device)?;
-        if area.newest.shape == *area.device.shape() { Ok(area) } else { Err(SuperblockError::Resized.into()) }
-    }
-
-    /// Finds the newest superblock, whatever size it names.
-    pub fn load_resized(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
         let mut best: Result<(Superblock, u64), AreaError> = Err(SuperblockError::Foreign.into());
         for place in 0..2 {
             let found = match device.shape().model {
@@ -293,11 +284,9 @@ impl Area {
             };
         }
         let (mut newest, place) = best?;
-        let Shape { granules, bands, .. } = *device.shape();
         // The disk decides how many bands may be open; that may have changed since the superblock was written.
-        newest.shape.bands.max_open = bands.max_open;
-        let bands = Bands { count: bands.count, ..newest.shape.bands };
-        if (Shape { granules, bands, ..newest.shape }) != *device.shape() {
+        newest.shape.bands.max_open = device.shape().bands.max_open;
+        if newest.shape != *device.shape() {
             return Err(SuperblockError::Malformed("it is that of another disk").into());
         }
         Ok(Area { device, newest, place })

@@ -16,19 +16,17 @@ use smrkit::VERSION;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::experiment::pool;
-use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent};
-use smrkit::units::Nanos;
+use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_number, parse_percent};
 use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
 use smrkit_options::value::count;
-use smrkit_report::figure::{Axis, Figure, Series, Style};
-use smrkit_report::{Column, Grid, Section, format, page};
+use smrkit_report::{Column, Grid, format};
 use smrkit_sweep::spread::Spread;
 
 use super::mkfs::ModelName;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, pretty};
+use crate::output::{JsonTarget, pretty, print};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -36,7 +34,7 @@ Examples:
   smrkit age /mnt/smrfs --bytes 10GB                      on a mounted file system, in a folder of its own there
   smrkit age /mnt/ext4 --any-directory 10GB               to compare: 10 GB of another file system
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
-  smrkit age --simulate strict-append --size 10GB --benchmarks --report aged.html
+  smrkit age --simulate strict-append --size 10GB --benchmarks --json aged.json
   smrkit age --simulate caveat --did 3MiB --placement adjacent
   smrkit age --simulate caveat --size 4GB --placement next-fit,adjacent --seeds 10     which policy is better
 
@@ -52,8 +50,9 @@ pub struct Age {
     simulation: Simulation,
     #[command(flatten)]
     ageing: Ageing,
-    #[command(flatten)]
-    outputs: OutputOptions,
+    /// Write the results as JSON; - is standard output.
+    #[arg(long, value_name = "OUT|-")]
+    json: Option<PathBuf>,
 }
 
 impl Age {
@@ -69,10 +68,10 @@ impl Age {
         };
         // The options are checked before a file is opened or the folder for the work is made.
         let options = self.ageing.course(disk_bytes, self.ageing.seed)?;
-        let outputs = self.outputs.open()?;
+        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         let interrupt = Interrupt::watch();
         if worlds.len() > 1 || self.ageing.seeds > 1 {
-            return self.compare(&worlds, outputs, &interrupt);
+            return self.compare(&worlds, json, &interrupt);
         }
         let (mut target, shape): (Box<dyn Target>, Option<Shape>) = match &self.directory {
             Some(directory) => {
@@ -94,12 +93,12 @@ impl Age {
             result,
             is_interrupted: interrupt.is_set(),
         };
-        outputs.write(|| aged.text(), || pretty(&aged.record()), || aged.page())?;
+        write(json, || aged.text(), &aged.record())?;
         Ok(interrupt.done())
     }
 
     /// Ages a disk for each world and seed. Every policy meets the same files, so that they are compared seed by seed.
-    fn compare(&self, worlds: &[World], outputs: Outputs, interrupt: &Interrupt) -> anyhow::Result<Done> {
+    fn compare(&self, worlds: &[World], json: Option<JsonTarget>, interrupt: &Interrupt) -> anyhow::Result<Done> {
         let seeds = self.ageing.seed..self.ageing.seed.saturating_add(self.ageing.seeds);
         let jobs: Vec<(&World, u64)> = seeds.flat_map(|seed| worlds.iter().map(move |world| (world, seed))).collect();
         let made = pool::make_all(&jobs, interrupt, "ageing", |_, (world, seed), mut watch| {
@@ -109,9 +108,15 @@ impl Age {
         });
         let runs: Vec<PolicyRun> = made.into_iter().filter_map(Result::transpose).collect::<Result<_, Error>>()?;
         let compared = Policies { runs, is_interrupted: interrupt.is_set() };
-        outputs.write(|| compared.text(), || pretty(&compared.record()), || compared.page())?;
+        write(json, || compared.text(), &compared.record())?;
         Ok(interrupt.done())
     }
+}
+
+/// Prints the text, unless standard output is for JSON, and writes the JSON.
+fn write(json: Option<JsonTarget>, text: impl FnOnce() -> String, record: &Value) -> anyhow::Result<()> {
+    let printed = if matches!(json, Some(JsonTarget::Stdout)) { Ok(()) } else { print(text()) };
+    printed.and(json.map_or(Ok(()), |json| json.write(pretty(record)?)))
 }
 
 /// Options of the ageing.
@@ -134,9 +139,6 @@ struct Ageing {
     /// Take a sample each time this much was written [default: 1/500 of --bytes].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     sample: Option<u64>,
-    /// End after this time. In simulation it is that of the model's clock.
-    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
-    duration: Option<Nanos>,
     /// Factor by which file sizes are multiplied. No file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
@@ -191,7 +193,6 @@ impl Ageing {
             benchmarks: if self.benchmarks { paper_benchmarks(benchmarks_disk_bytes, seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
-            until_time: self.duration,
             stop_at_b: self.until.is_none(),
             sample_bytes: self.sample.unwrap_or(bytes / 500).max(1),
         })
@@ -364,13 +365,6 @@ impl Aged<'_> {
         self.summary().join("\n") + "\n" + &benchmarks
     }
 
-    fn page(&self) -> String {
-        let mut sections = vec![Section { heading: "In short".into(), text: self.summary(), ..Section::default() }];
-        sections.extend(self.benchmarks().map(|grid| Section::of_table("Benchmarks", grid)));
-        sections.push(Section::of_figure(self.space()));
-        page("smrkit age", &sections)
-    }
-
     fn summary(&self) -> Vec<String> {
         let AgeingResult { last, aged, alone, .. } = &self.result;
         let bytes = |bytes: u64| format::bytes(bytes as f64);
@@ -447,31 +441,6 @@ impl Aged<'_> {
             ("moved", |measured| format::bytes(measured.moved_bytes as f64)),
         ];
         Grid::of_items(self.result.benchmarks.iter(), &columns).unless_empty()
-    }
-
-    /// Space over the bytes written.
-    fn space(&self) -> Figure {
-        let samples = &self.result.samples;
-        let line = |colour, name: &str, bytes: &dyn Fn(&Sample) -> u64| {
-            let points = samples.iter().map(|s| (s.written_bytes as f64 / 1e9, bytes(s) as f64 / 1e9)).collect();
-            Series::nth(colour, name, Style::Line, points)
-        };
-        // States of the surface are known of an SMRfs only.
-        let series = match samples.iter().any(|sample| sample.readable_bytes > 0) {
-            true => vec![
-                line(1, "R: readable", &|s| s.readable_bytes),
-                line(4, "R + NW", &|s| s.readable_bytes + s.not_writable_bytes),
-                line(6, "R + NW + WO", &|s| s.readable_bytes + s.not_writable_bytes + s.write_once_bytes),
-            ],
-            false => vec![
-                line(1, "files", &|s| s.live_bytes),
-                line(0, "not free", &|s| self.disk_bytes.saturating_sub(s.free_bytes)),
-            ],
-        };
-        let (x, y) = (Axis::linear("written (GB)"), Axis::linear("space (GB)"));
-        let mut figure = Figure::lines("age-space", "Space while ageing", x, y, series);
-        figure.note = format!("Of {}; seed {}.", format::bytes(self.disk_bytes as f64), self.options.ager.seed);
-        figure
     }
 }
 
@@ -599,11 +568,6 @@ impl Policies {
             "runs": self.runs,
             "differences": self.differences(),
         })
-    }
-
-    fn page(&self) -> String {
-        let text = Section { heading: "In short".into(), text: self.differences(), ..Section::default() };
-        page("smrkit age", &[text, Section::of_table("Policies", self.table())])
     }
 }
 

@@ -1,4 +1,4 @@
-//! `smrkit df`: the use of a shingled disk, as a table and a picture of its surface.
+//! `smrkit df`: the use of a shingled disk, as tables.
 
 use std::path::PathBuf;
 
@@ -9,21 +9,13 @@ use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
 use smrkit_live::mount::control::{ControlClient, ControlCommand, joined, path_value};
 use smrkit_live::mount::{self, MountError};
-use smrkit_live::survey::{Cell, Survey, survey};
+use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 use smrkit_report::{Grid, format};
 
 use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::output::print_as;
-
-/// What the characters of the picture mean.
-const LEGEND: &str =
-    "█ full of live data  ▓ over half  ▒ some  - must not be written  + may be written once  · may be written\n";
-/// Cells in a line of the picture.
-const WIDTH: usize = 64;
-/// Cells into which the surface is divided for the picture.
-const CELLS: usize = 16 * WIDTH;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -55,7 +47,7 @@ impl Df {
 
     fn of_image(&self) -> anyhow::Result<(Value, Survey)> {
         let volume = Volume::open(&self.image, &Open { read_only: true, ..self.volume.open() })?;
-        let survey = survey(&volume, CELLS)?;
+        let survey = survey(&volume)?;
         let about = json!({
             "image": path_value(&self.image),
             "meta": path_value(volume.meta()),
@@ -73,7 +65,7 @@ impl Df {
             }
             error => anyhow::Error::from(error),
         })?;
-        let mut answer = client.ask(ControlCommand::Survey { cells: CELLS })?;
+        let mut answer = client.ask(ControlCommand::Survey)?;
         let survey = serde_json::from_value(answer["survey"].take())?;
         let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": path_value(&self.image)});
         Ok((about, survey))
@@ -103,7 +95,6 @@ fn record(about: Value, survey: &Survey) -> Value {
         "nodes": survey.usage.nodes,
         "free_nodes": survey.usage.free_nodes,
         "bands": survey.bands,
-        "surface": survey.surface,
     });
     joined(about, rest)
 }
@@ -112,13 +103,11 @@ fn free(survey: &Survey) -> u64 {
     survey.usage.usable.saturating_sub(survey.usage.live + survey.usage.promised)
 }
 
-/// A sentence, the table and the picture.
+/// A sentence and the tables.
 fn text(name: &str, survey: &Survey) -> String {
     let mut parts = vec![summary(name, survey), table(survey).text()];
     parts.extend(survey.bands.as_ref().map(|bands| fill(bands).text()));
-    let lines = survey.surface.chunks(WIDTH).map(|cells| cells.iter().map(glyph).chain(['\n']).collect::<String>());
-    parts.push(lines.collect::<String>() + LEGEND);
-    parts.join("\n\n")
+    parts.join("\n\n") + "\n"
 }
 
 fn summary(name: &str, survey: &Survey) -> String {
@@ -167,19 +156,6 @@ fn fill(bands: &Fill) -> Grid {
     grid
 }
 
-fn glyph(cell: &Cell) -> char {
-    let all = cell.granules();
-    match cell.readable {
-        live if live == all => '█',
-        live if 2 * live > all => '▓',
-        live if live > 0 => '▒',
-        // Without live data, the most frequent of the three other kinds counts.
-        _ if cell.writable >= cell.not_writable.max(cell.write_once) => '·',
-        _ if cell.write_once > cell.not_writable => '+',
-        _ => '-',
-    }
-}
-
 #[cfg(test)]
-#[path = "../../tests/units/surface.rs"]
+#[path = "../../tests/units/df.rs"]
 mod tests;

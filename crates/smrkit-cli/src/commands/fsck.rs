@@ -15,7 +15,6 @@ use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
 use crate::output::{print, print_json};
-use smrkit_options::value::count;
 use smrkit_report::format;
 
 #[derive(Args)]
@@ -40,9 +39,6 @@ pub struct Fsck {
     /// Accept maps that were made for files of another owner. Needed after a copy that changed owners.
     #[arg(long)]
     accept_owners: bool,
-    /// Most problems to list. All are counted.
-    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "1000")]
-    list: usize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -55,12 +51,8 @@ impl Fsck {
         }
         let how = Open { read_only: self.no_changes, out_of_step: true, ..self.volume.open() };
         let mut volume = Volume::open(&self.image, &how)?;
-        let options = FsckOptions {
-            repair: !self.no_changes,
-            read_all: self.read_all,
-            listed: self.list,
-            accept_owners: self.accept_owners,
-        };
+        let options =
+            FsckOptions { repair: !self.no_changes, read_all: self.read_all, accept_owners: self.accept_owners };
         let report = check(&*volume.device(), &*volume.store(), &options)
             .map_err(|error| LiveError::file_system(volume.meta(), error))?;
         let code = self.code(&volume, report.verdict);
@@ -113,7 +105,7 @@ impl Fsck {
         }
         let unlisted = report.found.saturating_sub(report.findings.len() as u64);
         if unlisted > 0 {
-            text += &format!("and {} more: --list tells them\n", format::count(unlisted));
+            text += &format!("and {} more\n", format::count(unlisted));
         }
         let state = if volume.was_clean { "" } else { ", not unmounted in good order" };
         text += &format!(

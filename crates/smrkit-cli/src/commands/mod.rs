@@ -93,9 +93,7 @@ commands! {
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
-    /// Give a file system that is not mounted another size.
-    Resize(volume::Resize),
-    /// Use of a shingled disk: space, bands, a picture of its surface.
+    /// Use of a shingled disk: space and bands.
     Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),
@@ -113,8 +111,6 @@ commands! {
     Top(mounted::Top),
     /// Read all data on a mount, and name the files of which some can't be read.
     Scrub(mounted::Scrub),
-    /// Move the data of files on a mount into as few extents as possible.
-    Defragment(mounted::Defragment),
     /// Print completions for a shell.
     Completions(manual::Completions) { whole },
     /// Print the manual page of smrkit, or write those of all commands.

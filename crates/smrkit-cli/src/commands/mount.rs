@@ -3,16 +3,12 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
-use smrfs::device::Model;
 use smrfs::fs::{self, FileSystem};
-use smrfs::space::Space;
-use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
 use smrkit::message::worded;
 use smrkit_live::daemon::{self, Started};
@@ -58,9 +54,6 @@ pub struct Mount {
     /// File for the log [default: next to the control socket].
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
-    /// Placement policy on Caveat-Scriptor. One of adjacent, next-fit, first-fit, best-fit, reservation [default: adjacent].
-    #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
-    placement: Option<Placement>,
     /// Longest time that written data may stay volatile unless it is synced [default: 500ms].
     #[arg(long, value_name = "DURATION")]
     commit_interval: Option<String>,
@@ -164,25 +157,11 @@ impl Mount {
     }
 
     fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
-        let space = self.space(volume)?;
+        let space = volume.space()?;
         let options = fs::FsOptions { read_only: self.read_only, ..fs::FsOptions::default() };
         let image = volume.image.display();
         FileSystem::mount(volume.device(), volume.store(), space, options)
             .with_context(|| format!("{image}: smrkit fsck {image} may help"))
-    }
-
-    fn space(&self, volume: &Volume) -> anyhow::Result<Box<dyn Space>> {
-        let device = volume.device();
-        match (self.placement, device.shape().model) {
-            (None, _) => Ok(volume.space()?),
-            (Some(placement), Model::Caveat) => {
-                Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
-            }
-            (Some(_), Model::StrictAppend) => {
-                let image = volume.image.display();
-                Err(Error::Usage(format!("{image} is a strict-append disk: leave {{placement}} away")).into())
-            }
-        }
     }
 
     /// Starts this program again in the background, with the same arguments. Returns the message on the mount.

@@ -9,16 +9,15 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::WatchedSource;
 use smrkit::message::worded;
 use smrkit::request::{Request, Source};
-use smrkit::schema::Size;
 use smrkit_trace::info::TraceInfo;
 use smrkit_trace::parquet::{self, Meta, ParquetWriter};
 use smrkit_trace::{OpenOptions, RowTimes, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print, print_as};
+use crate::output::{JsonTarget, pretty, print};
 use crate::{exit, paths, style};
-use smrkit_options::value::{count, value};
+use smrkit_options::value::count;
 use smrkit_report::trace_info;
 
 #[derive(Args)]
@@ -34,7 +33,7 @@ pub struct Trace {
 
 #[derive(Subcommand)]
 enum TraceCommand {
-    /// Requests, mix, footprint, sizes, sequentiality, rate over time, hot spots, tracks written.
+    /// Requests, mix, footprint, sizes, sequentiality, rate over time, tracks written.
     Info(Info),
     /// Write a trace in the compact columnar format (Parquet).
     Convert(Convert),
@@ -67,9 +66,6 @@ struct Info {
     /// Print JSON. Or write it into a file.
     #[arg(long, value_name = "OUT|-", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Size of a track, by which distinct written tracks are counted.
-    #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
-    track_bytes: u64,
 }
 
 #[derive(Args)]
@@ -102,9 +98,6 @@ struct Head {
     /// Number of requests.
     #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10", value_name = "N")]
     count: usize,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl Trace {
@@ -134,7 +127,7 @@ impl Info {
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         drop(opening);
         let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
-        let mut info = TraceInfo::from_source(&mut watched, self.track_bytes)?;
+        let mut info = TraceInfo::from_source(&mut watched)?;
         let (reader, done) = (watched.finish(), interrupt.done());
         interrupt.writing();
         info.name_volumes(reader.volumes());
@@ -208,8 +201,7 @@ impl Head {
             rows.extend(batch.iter().take(self.count - rows.len()).copied());
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
-        let text = || trace_info::head(reader.format, &rows, volume);
-        print_as(self.json, || trace_info::head_json(&rows, volume), text)?;
+        print(trace_info::head(reader.format, &rows, volume))?;
         Ok(Done::All)
     }
 }

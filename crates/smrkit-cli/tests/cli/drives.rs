@@ -115,7 +115,7 @@ fn a_drive_is_taken_by_its_model_string() {
     smrkit("run --drive WD40EFXA").says(2, &["did you mean `WD40EFAX` (WD Red: shingled, drive-managed (DM-SMR))? "]);
     smrkit("run --drive WD41EFAX").says(2, &["did you mean `WD40EFAX`?"]);
     let unknown = smrkit("run --drive no-such-drive").failed(2);
-    assert!(unknown.contains("smrkit drives lists all") && unknown.len() < 320, "{unknown}");
+    assert!(unknown.contains("smrkit drives lists the names") && unknown.len() < 320, "{unknown}");
     smrkit("run --drive Canvio").says(2, &["did you mean `mq04abf100`?"]);
 }
 

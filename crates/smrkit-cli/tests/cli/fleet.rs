@@ -32,7 +32,7 @@ fn nonsense_is_refused_with_what_to_do() {
         ("--racks 4", &["--rack-loss"]),
         ("--throttle 0", &["--throttle 0", "leave it out"]),
         ("--repair-rate 1M --throttle 1M", &["--throttle"]),
-        ("--drive st8000dm04", &["st8000dm004"]),
+        ("--drive st8000dm04", &["did you mean `ST8000DM004`"]),
         ("--load 3 --workload nonsense", &["nonsense"]),
     ] {
         smrkit(&format!("fleet {arguments}")).says(2, words);

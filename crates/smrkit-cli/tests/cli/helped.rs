@@ -91,8 +91,9 @@ fn section(command: &str) -> &str {
         "trace" => "traces",
         "layers" | "drives" => "layers-and-drives",
         "create" | "snapshot" | "serve" | "attach" | "detach" | "inject" | "replay" => "served-drives",
-        "mkfs" | "fsck" | "resize" | "df" | "mount" | "mounts" | "umount" | "sync" | "backup" | "restore" | "top"
-        | "scrub" | "defragment" => "SMRfs",
+        "mkfs" | "fsck" | "df" | "mount" | "mounts" | "umount" | "sync" | "backup" | "restore" | "top" | "scrub" => {
+            "SMRfs"
+        }
         other => other,
     }
 }

@@ -455,7 +455,7 @@ fn a_log_runs_the_drive_that_was_served_and_others() {
     let own = runs("");
     assert_eq!((own["runs"].as_array().unwrap().len(), &own["runs"][0]["layer"]), (1, &"log".into()));
     let engine = &own["runs"][0]["engine"];
-    assert_eq!([&engine["arrival"], &engine["queue"], &engine["prefill"]], ["closed", "drive", "saved"]);
+    assert_eq!([&engine["arrival"], &engine["queue"], &engine["prefill"]], ["closed", "fcfs", "saved"]);
     assert_eq!(own["runs"][0]["trace_format"], "smrkit-log");
     assert_eq!(runs("--layer drive-managed")["runs"][0]["layer"], "drive-managed");
     let head = smrkit(&format!("trace head {log}")).done();

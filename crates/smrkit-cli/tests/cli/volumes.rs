@@ -173,20 +173,8 @@ fn df_and_fsck_tell_of_a_new_disk_and_change_nothing() {
         let kinds = ["readable_bytes", "not_writable_bytes", "write_once_bytes", "writable_bytes"];
         assert_eq!(kinds.into_iter().map(bytes).sum::<u64>(), bytes("raw_bytes"), "{df}");
         assert_eq!((bytes("live_bytes"), bytes("free_bytes")), (0, bytes("usable_bytes")));
-        let surface: u64 = df["surface"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|cell| {
-                ["readable", "not_writable", "write_once", "writable"]
-                    .map(|key| cell[key].as_u64().unwrap())
-                    .iter()
-                    .sum::<u64>()
-            })
-            .sum();
-        assert_eq!(surface * bytes("granule_bytes"), bytes("raw_bytes"), "the surface is all of the disk");
         let text = at(&scratch, "df a.img").done();
-        assert!(text.contains("NW: must not be written") && text.contains('·'), "{text}");
+        assert!(text.contains("NW: must not be written"), "{text}");
         let fsck: Value = serde_json::from_str(&at(&scratch, "fsck -n a.img --json").done()).unwrap();
         assert_eq!((&fsck["verdict"], &fsck["was_clean"]), (&Value::from("clean"), &Value::from(true)));
         assert!(everything(scratch.0.path()) == before, "{model}");
@@ -208,9 +196,6 @@ fn fsck_repairs_a_damaged_map_and_says_so_by_its_exit_code() {
     let before = everything(scratch.0.path());
     let looked = at(&scratch, "fsck -n a.img");
     assert_eq!((looked.code, looked.out.contains("without -n")), (4, true), "{}{}", looked.out, looked.err);
-    assert!(!looked.out.contains("--list"), "{}", looked.out);
-    let counted = at(&scratch, "fsck -n --list 0 a.img");
-    assert_eq!((counted.code, counted.out.contains("and 1 more: --list tells them")), (4, true), "{}", counted.out);
     assert!(everything(scratch.0.path()) == before);
     assert!(at(&scratch, "df a.img").done().contains("smrkit fsck names them"));
     let repaired = at(&scratch, "fsck a.img");

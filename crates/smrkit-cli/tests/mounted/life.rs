@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -200,18 +199,6 @@ fn top_shows_what_was_written() {
 }
 
 #[test]
-fn defragmenting_joins_a_scattered_file() {
-    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
-    bench.mount().done();
-    let path = bench.file("f");
-    fs::write(&path, vec![1; 1 << 20]).unwrap();
-    bench.smrkit(&["defragment", path.to_str().unwrap()]).done();
-    assert!(fs::read(&path).unwrap() == vec![1; 1 << 20]);
-    bench.umount().done();
-    bench.smrkit(&["defragment", path.to_str().unwrap()]).says(3, &["check the path"]);
-}
-
-#[test]
 fn df_of_a_mount_and_of_its_image_tell_the_same() {
     for model in MODELS {
         let Some(bench) = Bench::new(model, "64MiB") else { return };
@@ -224,7 +211,7 @@ fn df_of_a_mount_and_of_its_image_tell_the_same() {
         let mounted = df("mnt");
         bench.umount().done();
         let image = df("disk.img");
-        for key in ["raw_bytes", "usable_bytes", "live_bytes", "files", "extents", "nodes", "bands", "surface"] {
+        for key in ["raw_bytes", "usable_bytes", "live_bytes", "files", "extents", "nodes", "bands"] {
             assert_eq!(mounted[key], image[key], "{model}: {key}");
         }
         assert_eq!(mounted["live_bytes"], 5 << 20);
@@ -264,27 +251,4 @@ fn mounts_lists_what_is_mounted_and_nothing_that_was_killed() {
     super::signal(bench.process(), "KILL");
     bench.umount().done();
     assert_eq!(bench.smrkit(&["mounts", "--json"]).done().trim(), "[]");
-}
-
-#[test]
-fn a_directory_is_defragmented_with_all_below_it() {
-    let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
-    bench.mount().done();
-    fs::create_dir_all(bench.file("one/two")).unwrap();
-    std::os::unix::fs::symlink("/", bench.file("one/link")).unwrap();
-    let pieces = |number: u64| {
-        for name in ["one/a", "one/two/b"] {
-            let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(bench.file(name)).unwrap();
-            file.write_all_at(&[7; 4096], number * 4096).unwrap();
-            file.sync_all().unwrap();
-        }
-    };
-    (0..40).for_each(pieces);
-    let moved = || bench.report()["statistics"]["moved_bytes"].as_u64().unwrap();
-    let (before, folder) = (moved(), bench.path("mnt/one"));
-    bench.smrkit(&["defragment", &folder]).says(3, &["one", "-r"]);
-    assert_eq!(moved(), before);
-    bench.smrkit(&["defragment", "-r", &folder]).done();
-    assert!(moved() - before >= 80 * 4096, "{} of {}", moved() - before, 80 * 4096);
-    bench.umount().done();
 }

@@ -18,7 +18,6 @@ mod life;
 mod lists;
 mod others;
 mod refusals;
-mod resize;
 mod scrub;
 mod second;
 mod stat;

@@ -22,16 +22,6 @@ fn a_mount_point_that_will_not_do_is_refused() {
 }
 
 #[test]
-fn what_can_not_be_defragmented_is_named() {
-    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
-    bench.smrkit(&["defragment", &bench.path("nowhere")]).says(3, &["nowhere"]);
-    bench.smrkit(&["defragment", &bench.path("disk.img")]).says(1, &["no SMRfs mounted"]);
-    bench.mount().done();
-    bench.smrkit(&["defragment", &bench.path("mnt")]).says(3, &["mnt", "name files"]);
-    bench.umount().done();
-}
-
-#[test]
 fn an_image_in_use_is_refused() {
     let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
     fs::create_dir(bench.path("other")).unwrap();

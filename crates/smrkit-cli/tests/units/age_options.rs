@@ -1,5 +1,6 @@
 use clap::Parser;
 use smrfs::device::Model;
+use smrkit::units::Nanos;
 
 use super::*;
 
@@ -49,18 +50,18 @@ fn a_fill_is_percent_or_a_size() {
 
 #[test]
 fn a_course_is_as_it_was_asked_for() {
-    let text = "--fill 50 --bytes 2GB --duration 3s --size-factor 0.5 --idle 40 --interleave 4 --seed 9";
+    let text = "--fill 50 --bytes 2GB --size-factor 0.5 --idle 40 --interleave 4 --seed 9";
     let found = course(text).unwrap();
     let ager = &found.ager;
     assert_eq!((ager.target_bytes, ager.seed, ager.size_factor), (500_000_000, 9, 0.5));
     assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(10_000_000_000)));
     assert_eq!((found.before_bytes, found.until_bytes, found.sample_bytes), (2_000_000_000, 2_000_000_000, 4_000_000));
-    assert_eq!((found.until_time, found.record_from_bytes), (Some(Nanos(3_000_000_000)), 0));
+    assert_eq!(found.record_from_bytes, 0);
     assert_eq!((found.interleave, found.benchmarks.len(), found.stop_at_b), (Interleave::Blocks(4), 0, true));
 
     let usual = course("--benchmarks").unwrap();
     assert_eq!((usual.before_bytes, usual.until_bytes), (8_000_000_000, u64::MAX));
-    assert_eq!((usual.benchmarks.len(), usual.interleave, usual.until_time), (4, Interleave::Blocks(8), None));
+    assert_eq!((usual.benchmarks.len(), usual.interleave), (4, Interleave::Blocks(8)));
     assert_eq!(course("--bytes 3B").unwrap().sample_bytes, 1);
     assert_eq!(course("--interleave file").unwrap().interleave, Interleave::WholeFile);
 }

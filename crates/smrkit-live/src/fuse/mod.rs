@@ -21,20 +21,13 @@ mod convert;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fuser::INodeNo;
 use parking_lot::RwLock;
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
-use smrfs::units::NodeId;
 
 pub use adapter::{Adapter, negotiate};
 
 use crate::log::log;
-
-/// The node with that inode number, as users of a mount see numbers.
-pub fn node(core: &FileSystem, inode: u64) -> NodeId {
-    convert::Numbers::new(core.root()).node(INodeNo(inode))
-}
 
 /// The gate to the core, which every request passes: it turns a panic into EIO, and refuses requests once the file system is shut. Nothing else in
 /// this crate catches panics.

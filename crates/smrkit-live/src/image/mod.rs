@@ -333,35 +333,6 @@ impl Platters for Image {
     }
 }
 
-/// Changes the shape of an image from `before` to `after`, durably. The caller has locked it.
-pub fn resize(path: &Path, before: &Shape, after: &Shape) -> Result<(), LiveError> {
-    let bytes = bytes_for(after).unwrap_or(u64::MAX);
-    if let ImageTarget::Device(size) = ImageTarget::for_path(path)?
-        && size < bytes
-    {
-        let what = format!("{} has {size} bytes, fewer than {bytes}: give less", path.display());
-        return Err(LiveError::impossible(what));
-    }
-    let file = File::options().read(true).write(true).open(path).map_err(|error| LiveError::io(path, error))?;
-    write_size(&file, bytes, before, after).map_err(|error| LiveError::io(path, error))
-}
-
-fn write_size(file: &File, bytes: u64, before: &Shape, after: &Shape) -> io::Result<()> {
-    let is_file = file.metadata()?.is_file();
-    if is_file && file.metadata()?.len() < bytes {
-        file.set_len(bytes)?;
-    }
-    // New bands are empty, whatever cursors an earlier size of the image left there.
-    (before.bands.count..after.bands.count).try_for_each(|band| head::write_cursor(file, band, 0))?;
-    file.sync_all()?;
-    file.write_all_at(&head::encode(after), 0)?;
-    file.sync_all()?;
-    if is_file {
-        file.set_len(bytes)?;
-    }
-    Ok(())
-}
-
 /// The permissions of an image file. Only its owner may read it, because the data of all users' files is in it, and the key of their maps.
 const PRIVATE: u32 = 0o600;
 

@@ -1,7 +1,7 @@
 //! The control socket: a line of JSON for each command, and a line for each reply.
 //!
-//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `keep`, `kept`,
-//! `scrub`, `defragment` (with an `inode`) and `inject` (with a `fault`) do something. An answer has `"ok": true` or an `"error"`.
+//! `{"command": "report"}` tells usage and statistics, `survey` what lies where; `unmount`, `sync`, `keep`, `kept`,
+//! `scrub` and `inject` (with a `fault`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,10 +27,7 @@ pub enum ControlCommand {
     /// Report on the mount: its files, its fill and its counters.
     Report,
     /// Survey of the disk ([`crate::survey`]).
-    Survey {
-        /// About this many parts of the surface.
-        cells: usize,
-    },
+    Survey,
     /// Unmounts, and answers when all is durable and the image is free.
     Unmount {
         /// True to unmount even if some data can't be saved.
@@ -46,11 +43,6 @@ pub enum ControlCommand {
     Kept,
     /// Reads all live data, and answers with what can't be read.
     Scrub,
-    /// Moves a file's data into as few extents as possible.
-    Defragment {
-        /// Its inode number, as `stat` shows it.
-        inode: u64,
-    },
     /// Injects a fault into a served drive.
     Inject {
         /// The fault, as text.

@@ -7,9 +7,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use smrfs::space::caveat::Placement;
 use smrkit::message::worded;
 
 use super::commit_interval;
@@ -166,10 +164,6 @@ impl AskedMount {
                 commit_interval(Some(value)).map_err(|error| worded(&error.message(), &self::option))?;
                 self.set(name, Some(value));
             }
-            ("placement", value) => {
-                Placement::from_str(value).map_err(|error| error.to_string())?;
-                self.set(name, Some(value));
-            }
             _ if WITHOUT_EFFECT.split_whitespace().any(|name| option == name) => {}
             _ if WITHOUT_EFFECT_BEGIN.split_whitespace().any(|begin| option.starts_with(begin)) => {}
             _ if lenient => {}
@@ -221,16 +215,7 @@ mod tests {
 
     #[test]
     fn options_that_would_be_broken_silently_are_refused() {
-        for line in [
-            "/d /m -o noexec",
-            "/d /m -o sync",
-            "/d /m -o meta=",
-            "/d /m -o placement=x",
-            "/d",
-            "/d /m /n",
-            "/d /m -o",
-            "/d /m -x",
-        ] {
+        for line in ["/d /m -o noexec", "/d /m -o sync", "/d /m -o meta=", "/d", "/d /m /n", "/d /m -o", "/d /m -x"] {
             assert!(parsed(line).is_err(), "{line}");
         }
         let refusal = parsed("/d /m -o commit_interval=0").err().unwrap();
@@ -260,8 +245,8 @@ mod tests {
 
     #[test]
     fn every_option_is_one_of_smrkit_mount() {
-        let line = "/d /m -o meta=/x,log=/l,placement=next-fit,commit_interval=2s,allow_other,trust_open_metadata -rw";
-        let all = "--meta=/x --log=/l --placement=next-fit --commit-interval=2s --allow-other --trust-open-metadata --read-only";
+        let line = "/d /m -o meta=/x,log=/l,commit_interval=2s,allow_other,trust_open_metadata -rw";
+        let all = "--meta=/x --log=/l --commit-interval=2s --allow-other --trust-open-metadata --read-only";
         assert_eq!(arguments(line), format!("{all} -- /d /m"));
         assert_eq!(arguments("/d /m -o meta=/x,allow_other,meta=/y"), "--allow-other --meta=/y -- /d /m");
         for options in ["", "-o defaults,,x-a,comment=b -v", "-w -N /proc/1/ns", "-o ro,rw", "-s -o log=,meta=,ro=1"] {

@@ -19,16 +19,13 @@ use smrkit::quantity::Bytes;
 use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient, path_value};
 use super::point::{self, Unmount};
 use super::{MountError, MountOptions};
-use crate::fuse::{self, Adapter, Gate};
+use crate::fuse::{Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
 use crate::volume;
 
 /// Time for which programs can still use the mount after a signal (assumption).
 const GRACE: Duration = Duration::from_secs(5);
-
-/// The most cells of a survey that a client gets (assumption).
-const CELLS_MAX: usize = 1 << 20;
 
 /// The most files that a message names; of others it has the number.
 const NAMED_FILES_MAX: usize = 5;
@@ -227,16 +224,15 @@ impl Mount {
     fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
             ControlCommand::Report => self.report(),
-            ControlCommand::Survey { cells } => {
+            ControlCommand::Survey => {
                 let survey = self.gate.ask("survey", |core| {
                     let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
-                    survey_of_mount(core, &*device, cells.min(CELLS_MAX))
+                    survey_of_mount(core, &*device)
                 });
                 survey.map(|survey| control::joined(self.places(), json!({"survey": survey})))
             }
             ControlCommand::Sync => self.gate.ask("sync", FileSystem::sync_all).map(|()| control::done()),
             ControlCommand::Scrub => scrub(&self.gate).map(|report| json!({"ok": true, "scrub": report})),
-            ControlCommand::Defragment { inode } => self.defragment(inode),
             ControlCommand::Inject { .. } => {
                 Ok(control::failure("a mount takes no faults: name the image of a served drive"))
             }
@@ -275,13 +271,6 @@ impl Mount {
             "statistics": statistics,
         });
         Ok(control::joined(self.places(), report))
-    }
-
-    /// Moves a file's data step by step, so that a mount that is to end need not wait for the last step.
-    fn defragment(&self, inode: u64) -> FsResult<Value> {
-        let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
-        while self.gate.ask("defragment", step)? {}
-        Ok(control::done())
     }
 
     /// Keeps everything as it is, for a backup. A thread keeps names and maps until the client's next line.

@@ -5,7 +5,6 @@
 
 mod layout;
 mod make;
-mod resize;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +25,6 @@ use smrfs::units::NodeId;
 pub use layout::Layout;
 pub(crate) use make::blank_zones;
 pub use make::{CreatedVolume, MkfsOptions, mkfs};
-pub use resize::{Resized, resize};
 
 use crate::directory::{DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
@@ -45,8 +43,6 @@ pub struct Open {
     pub out_of_step: bool,
     /// True if other users may have access to image and directory.
     pub trust_open_metadata: bool,
-    /// True if an earlier resize of the image may have been interrupted, as for another resize.
-    pub any_size: bool,
 }
 
 /// An open volume, locked against a second user.
@@ -81,8 +77,7 @@ impl Volume {
         let is_zoned = zoned::is_zoned(image)?;
         let load = |writable| {
             let whole = if is_zoned { zoned::open(image, writable)? } else { image::open(image, writable)? };
-            let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
-            area.map_err(|error| area_error(image, error))
+            Area::load(whole).map_err(|error| area_error(image, error))
         };
         // Opening zones for writing fills up their torn granules. So they are first opened read-only, to find out that this is a volume.
         if is_zoned && !how.read_only {

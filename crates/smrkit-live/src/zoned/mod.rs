@@ -39,11 +39,6 @@ pub fn is_zoned(path: &Path) -> Result<bool, LiveError> {
     })
 }
 
-/// On a zoned device, refuses what only images can do. `what` completes the sentence "a zoned device …"; `remedy` says what to do instead.
-pub fn refuse(path: &Path, what: &str, remedy: &str) -> Result<(), LiveError> {
-    if is_zoned(path)? { Err(LiveError::image(path, format!("a zoned device {what}: {remedy}"))) } else { Ok(()) }
-}
-
 /// An error of a zoned device at `path`.
 fn failed(path: &Path, error: ZonedError) -> LiveError {
     match error {

@@ -1,6 +1,6 @@
 //! Clients under TLS, those that do without, and those that misuse it.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,8 +150,10 @@ fn commands_and_data_go_under_tls() {
 fn who_has_no_certificate_or_speaks_no_tls_is_closed_and_others_go_on() {
     let served = serve();
     let mut stream = under_tls(&served, false);
-    let refused = stream.write_all(&option(EXPORT_NAME, &[])).and_then(|()| stream.read_exact(&mut [0]));
-    assert!(refused.unwrap_err().to_string().contains("CertificateRequired"));
+    let refused = stream.write_all(&option(EXPORT_NAME, &[])).and_then(|()| stream.read_exact(&mut [0])).unwrap_err();
+    // A connection that is closed before all of it was read is reset, and the alert may be lost with it.
+    let is_reset = matches!(refused.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+    assert!(is_reset || refused.to_string().contains("CertificateRequired"), "{refused}");
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 70_000], &[22, 3, 1, 255, 255, 1, 0, 0, 0], &[0x16; 70_000]] {
         let mut stream = before_tls(&served);
         // It may be closed before all of it is sent.

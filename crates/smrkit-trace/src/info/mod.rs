@@ -1,20 +1,17 @@
-//! Statistics of a trace, in one pass: mix, footprint, sizes, sequentiality, arrivals, hot spots, tracks written.
+//! Statistics of a trace, in one pass: mix, footprint, sizes, sequentiality, arrivals, tracks written.
 //!
-//! Everything is exact save the percentiles of gaps (0.01 %). Memory does not grow with the number of requests on the
-//! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
-//! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
+//! Everything is exact save the percentiles of gaps (0.01 %). Memory grows with the stretches of sectors that are read or
+//! written, not with the number of requests to them.
 
-mod sectors;
-
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use smrkit::error::Error;
+use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request, Source};
 use smrkit::stats::latency::{Latency, LatencyCounts};
 use smrkit::units::SECTOR_BYTES;
 
-use self::sectors::SectorSet;
 use crate::row::Volume;
 
 /// Statistics of a trace. Shares are 0 to 1, and null without a denominator.
@@ -44,7 +41,7 @@ pub struct TraceInfo {
     pub footprint: Footprint,
     /// Sectors written that the trace had written before / sectors written.
     pub rewrite_share: Option<f64>,
-    /// The size of a track, as given.
+    /// The size of a track.
     pub track_bytes: u64,
     /// Distinct tracks of this size that are written.
     pub written_tracks: u64,
@@ -58,10 +55,6 @@ pub struct TraceInfo {
     pub arrivals: Arrivals,
     /// The course of time.
     pub rate: RateSeries,
-    /// Skew of the accesses.
-    pub hot_spots: HotSpots,
-    /// Beginnings of requests.
-    pub surface: Surface,
     /// The volumes that have requests, in the order of their indexes.
     pub volumes: Vec<VolumeInfo>,
 }
@@ -75,8 +68,6 @@ pub struct Footprint {
     pub written_sectors: u64,
     /// Sectors read or written.
     pub touched_sectors: u64,
-    /// Aligned 4 KiB blocks that are read, in part or whole.
-    pub read_4kib_blocks: u64,
     /// Aligned 4 KiB blocks that are written, in part or whole.
     pub written_4kib_blocks: u64,
 }
@@ -86,16 +77,8 @@ pub struct Footprint {
 pub struct Sequential {
     /// Share of reads and writes that continue the one before.
     pub share: Option<f64>,
-    /// Stretches of requests that continue one another; single requests are stretches of 1.
-    pub runs: u64,
-    /// Requests in a stretch, on average.
-    pub mean_run_requests: Option<f64>,
-    /// Bytes in a stretch, on average.
-    pub mean_run_bytes: Option<f64>,
     /// The longest stretch, in requests.
     pub longest_run_requests: u64,
-    /// The longest stretch, in bytes.
-    pub longest_run_bytes: u64,
 }
 
 /// One volume of a trace.
@@ -117,31 +100,22 @@ pub struct VolumeInfo {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Distinct sectors read.
-    pub read_footprint_sectors: u64,
-    /// Distinct sectors written.
-    pub written_footprint_sectors: u64,
     /// The largest end of a request.
     pub highest_end_sectors: u64,
 }
 
-/// The usual size of a track for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
-pub const TRACK_BYTES: u64 = 1 << 20;
+/// The size of a track for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
+const TRACK_BYTES: u64 = 1 << 20;
 
 impl TraceInfo {
     /// Reads `source` to its end. A reader knows its table of volumes only then: until `name_volumes`, each volume's number is its index.
-    /// `track_bytes` is the size of a track, whose number is counted.
-    pub fn from_source(source: &mut dyn Source, track_bytes: u64) -> Result<TraceInfo, Error> {
-        let track_sectors = track_bytes / SECTOR_BYTES;
-        if track_sectors == 0 {
-            return Err(Error::Usage(format!("a track of {track_bytes} bytes: give at least 512")));
-        }
+    pub fn from_source(source: &mut dyn Source) -> Result<TraceInfo, Error> {
         let mut gathered = Gathered::default();
         let mut batch = Vec::new();
         while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| gathered.count(request));
         }
-        Ok(gathered.finish(track_sectors))
+        Ok(gathered.finish())
     }
 
     /// Gives the volumes the numbers and names of the trace's table.
@@ -167,7 +141,6 @@ struct Gathered {
     /// Requests by their sectors.
     read_sizes: BTreeMap<u32, u64>,
     write_sizes: BTreeMap<u32, u64>,
-    heat: Heat,
     rate: Rate,
     /// Reads and writes that begin where the one before on their volume ended.
     followers: u64,
@@ -179,7 +152,6 @@ struct VolumeState {
     /// The end of the previous request, and the stretch that it belongs to.
     previous_end: Option<u64>,
     run_requests: u64,
-    run_bytes: u64,
 }
 
 impl Gathered {
@@ -197,14 +169,13 @@ impl Gathered {
                 volume.reads += 1;
                 volume.read_bytes += bytes;
                 *self.read_sizes.entry(request.sectors).or_default() += 1;
-                volume.read_footprint_sectors += self.read.insert(request.volume, request.lba.0, request.sectors);
+                self.read.insert(request);
             }
             Op::Write => {
                 volume.writes += 1;
                 volume.written_bytes += bytes;
                 *self.write_sizes.entry(request.sectors).or_default() += 1;
-                new_sectors = self.written.insert(request.volume, request.lba.0, request.sectors);
-                volume.written_footprint_sectors += new_sectors;
+                new_sectors = self.written.insert(request);
             }
             Op::Flush => self.info.flushes += 1,
             Op::Discard => {
@@ -215,41 +186,37 @@ impl Gathered {
         self.rate.count(request, new_sectors);
         // Flushes and discards leave the order of reads and writes as it is.
         if matches!(request.op, Op::Read | Op::Write) {
-            self.heat.count(request.volume, request.lba.0, request.op == Op::Write);
-            self.follow(request, bytes);
+            self.follow(request);
         }
     }
 
     /// Counts the request among the sequential runs of its volume.
-    fn follow(&mut self, request: &Request, bytes: u64) {
+    fn follow(&mut self, request: &Request) {
         let volume = &mut self.volumes[usize::from(request.volume)];
         let end = request.lba.0.saturating_add(u64::from(request.sectors));
         volume.info.highest_end_sectors = volume.info.highest_end_sectors.max(end);
         if volume.previous_end == Some(request.lba.0) {
             self.followers += 1;
         } else {
-            (volume.run_requests, volume.run_bytes) = (0, 0);
+            volume.run_requests = 0;
         }
         volume.previous_end = Some(end);
         volume.run_requests += 1;
-        volume.run_bytes += bytes;
         let longest = &mut self.info.sequential;
         longest.longest_run_requests = longest.longest_run_requests.max(volume.run_requests);
-        longest.longest_run_bytes = longest.longest_run_bytes.max(volume.run_bytes);
     }
 
-    fn finish(self, track_sectors: u64) -> TraceInfo {
+    fn finish(self) -> TraceInfo {
         let Gathered { read, written, followers, .. } = self;
         let sum = |of: fn(&VolumeInfo) -> u64| self.volumes.iter().map(|volume| of(&volume.info)).sum::<u64>();
-        let ends: Vec<u64> = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).collect();
+        let highest_end = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).max();
         let (requests, reads, writes) = (sum(|volume| volume.requests), sum(|volume| volume.reads), sum(|v| v.writes));
         let (read_bytes, written_bytes) = (sum(|volume| volume.read_bytes), sum(|volume| volume.written_bytes));
         let written_sectors = written_bytes / SECTOR_BYTES;
-        // Saturating, because sectors from 2^63 on are counted, but in no set.
+        // Saturating, because a request may end beyond the last sector that a set can hold.
         let rewritten = written_sectors.saturating_sub(written.len());
-        let runs = reads + writes - followers;
         let (rate, arrivals) = self.rate.finish();
-        let volumes = self.volumes.into_iter().zip(0..).map(|(state, index)| VolumeInfo {
+        let volumes = self.volumes.into_iter().zip(0..=u16::MAX).map(|(state, index)| VolumeInfo {
             index,
             number: u64::from(index),
             ..state.info
@@ -261,33 +228,69 @@ impl Gathered {
             write_share: share(writes, requests),
             read_bytes,
             written_bytes,
-            highest_end_sectors: ends.iter().copied().max().unwrap_or(0),
+            highest_end_sectors: highest_end.unwrap_or(0),
             footprint: Footprint {
                 read_sectors: read.len(),
                 written_sectors: written.len(),
                 touched_sectors: read.len() + written.len() - read.overlap(&written),
-                read_4kib_blocks: read.pieces(BLOCK),
                 written_4kib_blocks: written.pieces(BLOCK),
             },
             rewrite_share: share(rewritten, written_sectors),
-            track_bytes: track_sectors * SECTOR_BYTES,
-            written_tracks: written.pieces(track_sectors),
+            track_bytes: TRACK_BYTES,
+            written_tracks: written.pieces(TRACK_BYTES / SECTOR_BYTES),
             read_sizes: Sizes::from_counts(&self.read_sizes),
             write_sizes: Sizes::from_counts(&self.write_sizes),
-            sequential: Sequential {
-                share: share(followers, reads + writes),
-                runs,
-                mean_run_requests: share(reads + writes, runs),
-                mean_run_bytes: share(read_bytes + written_bytes, runs),
-                ..self.info.sequential
-            },
+            sequential: Sequential { share: share(followers, reads + writes), ..self.info.sequential },
             arrivals,
             rate,
-            hot_spots: self.heat.hot_spots(),
-            surface: self.heat.surface(&ends),
             volumes: volumes.filter(|volume| volume.requests > 0).collect(),
             ..self.info
         }
+    }
+}
+
+/// A set of sectors: their ranges, by volume.
+#[derive(Default)]
+struct SectorSet(Vec<RangeMap<()>>);
+
+impl SectorSet {
+    /// Adds the sectors of a request; returns how many are new.
+    fn insert(&mut self, request: &Request) -> u64 {
+        let volume = usize::from(request.volume);
+        if volume >= self.0.len() {
+            self.0.resize_with(volume + 1, RangeMap::default);
+        }
+        let (ranges, start) = (&mut self.0[volume], request.lba.0);
+        let before = ranges.count();
+        ranges.cover(start..start.saturating_add(u64::from(request.sectors)), ());
+        ranges.count() - before
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(RangeMap::count).sum()
+    }
+
+    /// Number of aligned pieces of `sectors` that have at least one sector in the set.
+    fn pieces(&self, sectors: u64) -> u64 {
+        let pieces_of_volume = |ranges: &RangeMap<()>| {
+            let (mut count, mut counted_to) = (0, 0);
+            for (range, ()) in ranges.iter() {
+                // A range may begin in the piece in which the range before ends.
+                let first = (range.start / sectors).max(counted_to);
+                counted_to = range.end.div_ceil(sectors);
+                count += counted_to - first;
+            }
+            count
+        };
+        self.0.iter().map(pieces_of_volume).sum()
+    }
+
+    /// Number of sectors in both sets.
+    fn overlap(&self, other: &SectorSet) -> u64 {
+        let common = |(own, others): (&RangeMap<()>, &RangeMap<()>)| {
+            own.iter().map(|(range, ())| others.count_within(range)).sum::<u64>()
+        };
+        self.0.iter().zip(&other.0).map(common).sum()
     }
 }
 
@@ -312,8 +315,6 @@ pub struct Sizes {
     pub max_bytes: u64,
     /// (bytes at most, requests), by powers of two, empty ones left out.
     pub histogram: Vec<(u64, u64)>,
-    /// The most common sizes, (bytes, requests), most common first.
-    pub common: Vec<(u64, u64)>,
 }
 
 impl Sizes {
@@ -334,9 +335,6 @@ impl Sizes {
         };
         let mut histogram = BTreeMap::new();
         counts.iter().for_each(|&(size, count)| *histogram.entry(size.next_power_of_two()).or_default() += count);
-        let mut common = counts.clone();
-        common.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
-        common.truncate(8);
         Sizes {
             mean_bytes: (total > 0).then(|| bytes / total as f64),
             min_bytes: counts.first().map_or(0, |&(size, _)| size),
@@ -345,112 +343,7 @@ impl Sizes {
             p99_bytes: rank(99),
             max_bytes: counts.last().map_or(0, |&(size, _)| size),
             histogram: histogram.into_iter().collect(),
-            common,
         }
-    }
-}
-
-/// Sectors in a piece.
-const PIECE: u64 = 2048;
-/// Pieces in a block of the hash table.
-const BLOCK_PIECES: u64 = 64;
-/// Parts of the histogram, at most.
-const PARTS: u64 = 256;
-
-/// Accesses by piece of 1 MiB: 8 bytes a piece in blocks of 64 pieces, 40 MB for all of 5 TB. A request counts where it begins.
-#[derive(Default)]
-struct Heat {
-    /// A hash table: with requests all over a large disk, a search tree would take most of the time of reading a trace.
-    blocks: HashMap<(u16, u64), Box<[Count; BLOCK_PIECES as usize]>>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Count {
-    reads: u32,
-    writes: u32,
-}
-
-/// Skew of the accesses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct HotSpots {
-    /// The size of a piece of the address space.
-    pub piece_bytes: u64,
-    /// Pieces in which at least one request begins.
-    pub accessed_pieces: u64,
-    /// Share of requests that begin in the most accessed 1 % of these pieces (at least one piece).
-    pub hottest_1_percent_share: Option<f64>,
-    /// Share of requests that begin in the most accessed 10 %.
-    pub hottest_10_percent_share: Option<f64>,
-}
-
-/// Beginnings of requests over the address space: the volumes end to end, in the order of their indexes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Surface {
-    /// Sectors in a part.
-    pub part_sectors: u64,
-    /// Reads that begin in each part.
-    pub reads: Vec<u64>,
-    /// Writes that begin in each part.
-    pub writes: Vec<u64>,
-}
-
-impl Heat {
-    fn count(&mut self, volume: u16, lba: u64, is_write: bool) {
-        let piece = lba / PIECE;
-        let block = self.blocks.entry((volume, piece / BLOCK_PIECES));
-        let block = block.or_insert_with(|| Box::new([Count::default(); BLOCK_PIECES as usize]));
-        let count = &mut block[(piece % BLOCK_PIECES) as usize];
-        let counter = if is_write { &mut count.writes } else { &mut count.reads };
-        *counter = counter.saturating_add(1);
-    }
-
-    /// The pieces that were accessed, in no order.
-    fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
-        let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
-            (0..BLOCK_PIECES).zip(counts.iter()).map(move |(at, &count)| (volume, block * BLOCK_PIECES + at, count))
-        });
-        numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
-    }
-
-    /// Skew of the accesses.
-    fn hot_spots(&self) -> HotSpots {
-        let total = |count: Count| u64::from(count.reads) + u64::from(count.writes);
-        let mut counts: Vec<u64> = self.pieces().map(|(_, _, count)| total(count)).collect();
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        let all: u64 = counts.iter().sum();
-        let share = |percent: usize| {
-            let hottest = (counts.len() * percent).div_ceil(100);
-            (all > 0).then(|| counts[..hottest].iter().sum::<u64>() as f64 / all as f64)
-        };
-        HotSpots {
-            piece_bytes: PIECE * SECTOR_BYTES,
-            accessed_pieces: counts.len() as u64,
-            hottest_1_percent_share: share(1),
-            hottest_10_percent_share: share(10),
-        }
-    }
-
-    /// The histogram; `ends` are the volumes' highest ends in sectors, by index.
-    fn surface(&self, ends: &[u64]) -> Surface {
-        let mut pieces_before = vec![0_u64];
-        for end in ends {
-            pieces_before.push(pieces_before.last().unwrap_or(&0).saturating_add(end.div_ceil(PIECE)));
-        }
-        let pieces = *pieces_before.last().unwrap_or(&0);
-        let part_pieces = pieces.div_ceil(PARTS).max(1);
-        let parts = pieces.div_ceil(part_pieces) as usize;
-        let mut surface =
-            Surface { part_sectors: part_pieces.saturating_mul(PIECE), reads: vec![0; parts], writes: vec![0; parts] };
-        for (volume, piece, count) in self.pieces() {
-            let piece = pieces_before.get(usize::from(volume)).map_or(0, |before| before.saturating_add(piece));
-            // Sectors from 2^63 on are beyond the last part.
-            let at = ((piece / part_pieces) as usize).min(parts.saturating_sub(1));
-            if let (Some(reads), Some(writes)) = (surface.reads.get_mut(at), surface.writes.get_mut(at)) {
-                *reads += u64::from(count.reads);
-                *writes += u64::from(count.writes);
-            }
-        }
-        surface
     }
 }
 
@@ -498,12 +391,6 @@ pub struct Arrivals {
     pub mean_requests_per_s: Option<f64>,
     /// Requests per second in the busiest window of the series.
     pub peak_requests_per_s: Option<f64>,
-    /// Share of windows without requests.
-    pub idle_window_share: Option<f64>,
-    /// Variance of requests per window / their mean: 1 where arrivals are independent, larger in bursts.
-    pub dispersion: Option<f64>,
-    /// Standard deviation of gaps / their mean.
-    pub gap_variation: Option<f64>,
     /// Time from one row to the next.
     pub gap_ns: Latency,
     /// Rows whose time lies before the row above; their gap counts as 0.
@@ -519,8 +406,6 @@ struct Rate {
     earliest_ns: u64,
     latest_ns: u64,
     gaps: LatencyCounts,
-    gap_sum: f64,
-    gap_squares: f64,
     out_of_order_rows: u64,
 }
 
@@ -534,8 +419,6 @@ impl Rate {
             let gap = time.saturating_sub(previous_ns);
             // `Op::Read` stands for all operations: gaps have one total.
             self.gaps.record(Op::Read, gap);
-            self.gap_sum += gap as f64;
-            self.gap_squares += gap as f64 * gap as f64;
         } else {
             self.earliest_ns = time;
         }
@@ -569,25 +452,13 @@ impl Rate {
     fn finish(self) -> (RateSeries, Arrivals) {
         let span_ns = self.latest_ns.saturating_sub(self.earliest_ns);
         let rows = self.series.requests.iter().sum::<u64>() as f64;
-        let windows = self.series.requests.len() as f64;
-        let mean = rows / windows;
-        let squares = self.series.requests.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>();
-        let idle = self.series.requests.iter().filter(|&&count| count == 0).count() as f64;
         let busiest = self.series.requests.iter().max().map(|&count| count as f64);
-        let gaps = self.gaps.list().summary().all;
-        let gap_count = gaps.count.max(1) as f64;
-        let gap_mean = self.gap_sum / gap_count;
-        // Not below 0 by rounding.
-        let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
         let arrivals = Arrivals {
             first_ns: self.earliest_ns,
             span_ns,
             mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
             peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),
-            idle_window_share: (windows > 0.0).then(|| idle / windows),
-            dispersion: (rows > 0.0).then(|| squares / windows / mean),
-            gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
-            gap_ns: gaps,
+            gap_ns: self.gaps.list().summary().all,
             out_of_order_rows: self.out_of_order_rows,
         };
         (self.series, arrivals)

@@ -120,12 +120,16 @@ impl Array {
         self.drives().iter().zip(&self.health).filter(|(_, health)| health.works()).map(|(drive, _)| drive)
     }
 
-    /// Parts of the members that were written to, in check mode. All others are still zeros or, on members that began full, copies and
-    /// parities that agree.
+    /// In check mode: the parts that were written on any member, which have to be compared. In all others copies and parities agree from
+    /// the beginning: they are zeros, or were computed when the members were filled.
     pub fn written_parts(&self) -> Vec<(Lba, u64)> {
-        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
-        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
-        self.written.iter().map(part).collect()
+        let member_sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk));
+        let longest = member_sectors.max().unwrap_or(0);
+        let extent = |number: &u64| {
+            let at = number * PART_SECTORS;
+            (Lba(at), PART_SECTORS.min(longest - at))
+        };
+        self.written.iter().map(extent).collect()
     }
 
     /// Takes the next part of the array's own work that is done.
@@ -162,6 +166,7 @@ impl Array {
         data: &mut Buf,
     ) -> DiskResult<Option<Times>> {
         match self.only_member(request) {
+            // The completion is computed ahead of its time, so nothing else may be under way that comes before it.
             Some((disk, at)) if !self.locks_ranges() && self.outstanding() == 0 => {
                 let member = &mut self.members[disk as usize];
                 let served = member.serve(&Request { lba: at, ..*request }, arrival, host, data);
@@ -205,7 +210,7 @@ impl Array {
         }
         let lock = if locks { self.lock(&command.request) } else { None };
         let now = command.arrival;
-        let id = self.works.add(|old| ArrayCommand::new(Owner::Host, command, old));
+        let id = self.works.add(|recycled| ArrayCommand::new(Owner::Host, command, recycled));
         self.lock_and_begin(id, lock, now)
     }
 
@@ -341,11 +346,10 @@ impl Array {
     /// Replaces a failed member by a new one, to be rebuilt in units of `unit_sectors`. The old one still completes the commands sent to
     /// it.
     pub fn replace(&mut self, disk: u32, member: MemberDrive, unit_sectors: u64) {
-        let sectors = self.layout.member_sectors(disk);
-        self.health[disk as usize] = Health::New(RebuiltUnits::nothing(sectors, unit_sectors));
-        self.replaced[disk as usize] += 1;
-        self.orderly &= member.keeps_order();
         let number = disk as usize;
+        self.health[number] = Health::New(RebuiltUnits::nothing(self.layout.member_sectors(disk), unit_sectors));
+        self.replaced[number] += 1;
+        self.orderly &= member.keeps_order();
         let old = std::mem::replace(&mut self.members[number], member);
         if old.outstanding() > 0 {
             // The old member, pushed at this index below, keeps its turn.
@@ -370,11 +374,11 @@ impl Array {
         // Only the sectors matter: what is done with them is planned by `owner`.
         let request = Request::new(Op::Write, at, sectors as u32);
         let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
-        let id = self.works.add(|old| ArrayCommand::new(owner, command, old));
+        let id = self.works.add(|recycled| ArrayCommand::new(owner, command, recycled));
         self.lock_and_begin(id, Some(lock), now)
     }
 
-    /// The lock for work on a member's sectors.
+    /// The lock for work on a member's sectors: the array's sectors that they hold or, on levels with parity, their rows on the members.
     fn lock_on(&self, disk: u32, at: Lba, sectors: u64, exclusive: bool) -> RangeLock {
         let (chunk, last) = (self.layout.chunk_sectors(), at.0 + sectors - 1);
         let (first, last) = match (self.layout.spread(), self.layout.copies()) {
@@ -382,11 +386,13 @@ impl Array {
                 let start = self.layout.member_start(disk).0;
                 (start + at.0, start + last)
             }
-            // All of the array's sectors in the rows of chunks that hold the member's sectors.
+            // All of the array's sectors in the rows of chunks that hold the member's sectors. A row has room for a chunk on each disk, and
+            // the array's chunks take `copies` of these places each, so that a chunk may begin in the row before.
             (SectorSpread::Chunks, copies) => {
-                let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
-                let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
-                (first * chunk, end * chunk - 1)
+                let (disks, copies) = (self.layout.disks() as u64, u64::from(copies));
+                let (first_row, end_row) = (at.0 / chunk, last / chunk + 1);
+                let (first_chunk, end_chunk) = (first_row * disks / copies, (end_row * disks).div_ceil(copies));
+                (first_chunk * chunk, end_chunk * chunk - 1)
             }
             (SectorSpread::Whole | SectorSpread::Stripes, _) => (at.0, last),
         };
@@ -401,6 +407,7 @@ impl Array {
     fn plan_and_send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, Request { op, lba, sectors, .. }) = (work.owner, work.command.request);
+        // Taken out while the planner borrows the array, and put back even after an error.
         let mut plan = std::mem::take(&mut work.plan);
         let members = self.drives();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
@@ -423,8 +430,8 @@ impl Array {
     fn send(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         // Most commands need no reads first.
-        if !work.second && work.plan.first.is_empty() {
-            work.second = true;
+        if work.plan.first.is_empty() {
+            work.in_second_part = true;
         }
         let count = work.subs().len();
         work.left = count as u32;
@@ -472,9 +479,10 @@ impl Array {
         if work.left > 0 {
             return Ok(());
         }
-        if !work.second {
-            work.second = true;
-            // A member may have failed since this was planned.
+        if !work.in_second_part {
+            work.in_second_part = true;
+            // A member may have failed while the first part was under way. Reads of the first part are complete: what was sent to a member
+            // completes even if it fails.
             let health = &self.health;
             work.plan.second.retain(|sub| health[sub.disk as usize].works());
             if !work.plan.second.is_empty() {
@@ -551,7 +559,7 @@ fn nearest(members: &[MemberDrive], copies: &[(u32, Lba)]) -> usize {
         let member = &members[disk as usize];
         (member.outstanding(), member.distance(at), disk)
     };
-    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).unwrap_or(0)
+    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).expect("a plan chooses of one copy or more")
 }
 
 /// True if commands for the same sectors keep their order without locks.
@@ -569,11 +577,11 @@ struct EventQueue {
 
 impl EventQueue {
     fn new(members: &[MemberDrive]) -> EventQueue {
-        EventQueue::at(members.iter().map(MemberDrive::next).collect())
+        EventQueue::with_times(members.iter().map(MemberDrive::next).collect())
     }
 
-    fn at(times: Vec<Nanos>) -> EventQueue {
-        let all = times.iter().zip(0..).map(|(&time, member)| (time, member));
+    fn with_times(times: Vec<Nanos>) -> EventQueue {
+        let all = times.iter().copied().zip(0..);
         let mut coming: Vec<(Nanos, u32)> = all.filter(|&(time, _)| time < Nanos::MAX).collect();
         coming.sort_unstable_by(|a, b| b.cmp(a));
         EventQueue { times, coming }
@@ -593,6 +601,7 @@ impl EventQueue {
         Some(member as usize)
     }
 
+    /// Sets the time of a member's next event; [`Nanos::MAX`] takes it out.
     #[inline]
     fn set(&mut self, member: usize, time: Nanos) {
         let before = std::mem::replace(&mut self.times[member], time);
@@ -623,7 +632,7 @@ mod tests {
         ) {
             let moment = |n: u64| if n == 5 { Nanos::MAX } else { Nanos(n) };
             let mut times: Vec<Nanos> = start.into_iter().map(moment).collect();
-            let mut events = EventQueue::at(times.clone());
+            let mut events = EventQueue::with_times(times.clone());
             for (member, n) in changes {
                 let soonest = times.iter().enumerate().map(|(member, &time)| (time, member)).min().unwrap();
                 prop_assert_eq!(events.next(), soonest.0);

@@ -40,7 +40,8 @@ impl Shadow {
         }));
     }
 
-    /// Notes a request that is sent while others are in flight; returns the stamps that a write writes, or that a read must find.
+    /// Notes a request to an array, which is sent while others are in flight; returns the stamps that a write writes, or that a read must
+    /// find.
     pub fn send(&mut self, request: &Request) -> Vec<u64> {
         let sectors = u64::from(request.sectors);
         match request.op {
@@ -69,12 +70,12 @@ impl Shadow {
         compare(request.lba, expected, found)
     }
 
-    /// Extents in which the host owns sectors, in order.
+    /// Reads of the extents in which the host may own sectors, in order: on a large disk that began full only those near later writes.
     pub fn owned(&self, capacity: u64) -> impl Iterator<Item = Request> {
-        let read = |extent: std::ops::Range<u64>| {
+        let read_of = |extent: std::ops::Range<u64>| {
             Request::new(Op::Read, Lba(extent.start), (extent.end - extent.start) as u32)
         };
-        self.pages.extents(capacity).into_iter().map(read)
+        self.pages.extents(capacity).into_iter().map(read_of)
     }
 
     fn next_stamps(&mut self, request: &Request) -> Vec<u64> {
@@ -82,11 +83,10 @@ impl Shadow {
         (0..u64::from(request.sectors)).map(|i| Stamp::new(request.lba + i, self.writes).0).collect()
     }
 
-    /// Serves a request alone, as the drive does, and verifies it.
+    /// Calls `serve` with the stamps of a request that a drive serves alone, and verifies those that it read.
     pub fn serve(&mut self, request: &Request, serve: impl FnOnce(&mut Buf) -> DiskResult) -> DiskResult {
-        let n = u64::from(request.sectors);
         let mut buf = match request.op {
-            Op::Read => Buf::Stamps(vec![0; n as usize]),
+            Op::Read => Buf::Stamps(vec![0; request.sectors as usize]),
             Op::Write => Buf::Stamps(self.next_stamps(request)),
             Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
         };
@@ -100,7 +100,7 @@ impl Shadow {
         match request.op {
             Op::Read => self.verify(request.lba, stamps)?,
             Op::Write => self.pages.put(request.lba.0, stamps),
-            Op::Discard => self.disown(request.lba, n),
+            Op::Discard => self.disown(request.lba, request.sectors.into()),
             Op::Flush => self.unflushed = LbaSet::default(),
         }
         Ok(())
@@ -163,9 +163,10 @@ impl Shadow {
     }
 
     /// Finds out after a power cut and recovery what was lost. From then on the host owns the sectors of its write in flight that reached
-    /// the platters, and no longer those that were lost. Also returns the first lost sector that was durable: flushed, or acknowledged without
-    /// a volatile cache.
+    /// the platters, and no longer those that were lost. Also returns the first lost sector that should have survived: flushed, or
+    /// acknowledged without a volatile cache.
     pub fn audit(&mut self, device: &mut LayeredDisk) -> (PowerCut, Option<Lba>) {
+        // Sectors of the writes in flight that reached the platters, and all of theirs.
         let mut in_flight = None;
         for (request, number) in std::mem::take(&mut self.in_flight) {
             // The layer may have discarded all of it, a part, or nothing: the host can rely on no content.
@@ -193,22 +194,23 @@ impl Shadow {
         }
         drop(look);
         // Before `unflushed` is cleared below: it says which sectors the cut was allowed to take.
-        let durable = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
+        let durable_lost = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
         gone.iter().for_each(|&lba| self.disown(lba, 1));
         self.unflushed = LbaSet::default();
         // Damage of the cut is counted above: the next read must not report it again.
         device.take_damages();
         let (lost_sectors, lost) = (gone.len() as u64, lost_extents(&gone));
         let in_flight = fate(in_flight);
-        (PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }, durable)
+        (PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }, durable_lost)
     }
 
-    /// Adopts the sectors of a write in flight that are on the disk (or a later write in their place) as the host's; returns how many.
+    /// Adopts the sectors of write `number`, which was in flight, as the host's where they, or those of a later write, are on the disk;
+    /// returns how many.
     fn adopt_written(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
         let (mut adopted, mut look) = (0, device.look());
         for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
             let found = look(lba);
-            if (number..=self.writes).any(|number| found == Stamp::new(lba, number)) {
+            if (number..=self.writes).any(|write| found == Stamp::new(lba, write)) {
                 self.pages.put(lba.0, &[found.0]);
                 adopted += 1;
             }
@@ -216,8 +218,7 @@ impl Shadow {
         adopted
     }
 
-    /// Reads back everything that the host owns at the end of a run, and checks the layer's internal state in full. On a large disk that
-    /// began full it reads only the surroundings of what was written since.
+    /// Checks the layer's internal state in full at the end of a run, and reads back what the host owns ([`Shadow::owned`]).
     pub fn finish(&mut self, device: &mut LayeredDisk) -> DiskResult {
         device.check()?;
         for request in self.owned(device.host_sectors) {
@@ -268,7 +269,8 @@ impl DriveCheck {
         data: &mut Buf,
     ) -> DiskResult {
         if cache.is_some() && request.op == Op::Write {
-            // Torn by a power cut, such a write may lose the data that it was to replace: the layer took it for one acknowledged before.
+            // A power cut may tear this write and lose the data that it replaces, as if that had not been flushed: the layer can't tell it
+            // from a write-back of the cache, whose loss is allowed.
             self.shadow.may_lose(request);
         }
         self.shadow.serve(request, |buf| {
@@ -320,10 +322,10 @@ impl DriveCheck {
     /// with what it was promised. Requests under way may then be tried again.
     #[cold]
     pub fn power_cut(&mut self, device: &mut LayeredDisk, write: u64) -> DiskResult {
-        let (found, durable) = self.shadow.audit(device);
+        let (found, durable_lost) = self.shadow.audit(device);
         let sectors = found.lost_sectors;
         self.power_cuts.push(PowerCut { write, completed: self.shadow.requests, ..found });
-        match durable {
+        match durable_lost {
             Some(lba) if device.layer.keeps_acknowledged() => Err(Box::new(Fault::Lost { write, lba, sectors })),
             _ => Ok(()),
         }
@@ -339,7 +341,7 @@ impl DriveCheck {
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
-/// What became of the write in flight: how many of its sectors reached the platters, and how many it has.
+/// What became of the write in flight, by the number of its sectors that reached the platters and the number of all.
 fn fate(in_flight: Option<(u64, u64)>) -> InFlight {
     match in_flight {
         None => InFlight::None,

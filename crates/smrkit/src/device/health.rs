@@ -40,9 +40,9 @@ impl RebuiltUnits {
     /// Notes sectors that have been rebuilt. Only whole units count.
     pub fn note(&mut self, at: Lba, sectors: u64) {
         let end = at.0 + sectors;
-        // The last unit may be shorter than the others, and is whole at the member's end.
-        let end = if end >= self.sectors { self.units(at, sectors).end } else { end / self.unit_sectors };
-        for unit in at.0.div_ceil(self.unit_sectors)..end {
+        // Rounded down, except at the member's end, where the last unit may be shorter than the others.
+        let end_unit = if end >= self.sectors { end.div_ceil(self.unit_sectors) } else { end / self.unit_sectors };
+        for unit in at.0.div_ceil(self.unit_sectors)..end_unit {
             let (word, bit) = (&mut self.done[(unit / 64) as usize], 1 << (unit % 64));
             self.left -= u64::from(*word & bit == 0);
             *word |= bit;

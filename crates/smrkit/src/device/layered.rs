@@ -49,7 +49,7 @@ state! {
 }
 
 impl LayeredDisk {
-    /// A drive whose `layer` finds everything on `disk`.
+    /// A drive that serves requests through `layer` from `disk`.
     pub fn new(mut disk: Disk, layer: Box<dyn Layer>) -> LayeredDisk {
         disk.record_conventionally(layer.conventional_end());
         if layer.interlaces() {
@@ -178,7 +178,8 @@ impl LayeredDisk {
         self.disk.clock().position(self.disk.geometry(), pba)
     }
 
-    /// The time until the media would begin to serve a request at `pba`; 0 if the drive serves it from its buffer.
+    /// The time until the media would begin to serve a request at `pba` or, if the drive serves it from its buffer, until the buffer can:
+    /// at once, or when it has room.
     pub fn wait_for_media(&self, request: &Request, pba: Pba, position: &Position) -> Nanos {
         let (clock, now) = (self.disk.clock(), self.disk.now());
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));

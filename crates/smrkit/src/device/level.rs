@@ -160,11 +160,11 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level of this name, or of ZFS's name for it; `raid10` keeps two copies.
+    /// The level of this name or of ZFS's name for it. A `raid10` has the default of two copies.
     pub fn named(name: &str) -> Result<Level, Error> {
         let name = Level::name_as_written(name)?;
-        let own = OF_ZFS.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
-        Ok(LEVELS.iter().find(|spec| spec.name == own).expect("a level of each name").level)
+        let common = OF_ZFS.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, common)| common);
+        Ok(LEVELS.iter().find(|spec| spec.name == common).expect("a level of each name").level)
     }
 
     /// A level's name or ZFS's name for it, if it is one.
@@ -173,6 +173,7 @@ impl Level {
             return Err(Error::Usage("ZFS's dRAID is not simulated".into()));
         }
         all_names().find(|known| *known == name).ok_or_else(|| {
+            // Cut short, because the text may be anything.
             let shown: String = name.chars().take(40).collect();
             Error::Usage(format!("no array is called `{shown}`; {}", known(name, all_names())))
         })
@@ -237,7 +238,8 @@ impl Level {
         let is_zfs = OF_ZFS.iter().any(|(alias, _)| *alias == name);
         // A user who named the level as ZFS does gets the remedy in the same words.
         let in_same_words = |other: &'static str| {
-            let alias = OF_ZFS.iter().rev().find(|(_, own)| is_zfs && *own == other);
+            // From the end, so that raid5 is called raidz1 and not raidz.
+            let alias = OF_ZFS.iter().rev().find(|(_, common)| is_zfs && *common == other);
             alias.map_or(other, |(alias, _)| alias)
         };
         let message = match self.chosen_copies() {
@@ -253,6 +255,7 @@ impl Level {
                 spec.disks_max
             ),
             _ if disks < min => {
+                // The level named instead needs one disk less.
                 let other = spec.instead.filter(|_| disks + 1 == min);
                 let other = other.map_or(String::new(), |other| format!(", or use {}", in_same_words(other)));
                 format!("{name} of {disks} disks: raise disks to {min} or more{other}")

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::check::DriveCheck;
 use super::queue::{Dispatch, Dispatched, NCQ_COMMANDS, Queueing, Waiting};
-use super::write_cache::WriteCache;
+use super::write_cache::{DestageFor, WriteCache};
 use super::{Command, Completion, FirstStamps, LayeredDisk};
 use crate::disk::Recorder;
 use crate::error::{DiskResult, Fault};
@@ -83,7 +83,7 @@ impl State for MemberDrive {
         if let Some(cache) = &mut self.write_cache {
             cache.load(from)?;
             // The indices of the runs are not saved.
-            cache.order_runs();
+            cache.index_runs();
         }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;
@@ -164,6 +164,7 @@ impl MemberDrive {
     pub fn watched(&self) -> MemberRebuild {
         let Some(MemberCounts { before, commands, times, .. }) = &self.counts else { return MemberRebuild::default() };
         MemberRebuild {
+            // The rebuild sets it for members that it has replaced.
             new: false,
             commands: *commands,
             longest_command_ns: times.longest_command_ns,
@@ -186,6 +187,7 @@ impl MemberDrive {
     /// Sets the order in which queued commands are served. The queue is empty.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
         self.dispatch = Dispatch::new(queueing.dispatched());
+        // In order of arrival, `Dispatch` takes this number too.
         let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
         self.depth = depth as usize;
         // With a write cache even a drive that keeps the order has a queue, because commands that need no platters pass those that do.
@@ -213,7 +215,7 @@ impl MemberDrive {
 
     /// Empties the drive's caches and cleans as long as that helps; returns when it was done.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
-        self.destage_all(false)?;
+        self.destage_all(DestageFor::Room)?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
         // Only a layer with a delay cleans by itself while nothing waits.
@@ -235,7 +237,7 @@ impl MemberDrive {
         let Some(due) = due else { return self.device.step_before(time) };
         // Cleaning that can begin before the batch is due goes first.
         if !self.device.step_before(due)? {
-            self.destage(due, false)?;
+            self.destage(due, DestageFor::Room)?;
         }
         Ok(true)
     }
@@ -259,12 +261,13 @@ impl MemberDrive {
     }
 
     /// Destages the next batch of the write cache, at `time` or once the platters are free.
-    fn destage(&mut self, time: Nanos, is_flushing: bool) -> DiskResult {
+    fn destage(&mut self, time: Nanos, purpose: DestageFor) -> DiskResult {
         let Some(cache) = &mut self.write_cache else { return Ok(()) };
         self.device.disk.wait_until(time);
+        // Cleaning is due before a batch as before any other request.
         self.device.step(Need::Must)?;
         let start = self.device.now();
-        let batch = cache.take_batch(&self.device, is_flushing);
+        let batch = cache.take_batch(&self.device, purpose);
         if batch.is_empty() {
             return Ok(());
         }
@@ -281,9 +284,9 @@ impl MemberDrive {
     }
 
     /// Destages the whole write cache.
-    fn destage_all(&mut self, is_flushing: bool) -> DiskResult {
+    fn destage_all(&mut self, purpose: DestageFor) -> DiskResult {
         while self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
-            self.destage(self.device.now(), is_flushing)?;
+            self.destage(self.device.now(), purpose)?;
         }
         Ok(())
     }
@@ -312,8 +315,8 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// Serves a request while the queue is empty, and returns its completion ahead of its time. In check mode `data` holds the stamps of
-    /// the array that the drive belongs to.
+    /// Serves a request while the queue is empty; returns at once when it will complete. In check mode `data` holds the stamps of the array
+    /// that the drive belongs to.
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Times> {
         if self.write_cache.is_some() {
@@ -341,7 +344,7 @@ impl MemberDrive {
             if !self.is_cached_write(request) {
                 return self.serve_on_platters(request, arrival, arrival, host, data);
             }
-            self.through_outages(|drive| drive.destage(arrival, false))?;
+            self.through_outages(|drive| drive.destage(arrival, DestageFor::Room))?;
             // A batch makes room only while it is written, so the write can't begin before the batch does.
             from = self.write_cache.as_ref().map_or(from, |cache| from.max(cache.batch_start()));
         }
@@ -388,7 +391,9 @@ impl MemberDrive {
         self.device.note_request(end);
         cache.note_command(end, true);
         let times = Times { arrival, start, end };
-        self.note_served(request, (sent, sent), host, &times, from > arrival);
+        // It has no turn on the platters, but if the cache had no room when it arrived, it waited for them.
+        let waited_for_platters = from > arrival;
+        self.note_served(request, (sent, sent), host, &times, waited_for_platters);
         Ok(times)
     }
 
@@ -415,6 +420,7 @@ impl MemberDrive {
     /// Lets time pass until a command that is sent at `sent` has its turn; returns that time.
     #[inline(always)]
     fn wait_for_turn(&mut self, sent: Nanos) -> DiskResult<Nanos> {
+        // Background work may last beyond it: the command then waits for that from its turn on.
         let turn = self.device.now().max(sent);
         if sent > self.device.now() {
             self.through_outages(|drive| drive.idle_until(sent))?;
@@ -479,7 +485,7 @@ impl MemberDrive {
             Op::Read => Ok(()),
             Op::Flush => {
                 self.device.layer.set_flushing(true);
-                let flushed = self.destage_all(true);
+                let flushed = self.destage_all(DestageFor::Flush);
                 self.device.layer.set_flushing(false);
                 flushed
             }
@@ -511,9 +517,9 @@ impl MemberDrive {
             }
         };
         let Some(next) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
-        let together = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
-        if together > 1 {
-            let more = self.waiting_writes(together - 1);
+        let writes_max = if next.command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
+        if writes_max > 1 {
+            let more = self.waiting_writes(writes_max - 1);
             if !more.is_empty() {
                 return self.begin_together(next, more);
             }
@@ -593,6 +599,7 @@ impl MemberDrive {
             }
             self.processed_until = self.processed_until.max(command.arrival);
         } else if self.completions.is_empty() && self.waiting.is_none() && self.arrived.is_empty() {
+            // In order of arrival and with nothing under way, it is its turn.
             let sent = self.dispatch.send(command.arrival);
             return self.begin(Dispatched { command, sent }, None);
         }
@@ -604,6 +611,12 @@ impl MemberDrive {
     #[inline]
     fn needs_platters(&self) -> bool {
         !self.blocked.is_empty() || self.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0)
+    }
+
+    /// True if a command of a drive with a write cache can go to the platters.
+    #[inline]
+    fn may_begin_on_platters(&self) -> bool {
+        self.device.now() <= self.processed_until && self.needs_platters()
     }
 
     /// The time of the next event; [`Nanos::MAX`] if nothing is under way.
@@ -635,7 +648,7 @@ impl MemberDrive {
         if self.write_cache.is_none() {
             return self.completions.is_empty() && self.outstanding() > 0;
         }
-        self.may_dispatch() || (self.device.now() <= self.processed_until && self.needs_platters())
+        self.may_dispatch() || self.may_begin_on_platters()
     }
 
     #[inline]
@@ -664,7 +677,7 @@ impl MemberDrive {
                 && let Some(command) = self.arrived.pop_front()
             {
                 self.receive(Dispatched { command, sent: now })?;
-            } else if self.device.now() <= now && self.needs_platters() {
+            } else if self.may_begin_on_platters() {
                 self.begin_on_platters(now)?;
             } else {
                 return Ok(());
@@ -701,12 +714,13 @@ impl MemberDrive {
             cache.is_overdue(now) || self.blocked.front().is_some_and(|write| write.sent + WAIT_MAX <= now);
         // If each batch makes the layer clean, everything in the cache stays overdue. Commands then take turns with batches, or none would
         // ever be served.
-        self.owes_turn = is_overdue && !self.owes_turn && waiting.len() > 0;
-        let batch_is_first = is_overdue && (self.owes_turn || waiting.len() == 0);
+        let has_commands = waiting.len() > 0;
+        let batch_is_first = is_overdue && !(has_commands && self.owes_turn);
+        self.owes_turn = batch_is_first && has_commands;
         if !batch_is_first && let Some(next) = waiting.pick(&self.device) {
             return self.begin(next, None);
         }
-        self.through_outages(|drive| drive.destage(now, false))?;
+        self.through_outages(|drive| drive.destage(now, DestageFor::Room))?;
         while let Some(write) = self.blocked.front()
             && let Some(from) = self.buffered_from(&write.command.request, now)
             && let Some(write) = self.blocked.pop_front()
@@ -779,7 +793,7 @@ impl MemberDrive {
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {
-        self.destage_all(false)?;
+        self.destage_all(DestageFor::Room)?;
         match &mut self.check {
             Some(check) => check.shadow.finish(&mut self.device),
             None => self.device.check(),

@@ -188,12 +188,12 @@ impl Device {
         either!(self, device => device.resume())
     }
 
-    /// Processes the next event if it is due by `limit`, or begins the commands that wait for it; returns `false` if there was neither.
-    /// Advances `now`, the time of the last event or arrival, and adds completions to `done`.
+    /// Begins commands that have arrived ([`Device::resume`]), or processes the next event if it is due by `limit`; returns `false` if
+    /// there was neither. Advances `now`, the time of the last event or arrival, and adds completions to `done`.
     pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
         let next = self.next();
-        // As in `Engine::process_next`. Strictly earlier, because an event or an arrival at the same time comes first: a drive that orders
-        // its commands has to see all of them.
+        // As in `Engine::process_next`, commands begin only when `now` is over: a drive that orders its commands has to see all that arrive
+        // at this time, before or after an event.
         if self.has_pending() && *now < next.min(limit) {
             return self.resume().map(|()| true);
         }

@@ -37,11 +37,12 @@ impl MemberPlan {
         self.second.clear();
     }
 
-    /// Joins commands to one member that touch.
+    /// Joins adjacent commands to the same member.
     fn join(&mut self) {
         for subs in [&mut self.first, &mut self.second] {
             if subs.len() > 1 {
                 subs.sort_unstable_by_key(|sub| (sub.disk, sub.at));
+                // `next` is removed if it continues `sub`, which then takes its sectors.
                 subs.dedup_by(|next, sub| {
                     let touch = sub.disk == next.disk && sub.op == next.op && sub.at + sub.sectors == next.at;
                     sub.sectors += if touch { next.sectors } else { 0 };
@@ -196,8 +197,8 @@ impl Planner<'_> {
 
     /// Discards whole stripes on every working member. Parts of stripes stay, because their parity would no longer fit.
     fn discard(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) {
-        let (all, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
-        let (first, end) = (lba.0.div_ceil(all), (lba.0 + sectors) / all);
+        let (stripe, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
+        let (first, end) = (lba.0.div_ceil(stripe), (lba.0 + sectors) / stripe);
         if first < end {
             let (at, sectors) = (Lba(first * chunk), (end - first) * chunk);
             plan.second.extend(self.working().map(|disk| Sub { disk, op: Op::Discard, at, sectors }));
@@ -211,11 +212,11 @@ impl Planner<'_> {
             plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, *stripe, unit, offsets)));
             return Ok(());
         }
-        self.row(*stripe, offsets, &mut plan.second)
+        self.read_enough(*stripe, offsets, &mut plan.second)
     }
 
     /// Reads as many units of a stripe as it has data units, data before parity. All other units can be computed from these.
-    pub fn row(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
+    pub fn read_enough(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
         let data = self.layout.data_disks();
         let before = subs.len();
         let live = self.units().filter(|&unit| self.has_unit(stripe, unit, offsets)).take(data);
@@ -240,16 +241,16 @@ impl Planner<'_> {
         let others = (0..data).filter(|unit| !units.contains(unit));
         // The parity of a whole row follows from the new data alone.
         if parities.clone().next().is_some() && units.len() < data as usize {
-            // Whichever reads less.
-            let modifies = changed.clone().count() < others.clone().count();
+            // Whichever reads fewer units.
+            let prefers_modify = changed.clone().count() < others.clone().count();
             let (can_modify, can_reconstruct) = (changed.clone().all(has), others.clone().all(has));
-            if can_modify && (modifies || !can_reconstruct) {
+            if can_modify && (prefers_modify || !can_reconstruct) {
                 plan.first.extend(changed.map(|unit| sub(Op::Read, unit)));
             } else if can_reconstruct {
                 plan.first.extend(others.map(|unit| sub(Op::Read, unit)));
             } else {
                 // Some unit of either set is lost: it is computed from the rest of the row.
-                self.row(*stripe, offsets, &mut plan.first)?;
+                self.read_enough(*stripe, offsets, &mut plan.first)?;
             }
         }
         plan.second.extend(written.chain(parities).map(|unit| sub(Op::Write, unit)));
@@ -270,7 +271,7 @@ impl Planner<'_> {
         let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
         for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {
-                self.row(row, &(from..from + count), &mut plan.first)?;
+                self.read_enough(row, &(from..from + count), &mut plan.first)?;
             } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(row * chunk + from)) {
                 let others = (0..self.layout.copies()).map(|n| self.layout.copy(lba, n));
                 let live: Vec<(u32, Lba)> =
@@ -303,7 +304,8 @@ impl Planner<'_> {
         plan.join();
     }
 
-    /// Adds reads of the first copies to which a member's further copies are compared, if these are in the row before `at`.
+    /// Adds reads of the first copies to which a member's further copies are compared, where they are in the row before `at`. The scrub
+    /// itself reads those from `at` on.
     fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         for (chunk, from, sectors) in self.layout.by_chunk(at, sectors) {
             let own = Lba(chunk * self.layout.chunk_sectors() + from);

@@ -32,7 +32,7 @@ pub struct Queueing {
 }
 
 impl Queueing {
-    /// The order of `queue` for up to `depth` commands, on a drive that may have an order of its `own`.
+    /// The order of `queue` for up to `depth` commands. `own` is the drive's own order and the number of commands that it takes, if known.
     pub fn new(queue: Queue, depth: u32, own: Option<CommandOrder>) -> Queueing {
         let (order, commands_max) = match (queue, own) {
             (Queue::Fcfs, _) | (Queue::Drive, None) => (QueueOrder::Arrival, depth),

@@ -54,12 +54,12 @@ fn stamp_of(layout: &ArrayLayout, known: &KnownSectors, lba: Lba) -> u64 {
     let read = copies.find_map(|(disk, at)| known.get(disk, at));
     read.unwrap_or_else(|| {
         let Unit { stripe, index, offset } = layout.unit(lba);
-        whole_row(layout, &row(layout, known, stripe, offset))[index as usize]
+        whole_row(layout, &known_row(layout, known, stripe, offset))[index as usize]
     })
 }
 
 /// The stamps known of a row of a stripe, data and then parities.
-fn row(layout: &ArrayLayout, known: &KnownSectors, stripe: u64, offset: u64) -> Vec<Option<u64>> {
+fn known_row(layout: &ArrayLayout, known: &KnownSectors, stripe: u64, offset: u64) -> Vec<Option<u64>> {
     let (units, at) = ((layout.data_disks() + layout.parities()) as u32, layout.at(stripe, offset));
     (0..units).map(|unit| known.get(layout.member_of(stripe, unit), at)).collect()
 }
@@ -88,7 +88,7 @@ fn new_parity(
     (stripe, offset): (u64, u64),
     number: usize,
 ) -> u64 {
-    let (data, old) = (layout.data_disks(), row(layout, known, stripe, offset));
+    let (data, old) = (layout.data_disks(), known_row(layout, known, stripe, offset));
     let new = |unit: usize| own.get(layout.lba_of(Unit { stripe, index: unit as u32, offset }));
     let whole: Option<Vec<u64>> = (0..data).map(|unit| new(unit).or(old[unit])).collect();
     if let Some(units) = whole {
@@ -137,7 +137,7 @@ pub(super) fn compare(layout: &ArrayLayout, known: &KnownSectors, at: Lba, secto
 fn expected(layout: &ArrayLayout, known: &KnownSectors, disk: u32, at: Lba) -> Option<u64> {
     match layout.inverse(disk, at) {
         Role::Parity { number, stripe, offset } => {
-            let row = row(layout, known, stripe, offset);
+            let row = known_row(layout, known, stripe, offset);
             let data: Option<Vec<u64>> = row[..layout.data_disks()].iter().copied().collect();
             data.map(|data| parity(number, &data))
         }
@@ -184,11 +184,12 @@ fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
 /// A sum of unknown units, each times its factor.
 type Equation = (Vec<u8>, u64);
 
-/// Solves as many equations as there are unknown units, by elimination. They have exactly one solution.
+/// Solves as many equations as there are unknown units, by elimination. They have exactly one solution, because each data unit
+/// has a power of 2 of its own as factor (`DATA_DISKS_MAX`).
 fn solved(mut equations: Vec<Equation>) -> Vec<u64> {
     for unknown in 0..equations.len() {
-        let with = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
-        equations.swap(unknown, with.expect("no two sums of lost units are one"));
+        let pivot = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
+        equations.swap(unknown, pivot.expect("the equations are independent"));
         let own = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
         for (_, other) in equations.iter_mut().enumerate().filter(|(row, _)| *row != unknown) {
             let (factors, sum) = times_equation(&own, other.0[unknown]);

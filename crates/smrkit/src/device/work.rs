@@ -41,7 +41,7 @@ pub(super) struct ArrayCommand {
     /// Commands of members that have not been completed.
     pub left: u32,
     /// True if the second part of the plan is under way.
-    pub second: bool,
+    pub in_second_part: bool,
     /// When the first of its commands to members began; [`Nanos::MAX`] before that.
     pub start: Nanos,
     pub lock: Option<RangeLock>,
@@ -52,10 +52,10 @@ pub(super) struct ArrayCommand {
 }
 
 impl ArrayCommand {
-    /// A command, whose plan takes the memory of an `old` one.
+    /// A command, whose plan reuses the memory of that of a `recycled` one.
     #[inline]
-    pub fn new(owner: Owner, command: Command, old: Option<&mut ArrayCommand>) -> ArrayCommand {
-        let mut plan = old.map_or_else(MemberPlan::default, |old| std::mem::take(&mut old.plan));
+    pub fn new(owner: Owner, command: Command, recycled: Option<&mut ArrayCommand>) -> ArrayCommand {
+        let mut plan = recycled.map_or_else(MemberPlan::default, |recycled| std::mem::take(&mut recycled.plan));
         plan.clear();
         ArrayCommand {
             owner,
@@ -63,7 +63,7 @@ impl ArrayCommand {
             command,
             plan,
             left: 0,
-            second: false,
+            in_second_part: false,
             lock: None,
             replaced: 0,
             known: KnownSectors::default(),
@@ -72,7 +72,7 @@ impl ArrayCommand {
 
     /// The commands of members that are under way.
     pub fn subs(&self) -> &[Sub] {
-        if self.second { &self.plan.second } else { &self.plan.first }
+        if self.in_second_part { &self.plan.second } else { &self.plan.first }
     }
 }
 
@@ -173,6 +173,7 @@ impl Locks {
             self.only = (lock != RangeLock::Flush).then_some((id, lock));
             return true;
         }
+        // No longer the only one: both go to `ranges`.
         if let Some((other, before)) = self.only.take() {
             self.insert(other, before);
         }

@@ -80,6 +80,15 @@ impl CachedRun {
     }
 }
 
+/// What a batch is destaged for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DestageFor {
+    /// Room in the cache, at once or later.
+    Room,
+    /// A flush, which waits for everything.
+    Flush,
+}
+
 /// A batch that is being destaged: its sectors become free as they are written, its runs when all of it is written.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Batch {
@@ -141,11 +150,12 @@ impl RunIndex {
 }
 
 impl WriteCache {
-    /// An empty cache of `limit_sectors` in front of a layer that takes `together` writes at once.
-    pub fn new(limit_sectors: u64, together: usize) -> WriteCache {
+    /// An empty cache of `limit_sectors` in front of a layer that takes batches of `batch_writes`.
+    pub fn new(limit_sectors: u64, batch_writes: usize) -> WriteCache {
         WriteCache {
             limit: limit_sectors,
-            runs_max: RUNS_MAX.max(2 * together),
+            // Two batches: see `RUNS_MAX`.
+            runs_max: RUNS_MAX.max(2 * batch_writes),
             runs: Vec::new(),
             by_lba: RunIndex::default(),
             by_cylinder: RunIndex::default(),
@@ -158,8 +168,8 @@ impl WriteCache {
         }
     }
 
-    /// Puts the runs of a restored state in order.
-    pub fn order_runs(&mut self) {
+    /// Builds the indices of the runs of a restored state.
+    pub fn index_runs(&mut self) {
         self.sectors = 0;
         (self.by_lba, self.by_cylinder) = Default::default();
         std::mem::take(&mut self.runs).into_iter().for_each(|run| self.insert_run(run));
@@ -230,6 +240,7 @@ impl WriteCache {
         if end <= now {
             return Some(now);
         }
+        // The runs of a batch are free only when all of it is written.
         if !touches && self.runs.len() + runs >= self.runs_max {
             return Some(end);
         }
@@ -373,7 +384,7 @@ impl WriteCache {
         if self.is_half_full() {
             due = due.min(self.half_full);
         }
-        // While writes come the cache is half full, so mostly the first run that is ready ends the search.
+        // The common case, without a look at every run: while writes come, the cache is half full and its first run ready.
         if due <= now && self.runs.iter().any(|run| run.ready_at() <= now) {
             return Some(now);
         }
@@ -390,25 +401,25 @@ impl WriteCache {
         self.runs.iter().any(|run| run.since + AGE_MAX <= now)
     }
 
-    /// Takes out the runs to be destaged next: as many as the layer takes together, or one. `is_flushing` if a flush waits for them.
-    pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[CachedRun; 8]> {
+    /// Takes out the runs to be destaged next: as many as the layer takes together, or one.
+    pub fn take_batch(&mut self, device: &LayeredDisk, purpose: DestageFor) -> SmallVec<[CachedRun; 8]> {
         let now = device.now();
         let is_ready = |run: &CachedRun| run.ready_at() <= now;
         // If nothing is ready and room is needed, a stream has to go before it reaches the end of its band.
         let takes_all = !self.runs.iter().any(is_ready);
         let is_eligible = |run: &CachedRun| takes_all || is_ready(run);
-        let shared = device.layer.takes_together();
+        let writes_max = device.layer.takes_together();
         let mut batch = SmallVec::new();
         let Some(oldest) = self.oldest(is_eligible) else { return batch };
         let is_old = self.runs[oldest].since + AGE_MAX <= now;
         // A layer that takes writes together appends them, so their LBAs make no difference to the head.
-        let first = if is_old || shared > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
-        let first = self.take(device, first, is_flushing);
+        let first = if is_old || writes_max > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
+        let first = self.take(device, first, purpose);
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
         // A stream goes to the layer alone.
-        if is_stream || shared == 1 {
+        if is_stream || writes_max == 1 {
             return batch;
         }
         // The layer is told one source for a whole batch.
@@ -417,7 +428,7 @@ impl WriteCache {
         // The order of each run that may join the batch, by its index: both lists are changed alike.
         let mut orders: SmallVec<[u64; RUNS_MAX]> =
             self.runs.iter().map(|run| if may_share(run) { run.order } else { u64::MAX }).collect();
-        while batch.len() < shared
+        while batch.len() < writes_max
             && let Some((at, &order)) = orders.iter().enumerate().min_by_key(|(_, order)| **order)
             && order < u64::MAX
         {
@@ -478,11 +489,12 @@ impl WriteCache {
     }
 
     /// Takes out a run or, of a long stream, the part in its band. The rest stays.
-    fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> CachedRun {
+    fn take(&mut self, device: &LayeredDisk, at: usize, purpose: DestageFor) -> CachedRun {
         let mut run = self.remove_run(at);
-        // A flush takes all of a run: it can't wait for the end of a band.
+        // A flush can't wait until a stream reaches the end of its band, so it takes all of the run. Without bands there is no waiting, and
+        // a stream is destaged in parts as always.
         let in_bands = run.band_end < Lba(u64::MAX);
-        let sectors_max = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
+        let sectors_max = if purpose == DestageFor::Flush && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > sectors_max {
             // The rest is as young as the stream: by the age of its first write it would soon be overdue.
             let data = std::mem::take(&mut run.data);

@@ -146,7 +146,8 @@ impl Buffered {
         }
     }
 
-    /// The size of the drive's write-back cache. 0 if it writes in the order of arrival: this clock alone models such a cache.
+    /// The size of a write-back cache above the layer. 0 if the drive's cache writes in the order of arrival, because this clock models such
+    /// a cache itself.
     pub fn write_cache_sectors(&self) -> u64 {
         match self.buffer.write_cache_order {
             WriteCacheOrder::Position => self.buffer.write_cache_bytes / SECTOR_BYTES,
@@ -186,7 +187,6 @@ impl Buffered {
         let counted_to = std::mem::replace(&mut self.counted_to, Nanos::MAX);
         let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
         let completed = match write {
-            _ if sectors == 0 => self.ready(now, sent, self.buffer.overheads.read_hit),
             true => self.write(g, now, sent, pba, sectors),
             false => self.read(g, now, sent, pba, sectors),
         };
@@ -225,15 +225,15 @@ impl Buffered {
             // A write that is longer than the cache goes to the media, after all queued writes.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
-            let Some(data) = self.buffer.overheads.write_data else {
+            let Some(until_data) = self.buffer.overheads.write_data else {
                 return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
             };
             // The head moves while the bus carries data; if it arrives first, it waits for the data.
             self.stop_reading_ahead(g, start);
-            let carried = ready + data;
-            let begin = carried + self.lead(g, pba, sectors);
+            let bus_start = ready + until_data;
+            let begin = bus_start + self.lead(g, pba, sectors);
             let start = start.max(Nanos(begin.0.saturating_sub(self.media.write_seek(g, pba).0)));
-            return self.on_media(g, start, true, pba, sectors).max(carried + self.bus(true, sectors));
+            return self.on_media(g, start, true, pba, sectors).max(bus_start + self.bus(true, sectors));
         }
         let mut room_at = now;
         while !self.queue.has_room(sectors) {
@@ -253,12 +253,12 @@ impl Buffered {
     /// until the bus stays a sector ahead of the media up to the end, even in the fastest zone (assumption). Only the first track counts:
     /// on the HP C3323A, writes that continue on the next track begin as early as shorter ones.
     fn lead(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
-        let on_first = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
-        let mark = (self.buffer.write_watermark * on_first as f64).ceil() as u64;
-        let longest = u128::from(g.longest_track());
-        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest) as u64);
-        let ahead = self.bus(true, sectors + 1).since(on_media);
-        self.bus(true, mark).max(ahead)
+        let on_first_track = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
+        let watermark = (self.buffer.write_watermark * on_first_track as f64).ceil() as u64;
+        let longest_track = u128::from(g.longest_track());
+        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest_track) as u64);
+        let stays_ahead = self.bus(true, sectors + 1).since(on_media);
+        self.bus(true, watermark).max(stays_ahead)
     }
 
     /// The end of a read: from the buffer, from sectors being read ahead, or from the media.
@@ -328,6 +328,7 @@ impl Buffered {
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
     fn catch_up(&mut self, g: &Geometry, now: Nanos) {
+        // First the rest of the write that the media is at.
         self.count_unwaited(self.counted_to, now.min(self.busy_until));
         while self.begin_write(g, now) {}
         if self.busy_until <= now {
@@ -335,13 +336,13 @@ impl Buffered {
         }
     }
 
-    /// Begins the next queued write if the media is free for it before `before`.
-    fn begin_write(&mut self, g: &Geometry, before: Nanos) -> bool {
+    /// Begins the next queued write if it is due, and the media free for it, before `limit`.
+    fn begin_write(&mut self, g: &Geometry, limit: Nanos) -> bool {
         let start = self.queue.next_since().map(|since| self.busy_until.max(since));
-        let Some(start) = start.filter(|start| *start < before) else { return false };
+        let Some(start) = start.filter(|start| *start < limit) else { return false };
         let Some(next) = self.queue.start_write() else { return false };
         let end = self.on_media(g, start, true, next.pba, next.sectors);
-        self.count_unwaited(start, before.min(end));
+        self.count_unwaited(start, limit.min(end));
         true
     }
 
@@ -366,7 +367,7 @@ impl Buffered {
     /// Stops reading ahead; the head stays where reading got to.
     fn stop_reading_ahead(&mut self, g: &Geometry, now: Nanos) {
         if let Some(reached) = self.segments.stop(g, &self.media, now) {
-            self.media.leave_at(&g.place(Pba(reached.0.max(1) - 1)));
+            self.media.leave_at(&g.place(Pba(reached.0.saturating_sub(1))));
         }
     }
 

@@ -258,9 +258,11 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
 
 /// The angles of a zone; without skews of its own, those of the drive.
 fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<Skews, Error> {
+    // Far more than a track has.
+    const SECTORS_END: f64 = 1e9;
     let angle = |key: &str, sectors: Option<f64>, default: Turn| match sectors {
         None => Ok(default),
-        Some(sectors) if (0.0..1e9).contains(&sectors) => Ok(turn(sectors / track_sectors.max(1) as f64)),
+        Some(sectors) if (0.0..SECTORS_END).contains(&sectors) => Ok(turn(sectors / track_sectors.max(1) as f64)),
         Some(sectors) => Err(Error::Impossible(format!("recording zone {i}: {key} = {sectors}: give sectors from 0"))),
     };
     Ok(Skews {
@@ -298,12 +300,13 @@ fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<
     Ok(slips)
 }
 
-/// Where the spares begin at the `end` of a stretch: slips before them use up some of `each`, slips among them none.
+/// Where the spares of a stretch begin, which reach to its `end`. Slips before them use up some of the `each` spares; slips among them only
+/// make them begin earlier.
 fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));
     let mut spares = left;
-    // Slips among the spares make them begin earlier, where there may be further slips.
+    // Where they begin earlier, there may be further slips.
     loop {
         let among = length(&slips[slips.partition_point(|slip| slip.start < end - spares)..]);
         if left + among == spares {
@@ -333,14 +336,14 @@ const WHOLE: u128 = 1 << 40;
 
 /// Makes a drive the smallest that holds `want` sectors.
 pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
-    let (own, most) = (file.copies, most_copies(file));
-    // No fewer platters hold that many sectors; spares on each of them and the defects of the first may take more.
+    let (old_copies, most) = (file.copies, most_copies(file));
+    // As many times its platters as are needed if no sector were lost to spares and defects, then more until they are enough.
     let least = u128::from(want).div_ceil(raw_sectors(file, WHOLE).max(1));
-    let mut copies = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
-    file.copies = own.saturating_mul(copies);
-    while copies < most && usable_sectors(file, WHOLE) < u128::from(want) {
-        copies += 1;
-        file.copies = own.saturating_mul(copies);
+    let mut times = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
+    file.copies = old_copies.saturating_mul(times);
+    while times < most && usable_sectors(file, WHOLE) < u128::from(want) {
+        times += 1;
+        file.copies = old_copies.saturating_mul(times);
     }
     let share = least_share(file, want)?;
     if share != WHOLE {
@@ -365,8 +368,8 @@ pub(super) fn sectors_of_platters(mut file: DriveFile, times: u64) -> u64 {
     u64::try_from(sectors).unwrap_or(u64::MAX)
 }
 
-/// How many times a mechanical drive can have its surfaces, as long as zones can be counted. A constant clock has no surfaces, and gets more
-/// tracks instead.
+/// How many times a mechanical drive can have its surfaces without more than `ZONES_MAX` recording zones. A constant clock has no surfaces,
+/// and gets more tracks instead.
 fn most_copies(file: &DriveFile) -> u32 {
     if file.mechanical.is_none() {
         return 1;
@@ -380,7 +383,9 @@ fn most_copies(file: &DriveFile) -> u32 {
 fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
     let (mut too_small, mut enough) = (0, WHOLE);
     while usable_sectors(file, enough) < u128::from(want) {
-        if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || enough > WHOLE << 40 {
+        // From this share on all zones have as many tracks as a zone can have (2^32), and the drive grows no more.
+        let has_all_tracks = enough > WHOLE << 40;
+        if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || has_all_tracks {
             let name = &file.name;
             let message = format!("{name}: no size of it holds {want} sectors: give a smaller {{capacity}}");
             return Err(Error::Impossible(message));

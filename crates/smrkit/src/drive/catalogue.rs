@@ -77,19 +77,20 @@ pub fn identify(text: &str) -> Vec<Identified> {
     let mut column = None;
     for line in text.lines() {
         let line = line.to_ascii_uppercase();
-        let mut own = models_in(&line, &models);
-        if own.is_empty() {
-            // A disk that is not built like any name of the catalogue is found by the words around it.
-            own.extend(disk_by_context(&line, &mut column));
+        let mut in_line = models_in(&line, &models);
+        if in_line.is_empty() {
+            // A disk whose name is not built like any of the catalogue is found by the words around it.
+            in_line.extend(disk_by_context(&line, &mut column));
         }
+        // The line on rotation of smartctl and hdparm, about the disk named last.
         if line.contains("SOLID STATE DEVICE")
             && let Some(Identified::Unknown(name)) = found.pop_if(|disk| matches!(disk, Identified::Unknown(_)))
         {
             found.push(Identified::SolidState(name));
         }
-        found.extend(own);
+        found.extend(in_line);
     }
-    // Duplicates go only now: a line on rotation is about the disk named last, even if that was named before.
+    // Duplicates go only now, because the disk named last may have been named before.
     let mut once: Vec<Identified> = Vec::new();
     for disk in found {
         if !once.contains(&disk) {
@@ -101,9 +102,9 @@ pub fn identify(text: &str) -> Vec<Identified> {
 
 /// The models of a line in capitals: those of the catalogue, and words that are built like them.
 fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
-    // True for a row of the catalogue itself, whose name has brackets.
-    let pattern = |model: &Model| model.name.contains('[') && line.contains(&model.name.to_ascii_uppercase());
-    if let Some((model, _)) = models.iter().find(|(model, _)| pattern(model)) {
+    // A name with brackets, as the catalogue itself spells it.
+    let is_verbatim = |model: &Model| model.name.contains('[') && line.contains(&model.name.to_ascii_uppercase());
+    if let Some((model, _)) = models.iter().find(|(model, _)| is_verbatim(model)) {
         return vec![Identified::Known(model.name.to_string(), *model)];
     }
     let mut found = Vec::new();
@@ -144,37 +145,39 @@ pub fn unlisted(name: &str) -> Identified {
 /// The disk that a tool's line names, known by its context. The line is in capitals; `column` is where the column of models in `lsblk`
 /// begins and where the next one does, from its header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
-    let of = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
+    let disk = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
     if columns.first() == Some(&"NAME") {
-        *column = line.find(" MODEL").map(|at| {
-            let next = line[at + 6..].find(char::is_alphanumeric);
-            (at + 1, next.map_or(usize::MAX, |next| at + 6 + next))
+        const MODEL: &str = "MODEL";
+        *column = line.find(" MODEL").map(|space| {
+            let (from, end) = (space + 1, space + 1 + MODEL.len());
+            let next = line[end..].find(char::is_alphanumeric);
+            (from, next.map_or(usize::MAX, |next| end + next))
         });
         return None;
     }
     if let Some((key, value)) = line.split_once(':')
         && ["DEVICE MODEL", "MODEL NUMBER", "PRODUCT"].contains(&key.trim())
     {
-        return Some(of(value, false));
+        return Some(disk(value, false));
     }
     let mut by_id = line.split_whitespace().filter_map(|word| {
         let name = word.rsplit('/').next()?;
         let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
         // The serial number comes last. A name without one is not a model string.
         let (model, _) = name.rsplit_once('_')?;
-        Some(of(&model.replace('_', " "), bus == "NVME"))
+        Some(disk(&model.replace('_', " "), bus == "NVME"))
     });
-    if let Some(disk) = by_id.next() {
-        return Some(disk);
+    if let Some(found) = by_id.next() {
+        return Some(found);
     }
     let device = columns.first().filter(|word| is_device(word))?;
     let name = match *column {
-        // A right-aligned number may begin before its column.
         Some((from, to)) => {
             let cell: String = line.chars().take(to).skip(from).collect();
-            let is_cut = cell.ends_with(|c: char| !c.is_whitespace()) && line.chars().count() > to;
-            if is_cut { cell.rsplit_once(' ').map_or("", |(model, _)| model).to_string() } else { cell }
+            // The next column may hold a number that is aligned to the right and begins in this cell.
+            let is_shared = cell.ends_with(|c: char| !c.is_whitespace()) && line.chars().count() > to;
+            if is_shared { cell.rsplit_once(' ').map_or("", |(model, _)| model).to_string() } else { cell }
         }
         None => line.split_once(*device)?.1.to_string(),
     };
@@ -183,7 +186,7 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
         word.contains("SSD") || word.len() >= 6 && has(word, char::is_alphabetic) && has(word, char::is_numeric)
     };
     let is_named = if column.is_some() { !name.trim().is_empty() } else { words(&name).iter().any(is_name) };
-    is_named.then(|| of(&name, device.starts_with("NVME")))
+    is_named.then(|| disk(&name, device.starts_with("NVME")))
 }
 
 /// True of Linux's names of whole disks, in capitals.

@@ -209,13 +209,15 @@ pub struct Constant {
 
 /// An hour: more for one command must be a mistake in the unit.
 const COMMAND_PS_MAX: f64 = 3.6e15;
+/// A second.
+const SECTOR_PS_MAX: f64 = 1e12;
 
 impl Constant {
     /// From milliseconds per command and microseconds per sector. Errors: a cost that is negative or over an hour
     /// (a command) or a second (a sector).
     pub fn new(command_ms: f64, sector_us: f64) -> Result<Constant, Error> {
         let (command, sector) = ((command_ms * 1e9).round(), (sector_us * 1e6).round());
-        if !(0.0..=COMMAND_PS_MAX).contains(&command) || !(0.0..=1e12).contains(&sector) {
+        if !(0.0..=COMMAND_PS_MAX).contains(&command) || !(0.0..=SECTOR_PS_MAX).contains(&sector) {
             return Err(Error::Impossible(format!(
                 "a command of {command_ms} ms and {sector_us} µs a sector: give command_ms from 0 to 3600000 and \
                  sector_us from 0 to 1000000"

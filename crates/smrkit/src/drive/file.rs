@@ -92,17 +92,18 @@ impl ZoneTable {
 }
 
 impl MechanicalTable {
-    /// True if it has overheads of a command's kind or end, or a watermark of the bus.
+    /// True if it has a key that only a buffered clock uses: an overhead for one kind of command or for a part of it, or a watermark of
+    /// reads. That of writes has no effect without `write_data_ms`.
     pub fn has_electronics(&self) -> bool {
         let by_kind = [&self.read_miss_ms, &self.read_hit_ms, &self.write_ms, &self.media_write_ms];
-        let ends = [
+        let others = [
             &self.write_data_ms,
             &self.read_reselect_ms,
             &self.read_completion_ms,
             &self.write_completion_ms,
             &self.watermark,
         ];
-        by_kind.iter().any(|key| key.is_some()) || ends.iter().any(|key| key.is_some())
+        by_kind.iter().any(|key| key.is_some()) || others.iter().any(|key| key.is_some())
     }
 }
 
@@ -599,7 +600,7 @@ pub(super) trait FileEntry: Sized {
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str);
 }
 
-/// A number that is written as text, in the unit of its key; `None` if the key has no such unit.
+/// A number that is written as text, converted to the unit of its key. `None` for a key without a unit, whose text is no number.
 fn number(text: &str, unit: &str) -> Option<Result<f64, Error>> {
     Some(match unit {
         "" => return None,

@@ -211,6 +211,7 @@ impl Mechanical {
     pub fn streaming(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
         let zone = g.zone_of(pba);
         let a_track = match zone.run_tracks() {
+            // On one surface every step is the same switch; over several, steps differ.
             None => u128::from(self.turns(1, 0)),
             Some(_) => u128::from(self.rotation.value + angle_ns(zone.mean_skew, self.rotation.value)),
         };
@@ -258,6 +259,7 @@ impl Mechanical {
             time += if end_angle >= start {
                 self.turns(tracks, end_angle - start)
             } else {
+                // One more, because the angle that is taken off is rounded down.
                 self.turns(tracks, 0) - angle_ns((start - end_angle) as u64, self.rotation.value) - 1
             };
             self.cylinder = zone.cylinder(last_k) as u32;
@@ -295,6 +297,7 @@ impl Mechanical {
 
     /// The time of `tracks` whole tracks with a switch after each, plus the angle `more`.
     fn turns(&self, tracks: u64, more: u128) -> u64 {
+        // In units of 2^-64 rotations, as angles are.
         let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
         let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
         let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value);

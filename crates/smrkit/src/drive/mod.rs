@@ -124,6 +124,22 @@ pub struct Translation {
     pub parameters: Vec<(String, String)>,
 }
 
+/// The error for a text that names no drive, with the name that may be meant.
+fn unknown_drive(text: &str) -> Error {
+    let near = match catalogue::nearest_model(text) {
+        // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
+        _ if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
+        // Not a model at all, so perhaps a preset.
+        None if catalogue::identify(text).is_empty() => nearest(text, DRIVES.iter().map(|(name, _)| *name)),
+        near => near,
+    };
+    let question = near.map_or_else(|| similar(text), |near| format!("did you mean `{near}`? "));
+    Error::Usage(format!(
+        "no drive is called `{text}`; {question}smrkit drives lists the names, models of the catalogue are known too; of a USB \
+         box name the disk inside (smartctl -i); or give the path of a drive file"
+    ))
+}
+
 /// A question that names the models most like a mistyped one, and how each records, since one letter may be the difference between shingled and conventional.
 fn similar(text: &str) -> String {
     let in_words = |model: catalogue::Model| {
@@ -138,7 +154,7 @@ impl Drive {
     /// after it sets that key to an end of its range, `@KEY=NUMBER` to another value ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
         // A file may have such a name itself.
-        if let Some((own, key, value)) = ends(name_or_path).filter(|_| !Path::new(name_or_path).exists()) {
+        if let Some((own, key, value)) = split_choice(name_or_path).filter(|_| !Path::new(name_or_path).exists()) {
             return Drive::load(own)?.at(key, value);
         }
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| name.eq_ignore_ascii_case(name_or_path)) {
@@ -159,28 +175,13 @@ impl Drive {
 
     /// The drive for a model string: its own, or another model's at its size.
     fn of_model(text: &str) -> Result<Drive, Error> {
-        // A vendor's suffix of a model's name may be ignored, but a misspelt key must not be.
+        // What follows a model's name may be a vendor's suffix, which is ignored; an `@KEY=VALUE` that was not understood must not be.
         if let Some((_, choice)) = text.split_once('@') {
             return Err(Error::Usage(format!(
                 "`@{choice}` is no key of a drive file and its value: give them as in @mechanical.rpm=7200"
             )));
         }
-        let Some(model) = catalogue::find(text) else {
-            let near = match catalogue::nearest_model(text) {
-                // Toshiba's USB boxes, of up to 2 TB with disks of the MQ04 kind.
-                _ if text.eq_ignore_ascii_case("canvio") => Some("mq04abf100"),
-                None if catalogue::identify(text).is_empty() => nearest(text, DRIVES.iter().map(|(name, _)| *name)),
-                near => near,
-            };
-            let near = match near {
-                Some(near) => format!("did you mean `{near}`? "),
-                None => similar(text),
-            };
-            return Err(Error::Usage(format!(
-                "no drive is called `{text}`; {near}smrkit drives lists the names, models of the catalogue are known too; of a USB \
-                 box name the disk inside (smartctl -i); or give the path of a drive file"
-            )));
-        };
+        let Some(model) = catalogue::find(text) else { return Err(unknown_drive(text)) };
         let recording = catalogue::recording_in_words(model.recording);
         let Some(preset) = model.preset else {
             return Err(Error::Usage(format!(
@@ -193,8 +194,9 @@ impl Drive {
         if model.is_own_preset {
             return Ok(drive);
         }
-        let own_terabytes = catalogue::models().find(|own| own.is_own_preset && own.preset == model.preset);
-        if let Some((wanted, own)) = model.terabytes.zip(own_terabytes.and_then(|own| own.terabytes)) {
+        // The model that the preset was made for.
+        let own_model = catalogue::models().find(|own| own.is_own_preset && own.preset == model.preset);
+        if let Some((wanted, own)) = model.terabytes.zip(own_model.and_then(|own| own.terabytes)) {
             let sectors = drive.geometry.sectors as f64 * wanted / own;
             drive = drive.with_capacity(sectors as u64)?;
         }
@@ -224,7 +226,7 @@ impl Drive {
 
     /// A drive from the text of a drive file; `path` is for messages, and may end in `@KEY=low` as a name may.
     pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
-        if let Some((own, key, value)) = path.to_str().and_then(ends) {
+        if let Some((own, key, value)) = path.to_str().and_then(split_choice) {
             return Drive::parse(own.as_ref(), text)?.at(key, value);
         }
         let drive = Drive::build(DriveFile::parse(path, text)?, path)?;
@@ -233,7 +235,7 @@ impl Drive {
 
     /// The drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its platters,
     /// as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of the stroke, and defects
-    /// beyond the new end go. With the resulting size, it makes the same drive again.
+    /// beyond the new end go. Asked for the size of the result, it makes the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
             return Err(Error::Usage("a capacity below one sector: give {capacity} a unit, as in 8TB".into()));
@@ -303,11 +305,11 @@ impl Drive {
         // A value out of its range is named before values that don't fit together.
         file.check()?;
         let interference = build::interference(&file.interference)?;
-        let head = match &interference {
+        let toward = match &interference {
             Interference::Physical(profile) => profile.toward(),
             _ => Edge::Inner,
         };
-        let geometry = build::geometry(&file, head)?;
+        let geometry = build::geometry(&file, toward)?;
         interference.check(&geometry)?;
         Ok(Drive {
             name: file.name.clone(),
@@ -337,11 +339,11 @@ impl Drive {
     }
 }
 
-/// The parts of `NAME@KEY=VALUE`.
-fn ends(name: &str) -> Option<(&str, &str, &str)> {
-    let (own, choice) = name.rsplit_once('@')?;
+/// The parts of `NAME@KEY=VALUE`. All keys have a point, as in `mechanical.rpm`.
+fn split_choice(name: &str) -> Option<(&str, &str, &str)> {
+    let (name, choice) = name.rsplit_once('@')?;
     let (key, value) = choice.split_once('=')?;
-    key.contains('.').then_some((own, key, value))
+    key.contains('.').then_some((name, key, value))
 }
 
 #[cfg(test)]

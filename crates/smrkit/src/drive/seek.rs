@@ -56,7 +56,7 @@ impl SeekPoints {
         }
     }
 
-    /// The points, whatever their distances are.
+    /// The points, in either unit of distance.
     fn list(&self) -> &[(f64, f64)] {
         match self {
             SeekPoints::Shares(points) | SeekPoints::Cylinders(points) => points,

@@ -350,7 +350,7 @@ fn a_range_of_the_shingling_law_changes_the_law() {
 
 #[test]
 fn a_missing_drive_is_named() {
-    assert!(Drive::load("no-such").unwrap_err().to_string().contains("smrkit drives lists all"));
+    assert!(Drive::load("no-such").unwrap_err().to_string().contains("smrkit drives lists the names"));
     assert!(Drive::load("/no/such.toml").unwrap_err().to_string().contains("check the path"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), [0xff, 0xfe, 0x00]).unwrap();

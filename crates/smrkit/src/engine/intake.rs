@@ -13,14 +13,14 @@ use crate::units::{Lba, Nanos};
 /// Computes the arrival of each request.
 pub enum Arrivals {
     /// A closed loop: a command arrives when another completes.
-    Closed {
+    FlatOut {
         /// When each free place in the queue became free.
         free: VecDeque<Nanos>,
         /// The pause after a completion.
         think: Nanos,
     },
     /// A closed loop with the trace's pauses: the differences between the times of consecutive requests.
-    Thinking {
+    Closed {
         /// As above.
         free: VecDeque<Nanos>,
         /// The trace's time of the previous request.
@@ -52,10 +52,10 @@ impl SentBefore {
     /// The first time at which all earlier requests had arrived, and at most `outstanding` of them had not completed; [`Nanos::MAX`] if that
     /// is still to come.
     fn moment(&self, outstanding: u16) -> Nanos {
-        let Some(last) = self.count.saturating_sub(outstanding.into()).checked_sub(1) else { return self.arrival };
-        // A forgotten completion is long past, and does not delay the request.
-        let Some(at) = last.checked_sub(self.forgotten) else { return self.arrival };
-        self.ends.get(at as usize).map_or(Nanos::MAX, |&end| end.max(self.arrival))
+        let awaited = self.count.saturating_sub(outstanding.into());
+        // Without any, or if the last of them is forgotten because it is long past, no completion delays the request.
+        let Some(last) = awaited.checked_sub(self.forgotten + 1) else { return self.arrival };
+        self.ends.get(last as usize).map_or(Nanos::MAX, |&end| end.max(self.arrival))
     }
 
     fn send(&mut self, arrival: Nanos) {
@@ -72,11 +72,11 @@ impl Arrivals {
     pub fn new(settings: &Settings, now: Nanos) -> Arrivals {
         match settings.arrival {
             Arrival::FlatOut => {
-                Arrivals::Closed { free: vec![now; settings.depth as usize].into(), think: settings.think }
+                Arrivals::FlatOut { free: vec![now; settings.depth as usize].into(), think: settings.think }
             }
             Arrival::Closed => {
                 let sent = SentBefore { arrival: now, ..SentBefore::default() };
-                Arrivals::Thinking { free: vec![now; settings.depth as usize].into(), last: Nanos::ZERO, sent }
+                Arrivals::Closed { free: vec![now; settings.depth as usize].into(), last: Nanos::ZERO, sent }
             }
             Arrival::Trace => Arrivals::Open { origin: now, scale: settings.time_scale },
         }
@@ -88,10 +88,10 @@ impl Arrivals {
     pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         let arrival = self.peek(time, outstanding);
         match self {
-            Arrivals::Closed { free, .. } => {
+            Arrivals::FlatOut { free, .. } => {
                 free.pop_front().expect("no more outstanding than the depth");
             }
-            Arrivals::Thinking { free, last, sent } => {
+            Arrivals::Closed { free, last, sent } => {
                 *last = time;
                 // A recorded number of outstanding requests takes no place: completions since tell when it may be sent.
                 if outstanding.is_none() {
@@ -108,8 +108,8 @@ impl Arrivals {
     #[inline]
     pub fn peek(&self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
-            Arrivals::Closed { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
-            Arrivals::Thinking { free, last, sent } => {
+            Arrivals::FlatOut { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
+            Arrivals::Closed { free, last, sent } => {
                 let from = match outstanding {
                     Some(outstanding) => sent.moment(outstanding),
                     None => free.front().copied().unwrap_or(Nanos::MAX),
@@ -131,15 +131,15 @@ impl Arrivals {
 
     /// True if each request waits for the completion of the one before it.
     pub fn is_one_by_one(&self) -> bool {
-        matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.len() == 1)
+        matches!(self, Arrivals::FlatOut { free, .. } | Arrivals::Closed { free, .. } if free.len() == 1)
     }
 
     /// Notes a completion at `end`. Completions come in the order of time.
     #[inline]
     pub fn completed(&mut self, end: Nanos) {
         match self {
-            Arrivals::Closed { free, think } => free.push_back(end + *think),
-            Arrivals::Thinking { free, sent, .. } => {
+            Arrivals::FlatOut { free, think } => free.push_back(end + *think),
+            Arrivals::Closed { free, sent, .. } => {
                 free.push_back(end);
                 sent.ends.push_back(end);
             }
@@ -304,7 +304,7 @@ impl Intake {
         }
         let remedy = match sectors > capacity {
             true => "take a larger drive, or give a larger {capacity}",
-            // For a trace; other replays have their own remedy.
+            // For a trace; in other replays `with_remedy` puts theirs in its place.
             false => {
                 "add {fold} to take addresses modulo the capacity, {capacity} auto for a drive as large as the trace, or choose \
                  one {volume}"

@@ -41,7 +41,7 @@ impl Run {
         Run { system, settings, background: None, window: None, from_state: None }
     }
 
-    /// Runs the requests of `source`; where they came from is left to the caller.
+    /// Runs the requests of `source`. The caller notes in the outcome where they came from.
     pub fn measure(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         match (&self.background, &self.system) {
             (Some(spec), SystemRun::Array(array)) => {
@@ -112,7 +112,7 @@ impl Run {
         Ok(())
     }
 
-    /// The outcome with what was asked for.
+    /// The outcome with what it takes to run it again: settings, seed, record, version and commit.
     fn identified(&self, outcome: Outcome, commit: Option<String>) -> Outcome {
         Outcome {
             engine: self.settings,
@@ -120,6 +120,7 @@ impl Run {
             run: self.record(),
             version: crate::VERSION.into(),
             commit,
+            // Only `steady` was measured; the rest follows from the settings and the capacity.
             state: State { steady: outcome.state.steady, ..State::new(self.settings.prefill, &outcome.capacity) },
             ..outcome
         }
@@ -185,6 +186,7 @@ impl SystemRun {
                     Ok(Run::new(run.clone(), *settings).identified(outcome, commit.clone()))
                 });
                 let mut all = Outcome::of_array(members.collect::<Result<_, Error>>()?, host)?;
+                // What the array offers is less than the sum of its members if it keeps copies or parity.
                 all.capacity.host_sectors = host_sectors;
                 Ok(all)
             }

@@ -73,7 +73,7 @@ impl SavedState {
         SavedState::of(system, device.state(), now)
     }
 
-    /// From the [`Device::state`] at `now` of a device that was built as `system` says.
+    /// A saved state from the [`Device::state`] at `now` of a device that was built as `system` says.
     pub fn of(system: &SystemRun, state: Vec<u8>, now: Nanos) -> Result<SavedState, Error> {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
@@ -92,12 +92,12 @@ impl SavedState {
         if !bytes.starts_with(MAGIC) {
             return refused("no saved state: give a file that {save_state} has written");
         }
-        let Some(text) = unsealed(bytes).filter(|text| text.len() > MAGIC.len()) else {
+        let Some(payload) = unsealed(bytes).filter(|payload| payload.len() > MAGIC.len()) else {
             return refused("the saved state is damaged or cut short (its checksum is wrong): save it again");
         };
         let unreadable = || Error::input(path, "the saved state can't be read: save it again");
         // Read by itself, since the contents of another version can have another form.
-        let (version, rest) = postcard::take_from_bytes::<String>(&text[MAGIC.len()..]).map_err(|_| unreadable())?;
+        let (version, rest) = postcard::take_from_bytes::<String>(&payload[MAGIC.len()..]).map_err(|_| unreadable())?;
         if version != VERSION {
             return refused(&format!("the state was saved by smrkit {version}, and this is {VERSION}: save it again"));
         }
@@ -135,7 +135,8 @@ impl SavedState {
             return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
         }
         let pairs = saved.drives().iter().zip(asked.drives()).zip(self.contents.drives.iter().zip(&own.drives));
-        let differences = pairs.map(|((saved, asked), (hash, own))| drive_difference(saved, asked, hash == own));
+        let differences =
+            pairs.map(|((saved, asked), (saved_hash, hash))| drive_difference(saved, asked, saved_hash == hash));
         Ok(differences.flatten().next())
     }
 }
@@ -180,7 +181,7 @@ fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Op
     Some(format!("is of {}.{}={}, and the run has {}={}", layer(saved), was.0, was.1, is.0, is.1))
 }
 
-/// The properties of an array, besides its drives, that have to be the same.
+/// The properties of an array, besides its drives, that have to be the same; `None` for a single drive.
 fn shape(spec: &SystemSpec) -> Option<(Level, u64, usize)> {
     match spec {
         SystemSpec::Drive(_) => None,

@@ -39,7 +39,7 @@ impl ArrayCheck {
     #[inline(always)]
     pub fn verify_served(&mut self, request: &Request) -> DiskResult {
         self.verify(request, &self.expected, &self.data)?;
-        // A single drive verifies itself, but has filled in the stamps that it read all the same.
+        // A single drive, which verifies itself, has filled in the stamps that it read. Without a shadow, `note` does not replace them.
         if !matches!(self.data, Buf::NoData) {
             self.data = Buf::NoData;
         }

@@ -61,8 +61,8 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// Writes 4 KiB at random until this share of the persistent cache is in use, or as many sectors were written. Without such a cache,
-    /// writes large requests at random, until they add up to this share of the disk.
+    /// Writes 4 KiB at random until this share of the persistent cache is in use, but no more than that share of its size. Without such a
+    /// cache, writes large requests at random that add up to this share of the disk.
     fn fill_randomly(&mut self, share: f64) -> Result<bool, Error> {
         let (cache, host) = (self.device.cache_sectors(), self.device.host_sectors());
         let (size, whole) = if cache > 0 { (SMALL_SECTORS, cache) } else { (self.large_sectors().min(host), host) };
@@ -85,7 +85,9 @@ impl Engine<'_> {
         let shows_progress = self.prefilled.is_multiple_of(LOOK_EVERY);
         self.prefilled += 1;
         self.serve_uncounted(&Request::new(Op::Write, Lba(first), sectors as u32))?;
-        Ok(!shows_progress || self.observer.go_on(Progress { done, total: Some(total) }, 0))
+        // None of the run's own requests has been served yet.
+        let requests = 0;
+        Ok(!shows_progress || self.observer.go_on(Progress { done, total: Some(total) }, requests))
     }
 }
 

@@ -98,7 +98,7 @@ pub fn compare_each(
         return Err(Error::Usage("each run takes the number of one demand".into()));
     }
     let groups = Group::from_runs(runs.iter().zip(served.iter().copied()))?;
-    let (mut all, mut served) = (runs.to_vec(), served.to_vec());
+    let (mut all, mut demand_of) = (runs.to_vec(), served.to_vec());
     let mut baseline_of: Vec<usize> = Vec::new();
     for group in &groups {
         // The workload must fit the smallest of them, because all get the same requests.
@@ -108,16 +108,17 @@ pub fn compare_each(
         baseline_of.push(listed.unwrap_or(all.len()));
         if listed.is_none() {
             all.push(PlannedRun { host_sectors: Some(group.host_sectors), ..group.conventional.clone() });
-            served.push(group.demand);
+            demand_of.push(group.demand);
         }
     }
-    let first_of = |at: usize| served.iter().position(|demand| *demand == served[at]).unwrap_or(at);
+    // The first run of the same demand.
+    let first_of = |at: usize| demand_of.iter().position(|demand| *demand == demand_of[at]).unwrap_or(at);
     // Only the first run is recorded.
     let records = Mutex::new(Some(records));
     let results = pool::make_all(&all, monitor, what, |at, run, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
         let opening = Opening { hash: first_of(at) == at, ..run.opening()? };
-        run.measure(demands[served[at]], &opening, &mut watch.recording(records))
+        run.measure(demands[demand_of[at]], &opening, &mut watch.recording(records))
     });
     let named = results.into_iter().zip(&all).map(|(result, run)| result.map_err(|error| run.named(error)));
     let mut measured = named.collect::<Result<Vec<_>, Error>>()?;

@@ -26,8 +26,6 @@ pub struct Opening {
     pub nth: u8,
     /// True if the SHA-256 of a trace is wanted.
     pub hash: bool,
-    /// Placement of merged demands, if it differs from their own.
-    pub placement: Option<SourcePlacement>,
     /// True if the times of requests are to be sums of a trace's think times.
     pub think_times: bool,
 }
@@ -35,7 +33,7 @@ pub struct Opening {
 impl Opening {
     /// Opens the only demand of a run on `host_sectors`, without a hash.
     pub fn new(host_sectors: u64, seed: u64) -> Opening {
-        Opening { host_sectors, seed, nth: 0, hash: false, placement: None, think_times: false }
+        Opening { host_sectors, seed, nth: 0, hash: false, think_times: false }
     }
 }
 
@@ -245,6 +243,13 @@ struct EditedRequests {
     hashed: Option<Replayed>,
 }
 
+impl EditedRequests {
+    /// The demand under the adapters of its edits.
+    fn unedited(&self) -> &dyn Opened {
+        &*self.source.source.source.source
+    }
+}
+
 impl Source for EditedRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.source.fill(batch)
@@ -257,12 +262,14 @@ impl Source for EditedRequests {
 
 impl Opened for EditedRequests {
     fn of(&self) -> Option<&dyn Opened> {
-        Some(&*self.source.source.source.source)
+        Some(self.unedited())
     }
 
     fn describe(&self) -> Replayed {
-        let mut replayed = self.source.source.source.source.describe();
-        self.hashed.iter().for_each(|hashed| replayed.take_hashes(hashed));
+        let mut replayed = self.unedited().describe();
+        if let Some(hashed) = &self.hashed {
+            replayed.take_hashes(hashed);
+        }
         Replayed { edit: Some(self.edit.clone()), ..replayed }
     }
 }
@@ -296,12 +303,12 @@ impl MergedDemand {
     /// The sizes on devices of at least `host_sectors`. Laid end to end, workloads without a span share the space that the others leave.
     fn sizes(&self, host_sectors: u64) -> Result<Vec<u64>, Error> {
         let known = self.known()?;
-        let open = known.iter().filter(|size| size.is_none()).count() as u64;
+        let without_span = known.iter().filter(|size| size.is_none()).count() as u64;
         let share = match self.placement {
             SourcePlacement::Zero => host_sectors,
             SourcePlacement::EndToEnd => {
                 let taken = known.iter().flatten().fold(0, |sum, size| u64::saturating_add(sum, *size));
-                let share = host_sectors.saturating_sub(taken) / open.max(1);
+                let share = host_sectors.saturating_sub(taken) / without_span.max(1);
                 share - share % SHARE_ALIGNMENT
             }
         };
@@ -326,22 +333,21 @@ impl Demand for MergedDemand {
         }))
     }
 
-    /// Sizes come from the demands' own placement, also if `opening` places them elsewhere.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let mut parts = Vec::new();
         for (number, (demand, sectors)) in self.demands.iter().zip(self.sizes(opening.host_sectors)?).enumerate() {
             // More demands than fit in 8 bits are refused below.
-            let opening = Opening { host_sectors: sectors, nth: number as u8, placement: None, ..*opening };
+            let opening = Opening { host_sectors: sectors, nth: number as u8, ..*opening };
             parts.push(MergePart { source: demand.open(&opening)?, sectors });
         }
-        let placement = opening.placement.unwrap_or(self.placement);
-        Ok(Box::new(Interleaved::new(parts, self.rule, placement, opening.seed)?))
+        Ok(Box::new(Interleaved::new(parts, self.rule, self.placement, opening.seed)?))
     }
 
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
         let mut all = self.open(opening)?.describe();
         for (source, demand) in all.sources.iter_mut().flatten().zip(&self.demands) {
-            let own = demand.describe(&Opening { host_sectors: source.sectors, placement: None, ..*opening })?;
+            // An opened trace has its hash once it was read to its end; `describe` reads the file for it.
+            let own = demand.describe(&Opening { host_sectors: source.sectors, ..*opening })?;
             source.sha256 = own.trace_sha256;
         }
         Ok(all)
@@ -356,10 +362,12 @@ impl Demand for MergedDemand {
     }
 
     fn named(&self, error: Error) -> Error {
-        let error = match self.least_sectors() {
-            _ if !self.has_trace() => with_remedy(error, GIVE_ROOM),
-            Ok(None) => with_remedy(error, NO_SIZE),
-            _ => error,
+        let error = if !self.has_trace() {
+            with_remedy(error, GIVE_ROOM)
+        } else if let Ok(None) = self.least_sectors() {
+            with_remedy(error, NO_SIZE)
+        } else {
+            error
         };
         self.traces().fold(error, |error, trace| trace.named(error))
     }
@@ -375,6 +383,7 @@ impl Opened for Interleaved<Box<dyn Opened>> {
         let source = |number: usize| {
             let own = self.source(number).describe();
             all.trace_notes = all.trace_notes + own.trace_notes;
+            // Tables show a single reading: that of the first trace.
             all.trace_reading = all.trace_reading.take().or(own.trace_reading.clone());
             let (first, sectors) = self.place(number);
             MergedSource {

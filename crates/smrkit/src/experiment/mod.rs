@@ -61,9 +61,10 @@ impl Experiment {
         self.demand.look_for_volumes()?;
         let runs = Systems::new(&self.system)?.runs(&self.settings, self.needed_sectors()?)?;
         let groups = Group::from_runs(runs.iter().map(|run| (run, 0)))?;
-        let group = |run: usize| groups.iter().find(|group| group.runs.contains(&run));
-        let sectors = |run: usize| group(run).map_or(0, |group| group.host_sectors);
-        runs.into_iter().enumerate().map(|(at, run)| run.serving(self.demand.as_ref(), sectors(at))).collect()
+        let group_of =
+            |run: usize| groups.iter().find(|group| group.runs.contains(&run)).expect("each run is in a group");
+        let serving = |(at, run): (usize, PlannedRun)| run.serving(self.demand.as_ref(), group_of(at).host_sectors);
+        runs.into_iter().enumerate().map(serving).collect()
     }
 
     fn validate(&self) -> Result<(), Error> {
@@ -105,7 +106,8 @@ impl Experiment {
         }
     }
 
-    /// Executes all runs of `systems`, the experiment's own, without a conventional disk. Columns that need a comparison are null.
+    /// Executes all runs of `systems`, the experiment's own, without a conventional disk and without hashing traces. Columns that need a
+    /// comparison are null.
     pub fn execute_watched(&self, systems: &Systems, monitor: &dyn Monitor) -> Result<Vec<Outcome>, Error> {
         self.validate()?;
         let runs = systems.runs(&self.settings, None)?;

@@ -40,8 +40,9 @@ impl PlannedRun {
         Ok(PlannedRun { demand: Some(described), host_sectors: Some(host_sectors), ..self })
     }
 
-    /// Opening of its demand.
+    /// How the run opens its demand.
     pub fn opening(&self) -> Result<Opening, Error> {
+        // The description of a planned demand has the hashes already: `measure` takes them from there.
         let hash = self.demand.is_none();
         let think_times = self.settings().arrival == Arrival::Closed;
         Ok(Opening { hash, think_times, ..Opening::new(self.host_sectors()?, self.settings().seed) })
@@ -97,6 +98,7 @@ impl PlannedRun {
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
         // A saved state is of the shingled layer; the conventional disk begins full instead.
         let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
+        // A power cut needs check mode.
         let settings = Settings { check: false, power_cut: None, prefill, ..*self.settings() };
         let run = self.under(layer::find(BASELINE)?)?.with(settings);
         Ok(PlannedRun { run: Run { from_state: None, ..run.run }, ..run })

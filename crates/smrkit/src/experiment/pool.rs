@@ -14,7 +14,7 @@ use crate::request::{Progress, Request, Source};
 use crate::stats::counts::RequestRow;
 
 /// Time between a run's reports on its progress.
-const SAY_EVERY: Duration = Duration::from_millis(200);
+const REPORT_EVERY: Duration = Duration::from_millis(200);
 
 /// Takes the completed requests of a run, one by one.
 pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
@@ -179,13 +179,23 @@ pub struct RunWatch<'a> {
     /// Takes the state at the end of the next run.
     pub state: Option<StateSink>,
     started: Instant,
-    said: Instant,
+    reported: Instant,
 }
 
 impl<'a> RunWatch<'a> {
     fn new(run: usize, stage: &'a dyn Stage, monitor: &'a dyn Monitor, failed: &'a AtomicBool) -> RunWatch<'a> {
         let now = Instant::now();
-        RunWatch { run, stage, monitor, failed, requests: None, accesses: None, state: None, started: now, said: now }
+        RunWatch {
+            run,
+            stage,
+            monitor,
+            failed,
+            requests: None,
+            accesses: None,
+            state: None,
+            started: now,
+            reported: now,
+        }
     }
 
     /// Records the run to `records`.
@@ -198,13 +208,13 @@ impl<'a> RunWatch<'a> {
     pub fn is_at(&mut self, share: f64) -> bool {
         const STEPS: u64 = 1_000_000;
         let done = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;
-        self.say(|_| RunStage::Serving { progress: Progress { done, total: Some(STEPS) }, rate: None });
+        self.report(|_| RunStage::Serving { progress: Progress { done, total: Some(STEPS) }, rate: None });
         self.goes_on()
     }
 
-    fn say(&mut self, step: impl FnOnce(&RunWatch) -> RunStage) {
-        if self.said.elapsed() > SAY_EVERY {
-            self.said = Instant::now();
+    fn report(&mut self, step: impl FnOnce(&RunWatch) -> RunStage) {
+        if self.reported.elapsed() > REPORT_EVERY {
+            self.reported = Instant::now();
             self.stage.show(self.run, step(self));
         }
     }
@@ -222,7 +232,7 @@ impl Drop for RunWatch<'_> {
 
 impl Observer for RunWatch<'_> {
     fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
-        self.say(|watch| match requests {
+        self.report(|watch| match requests {
             0 => RunStage::Filling(progress),
             _ => RunStage::Serving { progress, rate: Some(requests as f64 / watch.started.elapsed().as_secs_f64()) },
         });
@@ -252,6 +262,7 @@ impl Observer for RunWatch<'_> {
     }
 
     fn state(&mut self, state: SavedState) {
+        // The sink is for the next run only.
         if let Some(sink) = self.state.take() {
             sink(state);
         }
@@ -281,7 +292,7 @@ mod tests {
         let mut watch = RunWatch::new(0, &seen, &Unwatched, &failed);
         let progress = Progress { done: 3, total: Some(4) };
         for requests in [0, 1, 1000] {
-            watch.said = Instant::now().checked_sub(2 * SAY_EVERY).unwrap();
+            watch.reported = Instant::now().checked_sub(2 * REPORT_EVERY).unwrap();
             assert!(watch.go_on(progress, requests));
         }
         let seen = lock(&seen.0);

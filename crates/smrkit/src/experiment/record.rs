@@ -23,7 +23,7 @@ pub struct PlannedRecord {
     pub scaled: Option<Scaled>,
     /// Arrivals, queue, state before.
     pub engine: Settings,
-    /// The seed of everything random.
+    /// The seed of everything random, which `engine` is serialized without.
     pub seed: u64,
     /// The system, its own work, and the timeline's windows.
     pub run: RunRecord,
@@ -60,8 +60,8 @@ impl TryFrom<PlannedRecord> for PlannedRun {
     type Error = Error;
     fn try_from(record: PlannedRecord) -> Result<PlannedRun, Error> {
         let PlannedRecord { array, scaled, engine, seed, run: recorded, demand } = record;
-        let planned = planned(&recorded, Settings { seed, ..engine })?;
-        Ok(PlannedRun { array, scaled, demand, ..planned })
+        let run = planned(&recorded, Settings { seed, ..engine })?;
+        Ok(PlannedRun { array, scaled, demand, ..run })
     }
 }
 
@@ -70,8 +70,8 @@ pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     if let Some(count) = outcome.merged_runs {
         return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
     }
-    let planned = planned(&outcome.run, Settings { seed: outcome.seed, ..outcome.engine })?;
-    Ok(PlannedRun { array: outcome.array.clone(), scaled: outcome.scaled, ..planned })
+    let run = planned(&outcome.run, Settings { seed: outcome.seed, ..outcome.engine })?;
+    Ok(PlannedRun { array: outcome.array.clone(), scaled: outcome.scaled, ..run })
 }
 
 /// Rebuilds the run of a recorded system under `settings`.
@@ -91,6 +91,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
         let demand = demand(&Replayed { edit: None, ..replayed.clone() }, open)?.into();
         return Ok(Box::new(EditedDemand { demand, edit: edit.parse()? }));
     }
+    // Older records have one reading for all sources of a merge.
     let shared_reading = replayed.trace_reading.clone().unwrap_or_default();
     let of_source = |trace: &Option<String>, workload: &Option<String>, sectors, reading: &Option<TraceReading>| {
         if let Some(path) = trace {
@@ -107,6 +108,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
     let each = sources
         .iter()
         .map(|source| of_source(&source.trace, &source.workload, Some(source.sectors), &source.trace_reading));
+    // The record has first sectors in place of the placement.
     let placement = match sources.iter().any(|source| source.first_lba > 0) {
         true => SourcePlacement::EndToEnd,
         false => SourcePlacement::Zero,

@@ -135,17 +135,17 @@ impl System {
         }
     }
 
-    /// Its layers for `drives`, which name none themselves. Errors: a layer that one of them can't have.
+    /// The layers that `drives`, which name none themselves, are run under. Errors: a layer that one of them can't have.
     fn chosen(&self, drives: &[&Drive]) -> Result<Vec<ChosenLayer>, Error> {
         let is_sold = drives.iter().all(|drive| drive.translation.is_some());
-        let every = || layer::all().into_iter().filter(|spec| !(self.no_baseline && spec.name == BASELINE));
+        let candidates = || layer::all().into_iter().filter(|spec| !(self.no_baseline && spec.name == BASELINE));
         let chosen: Vec<ChosenLayer> = match (self.layers.as_slice(), self.default_layers) {
-            ([], DefaultLayers::AsSold) => vec![ChosenLayer::AsSold { or: Some(layer::find(DRIVE_MANAGED)?) }],
+            ([], DefaultLayers::AsSold) => vec![ChosenLayer::AsSold { unsold: Some(layer::find(DRIVE_MANAGED)?) }],
             ([], DefaultLayers::Compared) if is_sold => {
-                let baseline = every().filter(|spec| spec.name == BASELINE).map(ChosenLayer::Named);
-                baseline.chain([ChosenLayer::AsSold { or: None }]).collect()
+                let baseline = candidates().filter(|spec| spec.name == BASELINE).map(ChosenLayer::Named);
+                baseline.chain([ChosenLayer::AsSold { unsold: None }]).collect()
             }
-            ([], _) => every().map(ChosenLayer::Named).collect(),
+            ([], _) => candidates().map(ChosenLayer::Named).collect(),
             (names, _) => names.iter().map(|name| ChosenLayer::find(name.trim())).collect::<Result<_, _>>()?,
         };
         let on_drives = |one: &ChosenLayer| drives.iter().map(|drive| one.on(drive)).collect::<Result<Vec<_>, _>>();
@@ -206,9 +206,9 @@ struct Choice {
 /// A layer for all drives, or each drive's own.
 #[derive(Clone, Copy)]
 enum ChosenLayer {
-    /// The layer that the drive is sold with, or `or` for a drive that is not a product.
+    /// The layer that the drive is sold with, or `unsold` for a drive that is not a product.
     AsSold {
-        or: Option<&'static LayerSpec>,
+        unsold: Option<&'static LayerSpec>,
     },
     Named(&'static LayerSpec),
 }
@@ -216,7 +216,7 @@ enum ChosenLayer {
 impl ChosenLayer {
     fn find(name: &str) -> Result<ChosenLayer, Error> {
         match name {
-            AS_SOLD => Ok(ChosenLayer::AsSold { or: None }),
+            AS_SOLD => Ok(ChosenLayer::AsSold { unsold: None }),
             name => layer::find(name).map(ChosenLayer::Named),
         }
     }
@@ -224,7 +224,7 @@ impl ChosenLayer {
     fn on(self, drive: &Drive) -> Result<&'static LayerSpec, Error> {
         match self {
             ChosenLayer::Named(layer) => Ok(layer),
-            ChosenLayer::AsSold { or: Some(other) } if drive.translation.is_none() => Ok(other),
+            ChosenLayer::AsSold { unsold: Some(layer) } if drive.translation.is_none() => Ok(layer),
             ChosenLayer::AsSold { .. } => layer::as_sold(drive),
         }
     }
@@ -297,18 +297,19 @@ impl Systems {
         asked: &System,
         load: impl Fn(&str) -> Result<Drive, Error>,
     ) -> Result<Systems, Error> {
-        let all = spec.drives();
-        asked.refuse_unused(all)?;
+        let specs = spec.drives();
+        asked.refuse_unused(specs)?;
         let default = [DEFAULT_DRIVE.to_string()];
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
-        // Members without a drive of their own have the requested one. Each drive is loaded once, unless the caller gives it.
-        let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
-        let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
-        let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
-        let drives = apart(names.into_iter().map(load).collect::<Result<_, Error>>()?);
+        // Members without a drive of their own have the requested one.
+        let drive_names = |asked| specs.iter().map(move |spec| spec.drive.as_deref().unwrap_or(asked));
+        let names: BTreeSet<&str> = asked_drives.iter().flat_map(|asked| drive_names(asked.as_str())).collect();
+        let given_or_loaded =
+            |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
+        let drives = with_distinct_paths(names.into_iter().map(given_or_loaded).collect::<Result<_, Error>>()?);
         let mut choices = Vec::new();
         for drive in asked_drives {
-            choices.extend(self::choices(drive, all, &drives, asked)?);
+            choices.extend(self::choices(drive, specs, &drives, asked)?);
         }
         let array = asked.array.as_ref().map(ToString::to_string);
         Ok(Systems { spec, array, drives, asked: asked.clone(), choices })
@@ -322,15 +323,16 @@ impl Systems {
     /// Sentences on drives that are not quite what was asked for: they stand for a model without a drive of its own, or have a layer that
     /// no such disk is sold with.
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
-        let own = self.drives.values().filter_map(|drive| {
+        let other_models = self.drives.values().filter_map(|drive| {
             let size = Bytes::of_sectors(drive.geometry.sectors);
             Some(format!("{} stands for {}, with platters of {size}", drive.name, drive.stands_for()?))
         });
-        let supposed = self.choices.iter().filter_map(|choice| match choice.layer? {
-            ChosenLayer::Named(layer) => layer.supposes_of(self.drives.get(&choice.drive)?),
+        // A choice without a layer has drives that all name their own.
+        let other_layers = self.choices.iter().filter_map(|choice| match choice.layer? {
+            ChosenLayer::Named(layer) => layer.note_if_not_sold(self.drives.get(&choice.drive)?),
             ChosenLayer::AsSold { .. } => None,
         });
-        own.chain(supposed.collect::<BTreeSet<String>>())
+        other_models.chain(other_layers.collect::<BTreeSet<String>>())
     }
 
     /// The number of runs.
@@ -352,11 +354,11 @@ impl Systems {
     /// Runs of one drive under the default settings.
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let capacity = self.asked.capacity.unwrap_or_default();
-        let all = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
+        let runs_of_size = |nth| choices.iter().map(|choice| self.run(choice, nth)).collect::<Result<Vec<_>, _>>();
         let is_fixed = matches!(capacity, AskedCapacity::Sectors(_));
-        let Some(needed) = needed.filter(|_| !is_fixed) else { return all(1) };
+        let Some(needed) = needed.filter(|_| !is_fixed) else { return runs_of_size(1) };
         // The runs with drives of the `nth` size; `None` if that is too small.
-        let fitting = |nth: u64| match all(nth) {
+        let fitting = |nth: u64| match runs_of_size(nth) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
                 Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
@@ -372,7 +374,7 @@ impl Systems {
         };
         let Some((nth, mut runs)) = fewest(first, fitting)? else {
             // If a drive is impossible at its own size, that error is the one to show.
-            all(1)?;
+            runs_of_size(1)?;
             let names = || self.drives.values().map(|drive| drive.name.clone()).collect();
             return Err(Error::Impossible(format!(
                 "the trace needs {}, and no number of platters lets {} offer that under every layer: choose one \
@@ -382,7 +384,7 @@ impl Systems {
             )));
         };
         if nth > 1 && is_by_platters {
-            for (run, own) in runs.iter_mut().zip(all(1)?) {
+            for (run, own) in runs.iter_mut().zip(runs_of_size(1)?) {
                 let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
                 let (needed_bytes, own_bytes) = (bytes(needed), bytes(own.raw_sectors()));
                 run.scaled = Some(Scaled { platters: nth, needed_bytes, own_bytes });
@@ -415,6 +417,7 @@ impl Systems {
             SystemSpec::Array(ArraySpec { level, chunk_sectors, .. }) => {
                 let (level, chunk_sectors) = (*level, *chunk_sectors);
                 let array = ArrayRun { level, chunk_sectors, members, used_sectors: self.asked.used_sectors.clone() };
+                // Without a limit on them, the sizes found above give the layout.
                 let layout = match array.used_sectors {
                     None => ArrayLayout::new(level, chunk_sectors, &sizes)?,
                     Some(_) => array.layout()?,
@@ -469,19 +472,19 @@ fn choices(
     loaded: &BTreeMap<String, Drive>,
     asked: &System,
 ) -> Result<Vec<Choice>, Error> {
-    let of = |spec: &DriveSpec| &loaded[spec.drive.as_deref().unwrap_or(drive)];
-    let fixed = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
-    let fixed: Vec<&LayerSpec> =
-        fixed.map(|(spec, layer)| ChosenLayer::find(layer)?.on(of(spec))).collect::<Result<_, _>>()?;
-    let undecided: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(of).collect();
+    let drive_of = |spec: &DriveSpec| &loaded[spec.drive.as_deref().unwrap_or(drive)];
+    let with_layer = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
+    let own_layers: Vec<&LayerSpec> =
+        with_layer.map(|(spec, layer)| ChosenLayer::find(layer)?.on(drive_of(spec))).collect::<Result<_, _>>()?;
+    let undecided: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(drive_of).collect();
     let chosen = match undecided.is_empty() {
         true => vec![None],
         false => asked.chosen(&undecided)?.into_iter().map(Some).collect(),
     };
     // The layers of all drives if those without get `layer`.
     let used = |layer: Option<ChosenLayer>| -> Result<Vec<&LayerSpec>, Error> {
-        let own = layer.iter().flat_map(|layer| undecided.iter().map(|drive| layer.on(drive)));
-        fixed.iter().copied().map(Ok).chain(own).collect()
+        let chosen_layers = layer.iter().flat_map(|layer| undecided.iter().map(|drive| layer.on(drive)));
+        own_layers.iter().copied().map(Ok).chain(chosen_layers).collect()
     };
     let all: Vec<&LayerSpec> = chosen.iter().map(|&layer| used(layer)).collect::<Result<Vec<_>, _>>()?.concat();
     let set = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
@@ -495,9 +498,9 @@ fn choices(
 
 /// Gives drives with distinct texts distinct paths, because a record keeps texts by path. If two texts have one path, the second gets a
 /// folder with the name of its drive before its path.
-fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
+fn with_distinct_paths(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
-    let own = |(name, drive): (String, Drive)| {
+    let with_distinct_path = |(name, drive): (String, Drive)| {
         let Some((path, text)) = drive.file().zip(drive.text()) else { return (name, drive) };
         let (mut path, text) = (path.to_path_buf(), text.to_string());
         while texts.get(&path).is_some_and(|other| *other != text) {
@@ -506,7 +509,7 @@ fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
         texts.insert(path.clone(), text);
         (name, drive.with_path(path))
     };
-    drives.into_iter().map(own).collect()
+    drives.into_iter().map(with_distinct_path).collect()
 }
 
 /// Parts of one `--set`.
@@ -585,7 +588,7 @@ impl AskedCapacity {
 /// Step from one size to the next where a drive's size is not a multiple of its platters: 1 MiB (assumption).
 const STEP_SECTORS: u64 = 2048;
 
-/// The largest multiple of platters that is tried: from the smallest drive to the largest possible.
+/// More platters are not tried: even if each held a single sector, the drive would be as large as drives may be.
 const PLATTERS_MAX: u64 = 1 << 40;
 
 /// Finds the smallest number, from `least` on, for which `made` returns a value (a drive that is large enough); `None` if there is none. Relies

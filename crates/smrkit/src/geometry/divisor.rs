@@ -28,9 +28,10 @@ impl Divisor {
     pub fn divide(&self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.value;
-        // Without a branch: for small divisors the correction is a toss-up, and half of the predictions would be wrong.
-        let one_less = remainder >= self.value;
-        (quotient + u64::from(one_less), remainder - if one_less { self.value } else { 0 })
+        // The rounded reciprocal may give one too few. Corrected without a branch: for small divisors the correction is a toss-up, and half of
+        // the predictions would be wrong.
+        let is_one_low = remainder >= self.value;
+        (quotient + u64::from(is_one_low), remainder - if is_one_low { self.value } else { 0 })
     }
 
     /// The quotient of `n`.
@@ -75,7 +76,7 @@ impl StretchIndex {
     pub fn new(end: u64, count: usize, ended_at: impl Fn(u64) -> usize) -> StretchIndex {
         assert!((1..=1 << 16).contains(&count), "{count} stretches");
         let shift = (0..).find(|shift| (end >> shift) < BUCKETS).unwrap_or(0);
-        // One bucket more than the numbers have: the search in a bucket ends at the first stretch of the next.
+        // One more than the numbers need, because the search in a bucket ends at the first stretch of the next bucket.
         let buckets = 0..=(end >> shift) + 1;
         StretchIndex { firsts: buckets.map(|bucket| ended_at(bucket << shift).min(count - 1) as u16).collect(), shift }
     }
@@ -83,7 +84,8 @@ impl StretchIndex {
     /// The index in `stretches` of the one that contains `at`; the last for numbers beyond.
     #[inline]
     pub fn find<T>(&self, stretches: &[T], at: u64, ends_before: impl Fn(&T) -> bool) -> usize {
-        let bucket = ((at >> self.shift) as usize).min(self.firsts.len() - 2);
+        let last_bucket = self.firsts.len() - 2;
+        let bucket = ((at >> self.shift) as usize).min(last_bucket);
         let (first, last) = (self.firsts[bucket] as usize, self.firsts[bucket + 1] as usize);
         if first == last {
             return first;

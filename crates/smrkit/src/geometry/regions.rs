@@ -107,7 +107,7 @@ impl Regions {
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
-    /// The region that holds a sector, or the last one before it.
+    /// The region that holds a sector, or else the last one before it; the first region for sectors before all.
     #[inline]
     pub fn with_guard_at(&self, pba: Pba) -> u64 {
         let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
@@ -142,12 +142,11 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
         let first = low.saturating_sub(raw.start).div_ceil(length).min(zone.tracks);
         let end = (high.saturating_sub(raw.start) / length).min(zone.tracks);
         let tracks = end.saturating_sub(first);
-        // As many tracks as hold the region wherever the defects are.
-        let own = region.saturating_add(margin).div_ceil(length);
-        let stride = own.saturating_add(guard);
+        let region_tracks = region.saturating_add(margin).div_ceil(length);
+        let stride = region_tracks.saturating_add(guard);
         // The last region of the stretch needs no guard: nothing follows it.
-        let spare = if high <= raw.end { guard } else { 0 };
-        let regions = tracks.saturating_add(spare) / stride;
+        let unneeded_guard = if high <= raw.end { guard } else { 0 };
+        let regions = tracks.saturating_add(unneeded_guard) / stride;
         if regions > 0 {
             let origin = raw.start + first * length;
             let stride = Divisor::new(stride.saturating_mul(length));

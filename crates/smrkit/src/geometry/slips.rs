@@ -77,10 +77,11 @@ impl Slips {
             }
         }
         let run = low.checked_sub(1).map(|last| self.runs[last]);
+        // A slipped sector of this run is before the PBA after the run.
         Pba(run.map_or(raw, |(at, total)| at.max(raw.saturating_sub(total))))
     }
 
-    /// The most slipped sectors in any stretch that has at most `sectors` others between its first and its last slipped one.
+    /// The most slipped sectors in any stretch that begins and ends with a slipped one and has at most `sectors` usable ones.
     pub fn most_within(&self, sectors: u64) -> u64 {
         // A window from run `first` on, which ends at each run in turn. `before` is slipped before the window.
         let (mut first, mut before, mut most) = (0, 0, 0);
@@ -99,8 +100,11 @@ impl Slips {
         let (start, end) = (raw.start, raw.end);
         let after = self.runs.partition_point(|(at, total)| at + total <= start);
         let before = after.checked_sub(1).map_or(0, |last| self.runs[last].1);
-        let range =
-            |slipped: &mut u64, (at, total): &(u64, u64)| Some(at + std::mem::replace(slipped, *total)..at + total);
+        let range = |slipped: &mut u64, &(at, total): &(u64, u64)| {
+            let start = at + *slipped;
+            *slipped = total;
+            Some(start..at + total)
+        };
         let ranges = self.runs[after..].iter().scan(before, range);
         ranges.take_while(move |range| range.start < end).map(move |range| range.start.max(start)..range.end.min(end))
     }

@@ -110,7 +110,7 @@ impl RecordingZone {
     pub(super) fn set_skews(&mut self, skew: Turn, head_skew: Turn) {
         let heads = u128::from(self.order.head_steps(self.tracks - 1));
         let steps = u128::from(self.tracks - 1).max(1);
-        let mean = (u128::from(skew) * (steps - heads.min(steps)) + u128::from(head_skew) * heads) / steps;
+        let mean = (u128::from(skew) * (steps - heads) + u128::from(head_skew) * heads) / steps;
         (self.skew, self.head_skew, self.mean_skew) = (skew, head_skew, mean as Turn);
     }
 
@@ -122,6 +122,7 @@ impl RecordingZone {
     pub fn angle(&self, k: u64, sector: u64) -> Turn {
         let mut angle =
             self.origin.wrapping_add(k.wrapping_mul(self.skew)).wrapping_add(sector.wrapping_mul(self.step));
+        // On a single surface there are no head steps.
         if !matches!(self.order, TrackOrder::Surface(_)) {
             let heads = self.order.head_steps(k);
             angle = angle.wrapping_add(heads.wrapping_mul(self.head_skew.wrapping_sub(self.skew)));
@@ -261,7 +262,7 @@ impl TrackOrder {
         }
     }
 
-    /// How many of the first `k` steps from track to track change the surface, and stay on the cylinder or (with runs) close to it.
+    /// How many of the first `k` steps from track to track go to another surface of the same cylinder or, with runs, to the next run.
     #[inline]
     pub fn head_steps(&self, k: u64) -> u64 {
         match self {
@@ -388,10 +389,10 @@ fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
     // Sorted by their outer cylinders, zones overlap only if two neighbours do.
     spans.sort_unstable();
     for pair in spans.windows(2) {
-        let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
-        if s == t && start <= end {
+        let ((surface, (_, end), i), (next_surface, (start, _), j)) = (pair[0], pair[1]);
+        if surface == next_surface && start <= end {
             return Err(Error::Impossible(format!(
-                "recording zones {i} and {j} overlap on surface {s} at cylinder {start}: move first_cylinder of one"
+                "recording zones {i} and {j} overlap on surface {surface} at cylinder {start}: move first_cylinder of one"
             )));
         }
     }

@@ -53,7 +53,9 @@ impl Phases {
 
 impl LayerKeys for ImrKeys {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let layout = TrackLayout::new("imr", drive, &self.phases.scheme().parse()?, 1, 0)?;
+        // Bands need no guard, because a write restores the tracks that it damages.
+        let (width, random_tracks) = (1, 0);
+        let layout = TrackLayout::new("imr", drive, &self.phases.scheme().parse()?, width, random_tracks)?;
         Ok(Box::new(Imr {
             capacity: Capacity::new(drive, layout.sectors, 0, 0),
             layout: Arc::new(layout),
@@ -87,8 +89,7 @@ impl Imr {
     fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<(Pba, u64)> {
         let first = self.layout.beside(piece, is_after)?;
         let lba = self.layout.lba(first)?;
-        let n = piece.sectors.min(self.layout.piece(lba, piece.sectors).sectors);
-        let mut runs = self.valid.runs(lba, n);
+        let mut runs = self.valid.runs(lba, piece.sectors);
         let (from, sectors) = runs.next()?;
         let end = runs.last().map_or(from + sectors, |(last, sectors)| last + sectors);
         Some((first + (from - lba), end - from))

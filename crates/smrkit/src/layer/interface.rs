@@ -446,8 +446,8 @@ impl LayerSpec {
         LayerSpec { puts_rewriting_off: true, ..self }
     }
 
-    /// A layer without parameters, from closures: one returns the use of a drive's sectors, one builds the layer on an empty drive. It
-    /// lives as long as the process.
+    /// A layer without parameters, from closures: one returns the use of a drive's sectors, one builds the layer on an empty drive. Names and
+    /// closures are leaked, because a layer lives as long as the process.
     pub fn from_closures(
         name: &str,
         summary: &str,
@@ -468,17 +468,21 @@ impl LayerSpec {
         }
     }
 
-    /// Its parameters on a drive, overridden by `set`. They are the drive file's if the drive is sold with this layer, or if the layer
-    /// works on the zones of a host-managed drive, for parameters of the same names.
+    /// Its parameters on a drive, overridden by `set`. If the drive is sold with this layer, they are those of the drive file. A layer that
+    /// works on the zones of a host-managed drive takes the parameters that both have, such as the length of a zone.
     pub fn resolve_on(&self, drive: &Drive, set: &[(String, String)]) -> Result<Parameters, Error> {
         let keys = (self.keys)();
-        let sold = drive
-            .translation
-            .iter()
-            .filter(|sold| sold.layer == self.name || self.is_on_zones() && has_zones(&sold.layer));
-        let applies = |key: &str, layer: &str| layer == self.name || keys.iter().any(|known| known.name == key);
-        let own = sold.flat_map(|sold| sold.parameters.iter().filter(|(key, _)| applies(key, &sold.layer))).cloned();
-        self.resolve(&own.chain(set.iter().cloned()).collect::<Vec<_>>())
+        let has_key = |key: &str| keys.iter().any(|known| known.name == key);
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        if let Some(sold) = &drive.translation {
+            if sold.layer == self.name {
+                parameters.extend(sold.parameters.iter().cloned());
+            } else if self.is_on_zones() && has_zones(&sold.layer) {
+                parameters.extend(sold.parameters.iter().filter(|(key, _)| has_key(key)).cloned());
+            }
+        }
+        parameters.extend_from_slice(set);
+        self.resolve(&parameters)
     }
 
     /// True if it needs the zones that a host-managed or host-aware drive shows its host.
@@ -502,7 +506,7 @@ impl LayerSpec {
     }
 
     /// A sentence for drives that are not sold with such a layer, but whose platters can be simulated under it.
-    pub fn supposes_of(&self, drive: &Drive) -> Option<String> {
+    pub fn note_if_not_sold(&self, drive: &Drive) -> Option<String> {
         let sold = &drive.translation.as_ref()?.layer;
         let kind = match sold.as_str() {
             BASELINE => "a conventional disk",

@@ -160,6 +160,7 @@ impl Rmw {
                 return end;
             }
             let Some((lba, _)) = self.valid.runs(base + from, to - from).last() else { return end };
+            // Any damage means that all of the region's tail is rewritten.
             if self.portion == Portion::Tail {
                 return self.region.value;
             }

@@ -39,9 +39,12 @@ impl LoggedRun {
     }
 
     /// Adds sectors that continue this run; returns `false` if they don't.
-    pub fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
+    pub fn extend(&mut self, lba: Lba, sectors: u64) -> bool {
         let joins = (self.0 >> SECTORS_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= RUN_SECTORS_MAX;
-        self.0 += if joins { sectors } else { 0 };
+        if joins {
+            // The number of sectors is in the low bits.
+            self.0 += sectors;
+        }
         joins
     }
 }
@@ -136,7 +139,7 @@ impl Joined {
     }
 }
 
-/// Reads sectors that were never written: zeros, in the time of a conventional disk.
+/// Reads sectors that were never written: zeros, in the time that a conventional disk takes, on which the PBA of a sector is its LBA.
 pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
     let mut scratch = disk.buf(n);
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;

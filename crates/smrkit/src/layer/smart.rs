@@ -129,7 +129,9 @@ impl Layout {
             let last = zone.first_track.0 + zone.tracks == g.tracks;
             let tracks = zone.tracks.saturating_sub(if last { 0 } else { reach });
             let used = zone.track_sectors - g.most_defects_on_a_track(zone);
-            let spare = ((tracks as f64 * keys.spare_percent / 100.0).ceil() as u64).max(2 * reach + 2);
+            // A pool has to be longer than the tracks that the host leaves in it (`Area::keep`), at least 2 · reach.
+            let spare_min = 2 * reach + 2;
+            let spare = ((tracks as f64 * keys.spare_percent / 100.0).ceil() as u64).max(spare_min);
             if used == 0 || tracks <= spare {
                 continue;
             }
@@ -227,15 +229,16 @@ struct Move {
 impl Area {
     fn new(shape: &AreaShape, reach: u32) -> Area {
         let spare = shape.tracks - shape.logical;
-        // Without a reach any free track can be written, so none are needed for moves.
-        let slack = if reach > 0 { TRACKS_AT_ONCE.min((spare - 2 * reach - 1) / 4) } else { 0 };
+        // Without a reach any free track can be written, so none are needed for moves. Otherwise the host may use at least three quarters of
+        // the spare tracks beyond the fewest that a pool needs.
+        let for_moves = if reach > 0 { TRACKS_AT_ONCE.min((spare - 2 * reach - 1) / 4) } else { 0 };
         Area {
             reach,
             tracks: shape.tracks,
             logical: shape.logical,
             sectors: shape.used.value as u32,
             began_full: false,
-            keep: 2 * reach + slack,
+            keep: 2 * reach + for_moves,
             place: Vec::new(),
             written: Vec::new(),
             owner: Vec::new(),
@@ -248,8 +251,8 @@ impl Area {
     }
 
     /// Builds the tables, if there are none yet.
-    fn open(&mut self) {
-        if self.is_open() {
+    fn build_tables(&mut self) {
+        if self.has_tables() {
             return;
         }
         self.place = vec![NONE; self.logical as usize];
@@ -263,6 +266,7 @@ impl Area {
             }
         }
         let mut at = 0;
+        // Taken meanwhile, because `insert_run` changes the area.
         let owners = std::mem::take(&mut self.owner);
         for same in owners.chunk_by(|a, b| (*a == NONE) == (*b == NONE)) {
             if same[0] == NONE {
@@ -273,11 +277,11 @@ impl Area {
         self.owner = owners;
     }
 
-    fn is_open(&self) -> bool {
+    fn has_tables(&self) -> bool {
         !self.place.is_empty()
     }
 
-    /// Makes every logical track full; `open` builds the tables later.
+    /// Makes every logical track full; `build_tables` builds the tables later.
     fn fill(&mut self) {
         (self.began_full, self.in_use) = (true, self.logical);
         self.pool = self.logical * self.step_of_full() as u32;
@@ -285,7 +289,7 @@ impl Area {
 
     /// The physical track of a logical track, and the end of its written part; `None` if it has no place.
     fn track_of(&self, logical: u32) -> Option<(u32, u64)> {
-        let (track, written) = match self.is_open() {
+        let (track, written) = match self.has_tables() {
             true => (self.place[logical as usize], self.written[logical as usize]),
             false if self.began_full => (logical * self.step_of_full() as u32, self.sectors),
             false => (NONE, 0),
@@ -303,6 +307,7 @@ impl Area {
         if logical * width + u64::from(2 * self.reach) < u64::from(self.tracks) { width as usize } else { 1 }
     }
 
+    /// Adds a run of free tracks.
     fn insert_run(&mut self, first: u32, tracks: u32) {
         if tracks > 0 {
             self.runs.insert(first, tracks);
@@ -356,7 +361,7 @@ impl Area {
 
     /// Tracks left in the pool.
     fn available(&self) -> u32 {
-        let end = if self.is_open() { self.run_of(self.pool).map(|(_, end)| end) } else { Some(self.tracks) };
+        let end = if self.has_tables() { self.run_of(self.pool).map(|(_, end)| end) } else { Some(self.tracks) };
         end.map_or(0, |end| end - self.pool)
     }
 
@@ -368,15 +373,11 @@ impl Area {
             self.pool = *later.or(self.pools.first())?;
         }
         let track = self.pool;
-        // With fewer than 1 in W tracks in use, a gap after each keeps all updates in place.
-        let gap = if u64::from(self.in_use) * u64::from(1 + self.reach) < u64::from(self.tracks)
-            && self.available() > self.keep + self.reach
-        {
-            self.reach
-        } else {
-            0
-        };
-        self.pool = track + 1 + gap;
+        // With fewer than 1 in W tracks in use, a gap after each keeps all updates in place, as long as the pool has room for gaps.
+        let width = 1 + self.reach;
+        let is_sparse = u64::from(self.in_use) * u64::from(width) < u64::from(self.tracks);
+        let leaves_gap = is_sparse && self.available() > self.keep + self.reach;
+        self.pool = track + if leaves_gap { width } else { 1 };
         Some(track)
     }
 
@@ -385,10 +386,11 @@ impl Area {
         if first + tracks == self.tracks { tracks } else { tracks.saturating_sub(self.reach) }
     }
 
-    /// How to move the element between two free runs (first track, tracks), if that gains usable tracks. If the first run is long enough, the
-    /// element moves to its start, and the rest of it joins the second run. Otherwise an element of up to `spared` tracks moves to the pool,
-    /// so that both runs and its old tracks become one run.
+    /// How to move the element between two free runs, each (first track, tracks), if that gains usable tracks. If the first run is long
+    /// enough, the element moves to its start, and the rest of the run joins the second one. Otherwise an element of up to `spared` tracks
+    /// moves to the pool, so that both runs and its old tracks become one run.
     fn gathering(&self, (first, tracks): (u32, u32), (next, more): (u32, u32), spared: u32) -> Option<Move> {
+        // The element begins at track `from`, and has `element` tracks.
         let (from, element) = (first + tracks, next - first - tracks);
         let before = self.usable(first, tracks) + self.usable(next, more);
         if tracks > self.reach {
@@ -407,6 +409,7 @@ impl Area {
     /// The move with the largest gain for each moved track, among the next [`WINDOW`] elements, or more if none of these gains. Elements of up
     /// to `spared` tracks may move to the pool.
     fn best(&mut self, spared: u32) -> Option<Move> {
+        // From `hand` to the last run, then from the first run to the one at `hand`.
         let first_at_hand = self.runs.range(self.hand..).next().map_or(NONE, |(&first, _)| first);
         let (mut best, mut seen) = (None::<Move>, 0);
         for range in [self.hand..=NONE, 0..=first_at_hand] {
@@ -435,14 +438,15 @@ impl Area {
     /// If no move gains, one that prepares a gain: some tracks after the first short run move to the pool, to make this run longer than the
     /// reach.
     fn enlarging(&self) -> Option<Move> {
-        let own = self.run_of(self.pool).map(|(first, _)| first);
-        let (&first, &tracks) = self
-            .runs
-            .iter()
-            .find(|&(&first, &tracks)| Some(first) != own && tracks <= self.reach && first + tracks < self.tracks)?;
+        let pool_run = self.run_of(self.pool).map(|(first, _)| first);
+        // All tracks of a run at the zone's end can be written, however short it is.
+        let is_unusable = |first: u32, tracks: u32| tracks <= self.reach && first + tracks < self.tracks;
+        let (&first, &tracks) =
+            self.runs.iter().find(|&(&first, &tracks)| Some(first) != pool_run && is_unusable(first, tracks))?;
         let from = first + tracks;
         let end = self.runs.range(from..).next().map_or(self.tracks, |(&next, _)| next);
         let count = (self.reach + 1 - tracks).min(end - from);
+        // The last tracks of the pool are the guard of those that follow.
         (self.available() >= count + self.reach).then_some(Move {
             from,
             tracks: count,
@@ -453,7 +457,7 @@ impl Area {
     }
 
     fn check(&self) -> DiskResult {
-        if !self.is_open() {
+        if !self.has_tables() {
             return Ok(());
         }
         for (logical, &track) in self.place.iter().enumerate() {
@@ -516,7 +520,7 @@ impl Smart {
         parts.into_iter().filter(|part| part.sectors > 0)
     }
 
-    /// Moves adjacent tracks to free ones. Tracks that the write damages must be free, too.
+    /// Moves adjacent tracks to free ones: reads all, then writes all. Tracks that the write damages must be free, too.
     fn relocate(&mut self, disk: &mut Disk, zone: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         let area = &mut self.areas[zone];
@@ -567,6 +571,7 @@ impl Smart {
         }
         let area = &mut self.areas[zone];
         let (first, end) = area.run_of(from + tracks - 1).expect("the element's last track was freed");
+        // If the joined run is longer than the rest of the pool, it is the pool from now on.
         if end - first > area.available() {
             area.pool = first;
         }
@@ -581,7 +586,9 @@ impl Smart {
                 return Ok(track);
             }
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
-            if !self.gather(disk, zone, 2 * self.layout.reach)? {
+            // Of the `keep` tracks that the host left in the pool, a move may take all but these.
+            let kept = 2 * self.layout.reach;
+            if !self.gather(disk, zone, kept)? {
                 let free = self.areas[zone].free_tracks();
                 return inconsistent(format!("zone {zone}: no pool can be made of {free} free tracks"));
             }
@@ -595,9 +602,9 @@ impl Smart {
         let logical = piece.logical as usize;
         let track = match self.track_of(piece) {
             Some((track, written)) => {
-                let spares_own_track = !self.in_track || piece.first >= written;
-                let spares_next_tracks = self.areas[piece.area].is_followed_by_free(track);
-                if !(spares_own_track && spares_next_tracks) {
+                let keeps_own_data = !self.in_track || piece.first >= written;
+                let keeps_next_tracks = self.areas[piece.area].is_followed_by_free(track);
+                if !(keeps_own_data && keeps_next_tracks) {
                     run.end_write(disk, data)?;
                     return self.move_track(disk, piece, data, written.max(end));
                 }
@@ -661,7 +668,7 @@ impl Layer for Smart {
         let layout = Arc::clone(&self.layout);
         let mut run = Joined::default();
         for piece in layout.pieces(lba, n) {
-            self.areas[piece.area].open();
+            self.areas[piece.area].build_tables();
             self.write_piece(disk, &piece, data, &mut run)?;
         }
         run.end_write(disk, data)
@@ -676,7 +683,7 @@ impl Layer for Smart {
                 continue;
             }
             let (area, logical) = (&mut self.areas[piece.area], piece.logical as usize);
-            area.open();
+            area.build_tables();
             area.written[logical] = piece.first as u32;
             if piece.first == 0 {
                 area.place[logical] = NONE;
@@ -725,6 +732,7 @@ impl Layer for Smart {
         let piece = self.layout.piece(lba, 1);
         match self.track_of(&piece) {
             Some((track, written)) if piece.first < written => self.layout.start(piece.area, track) + piece.first,
+            // Where `read_unwritten` reads.
             _ => Pba(lba.0),
         }
     }

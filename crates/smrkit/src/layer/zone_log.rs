@@ -107,9 +107,11 @@ impl Host {
         match self {
             Host::Mixed => mixed,
             Host::Xfs => {
-                // 128 is XFS_DEFAULT_MAX_OPEN_ZONES (fs/xfs/libxfs/xfs_zones.h). xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) keeps a zone
-                // in reserve for each, and at least three quarters closed. One of them, XFS_OPEN_GC_ZONES, is for cleaning.
-                let open_zones = (zones / 4).min(zones.saturating_sub(5) / 2 + 2).clamp(2, 128) - 1;
+                // The constants are those of fs/xfs/libxfs/xfs_zones.h.
+                let (min_zones, min_open_zones, default_max_open_zones, open_gc_zones) = (5, 2, 128, 1);
+                // xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) keeps a zone in reserve for each open one, and at least three quarters closed.
+                let max_open_zones = (zones / 4).min(zones.saturating_sub(min_zones) / 2 + min_open_zones);
+                let open_zones = max_open_zones.clamp(min_open_zones, default_max_open_zones) - open_gc_zones;
                 // As many zones are kept free as may be open (xfs_zoned_need_gc, fs/xfs/xfs_zone_gc.c). The lowest free zone is next since
                 // commit 01a28961549a (January 2026); before, it was the next one after the last.
                 HostRules { open_zones, clean_below_zones: open_zones, free_zones: FreeOrder::Lowest, ..mixed }
@@ -128,13 +130,16 @@ impl Host {
             // A section is a zone. Each log takes the next free section after its own (get_new_segment, fs/f2fs/segment.c). Cleaning is due
             // when only the reserve (mkfs/f2fs_format.c of f2fs-tools) is free (has_not_enough_free_secs, fs/f2fs/segment.h). It is greedy
             // then, and uses cost-benefit in the background (select_gc_type, fs/f2fs/gc.c). spare_percent is the overprovision ratio.
-            Host::F2fs => HostRules {
-                open_zones: F2FS_DATA_LOGS,
-                clean_below_zones: (100.0 / spare_percent) as u64 + 1 + F2FS_DATA_LOGS + F2FS_NODE_LOGS - RESERVE_ZONES,
-                free_zones: FreeOrder::RoundRobin,
-                policy: VictimPolicy::GreedyCostBenefit,
-                reclaim_percent: 0.0,
-            },
+            Host::F2fs => {
+                let mkfs_reserve = (100.0 / spare_percent) as u64 + 1 + F2FS_DATA_LOGS + F2FS_NODE_LOGS;
+                HostRules {
+                    open_zones: F2FS_DATA_LOGS,
+                    clean_below_zones: mkfs_reserve - RESERVE_ZONES,
+                    free_zones: FreeOrder::RoundRobin,
+                    policy: VictimPolicy::GreedyCostBenefit,
+                    reclaim_percent: 0.0,
+                }
+            }
         }
     }
 }
@@ -191,7 +196,8 @@ impl LayerKeys for ZoneLogKeys {
             Host::F2fs => host.clean_below_zones + F2FS_NODE_LOGS,
             Host::Xfs | Host::Btrfs => 1,
         };
-        let reserved = host.open_zones + 1 + RESERVE_ZONES + wanted;
+        let open_for_cleaning = 1;
+        let reserved = host.open_zones + open_for_cleaning + RESERVE_ZONES + wanted;
         let share = HostShare::new(sequential * zones.size(), reserved * zones.size(), self.spare_percent);
         let Some(share) = share else {
             return Err(Error::Impossible(format!(

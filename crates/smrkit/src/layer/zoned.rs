@@ -123,6 +123,7 @@ struct ZonedCounts {
 
 impl ZonedCounts {
     fn stats(&self) -> LayerStats {
+        // In the order of `Rule`.
         let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.violations;
         let others = [
             ("writes_off_pointer", off_pointer),
@@ -170,7 +171,8 @@ state! {
 
 impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
-        let layout = ZoneLayout::new(drive, &keys.zones, size_of::<u64>() as u64)?;
+        let pointer_bytes = size_of::<u64>() as u64;
+        let layout = ZoneLayout::new(drive, &keys.zones, pointer_bytes)?;
         let mut pointers = vec![0; layout.count() as usize];
         let has_before = keys.conventional_type == ConventionalType::SequentialOrBefore;
         if !has_before {
@@ -228,16 +230,16 @@ impl Zoned {
 
     /// The rule that making an empty zone an active one breaks, if it does.
     fn broken_by_begin(&self, zone: u64) -> Option<BrokenRule> {
-        let is_limit = self.max_active > 0 && self.active >= self.max_active;
-        is_limit.then_some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
+        let is_limit_reached = self.max_active > 0 && self.active >= self.max_active;
+        is_limit_reached.then_some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
     }
 
     /// The rule that opening a zone breaks, if it does: the limit is reached by zones that commands keep open.
     fn broken_by_open(&self, zone: u64) -> Option<BrokenRule> {
-        let is_limit = self.max_open > 0
+        let is_limit_reached = self.max_open > 0
             && self.opened_by_command.len() >= self.max_open
             && !self.opened_by_command.contains(&zone);
-        is_limit.then_some(BrokenRule { rule: Rule::Open, zone, limit: self.max_open as u64 })
+        is_limit_reached.then_some(BrokenRule { rule: Rule::Open, zone, limit: self.max_open as u64 })
     }
 
     /// The rule that a read breaks, if it does.
@@ -270,6 +272,7 @@ impl Zoned {
     fn advance(&mut self, zone: u64, pointer: u64) {
         let before = std::mem::replace(&mut self.pointers[zone as usize], pointer);
         let is_opened = self.opened_by_command.contains(&zone);
+        // A zone that a command opened is active already.
         self.active += u64::from(before == 0 && !is_opened);
         if !is_opened && self.opened_by_write.last() != Some(&zone) {
             match self.opened_by_write.iter().position(|&open| open == zone) {
@@ -389,6 +392,7 @@ impl Layer for Zoned {
     /// Closes open zones. Write pointers survive, because the drive keeps them itself (assumption).
     fn power_cut(&mut self) {
         self.opened_by_write.clear();
+        // An empty zone was active only because a command had opened it.
         let pointers = &self.pointers;
         self.active -= self.opened_by_command.drain(..).filter(|&zone| pointers[zone as usize] == 0).count() as u64;
     }
@@ -466,6 +470,7 @@ impl HostZones for Zoned {
     fn check_request(&self, request: &Request) -> Result<(), String> {
         let (lba, n) = (request.lba, u64::from(request.sectors));
         let broken = match request.op {
+            // Zones are opened by commands only if the disk is served, so `write` does not look at this limit.
             Op::Write => self.broken_by_write(lba, n).or_else(|| {
                 let zone = self.layout.locate(lba).0;
                 self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
@@ -502,6 +507,7 @@ impl HostZones for Zoned {
                 self.opened_by_command.push(zone);
             }
             ZoneAction::Close => {
+                // An empty zone is active only because a command has opened it.
                 self.active -= u64::from(pointer == 0 && self.opened_by_command.contains(&zone));
                 self.shut(zone);
             }

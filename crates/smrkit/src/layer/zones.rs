@@ -16,7 +16,7 @@ keys! {
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
         /// Size of a zone; auto is 256 MiB, halved until the drive holds at least 64 zones.
-        pub zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
+        pub zone_bytes: Option<u64> = Or("auto", Sectors(ZONE_SECTORS_MIN, 1 << 32)), "auto";
         /// Share of the zones that are conventional; they are at the outer edge. auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
         /// Recording density of conventional zones, in percent of that of shingled zones; below 100, fewer conventional
@@ -25,6 +25,8 @@ keys! {
     }
 }
 
+/// Sectors of the shortest zone.
+const ZONE_SECTORS_MIN: u64 = 8;
 /// Sectors of a zone of 256 MiB, as disks are sold.
 const USUAL_SECTORS: u64 = 1 << 19;
 /// The fewest zones of a drive if their size is `auto` (assumption).
@@ -50,12 +52,16 @@ impl ZoneKeys {
         ZoneKeys { conventional_percent: Some(percent), ..self }
     }
 
+    /// Sectors of a zone on a drive.
     fn zone_sectors(&self, drive: &Drive) -> u64 {
         let guard = drive.interference.guard(&drive.geometry);
         let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count);
-        let fits = |sectors: u64| zones(sectors) >= ZONES_AT_LEAST || sectors == 8;
-        let auto = || std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s));
-        self.zone_bytes.or_else(auto).unwrap_or(8)
+        let auto = || {
+            std::iter::successors(Some(USUAL_SECTORS), |sectors| Some(sectors / 2))
+                .take_while(|&sectors| sectors > ZONE_SECTORS_MIN)
+                .find(|&sectors| zones(sectors) >= ZONES_AT_LEAST)
+        };
+        self.zone_bytes.or_else(auto).unwrap_or(ZONE_SECTORS_MIN)
     }
 
     fn conventional_percent(&self) -> f64 {
@@ -86,8 +92,8 @@ impl ZoneLayout {
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
         let room = (regions.count as f64 * keys.conventional_percent() / 100.0).round() as u64;
-        let all = ZoneLayout { size: Divisor::new(sectors), conventional: 0, room: 0, wide: None, regions };
-        Ok(all.with_room(drive, keys, room))
+        let all_shingled = ZoneLayout { size: Divisor::new(sectors), conventional: 0, room: 0, wide: None, regions };
+        Ok(all_shingled.with_room(drive, keys, room))
     }
 
     /// The same drive with `conventional` conventional zones, or one less if a recording zone ends among them.
@@ -129,10 +135,12 @@ impl ZoneLayout {
         pieces_by_divisor(lba.0, n, self.size)
     }
 
+    /// The first sector of a zone.
     #[inline]
     pub fn start(&self, zone: u64) -> Pba {
         match &self.wide {
             Some(wide) if zone < self.conventional => wide.start(zone),
+            // The shingled zones begin after the `room` regions of the conventional ones.
             _ => self.regions.start(zone + self.room - self.conventional),
         }
     }

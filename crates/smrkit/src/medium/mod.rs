@@ -66,8 +66,8 @@ impl Medium {
 }
 
 impl Buf {
-    /// Copies `count` sectors of `from`, from its sector `first` on, to this buffer's sector `at` on. Sectors beyond either buffer are not
-    /// copied: check mode then finds that data is missing.
+    /// Copies `count` sectors of `from`, from its sector `first` on, to this buffer's sector `at` on. If either buffer is too short,
+    /// nothing is copied: check mode then finds that data is missing.
     #[inline]
     pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
         if let (Buf::Stamps(to), Buf::Stamps(from)) = (self, from)
@@ -82,7 +82,7 @@ impl Buf {
 #[cold]
 fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
     let out = if let Buf::Stamps(out) = buf { out.get_mut(range(at, n)) } else { None };
-    stamps.read(pba, out.ok_or_else(|| foreign(n, at))?);
+    stamps.read(pba, out.ok_or_else(|| wrong_buffer(n, at))?);
     Ok(())
 }
 
@@ -96,12 +96,12 @@ fn write_stamps(
     at: u64,
 ) -> DiskResult {
     let data = if let Buf::Stamps(data) = buf { data.get(range(at, n)) } else { None };
-    stamps.write(law, g, pba, data.ok_or_else(|| foreign(n, at))?);
+    stamps.write(law, g, pba, data.ok_or_else(|| wrong_buffer(n, at))?);
     Ok(())
 }
 
 /// The fault of a layer that passed a wrong buffer. Unnoticed without stamps.
-fn foreign(n: u64, at: u64) -> Box<Fault> {
+fn wrong_buffer(n: u64, at: u64) -> Box<Fault> {
     let message =
         format!("a buffer has no {n} stamps from sector {at} on: take one that Disk::buf makes, and large enough");
     Box::new(Fault::Inconsistent(message))
@@ -127,7 +127,8 @@ impl Stamp {
     /// A layer's metadata: a header, a copy of a map, a bitmap. Its contents are not kept.
     pub const METADATA: Stamp = Stamp(METADATA);
 
-    /// The stamp of the `version`-th write (from 1; modulo 2^23, never 0) of `lba`.
+    /// The stamp of the `version`-th write of `lba`, from 1; 0 is before every write. It keeps `version + 1`, so that no stamp is 0, and begins
+    /// again after 2^23 − 1 writes.
     pub fn new(lba: Lba, version: u64) -> Stamp {
         debug_assert!(lba.0 < 1 << LBA_BITS);
         let version = version % ((1 << VERSION_BITS) - 1) + 1;
@@ -149,7 +150,7 @@ impl Stamp {
         Lba(self.0 & ((1 << LBA_BITS) - 1))
     }
 
-    /// Number of the write of that LBA.
+    /// Number of the write of that LBA, plus 1.
     pub fn version(self) -> u64 {
         (self.0 & !DAMAGED) >> LBA_BITS
     }
@@ -189,13 +190,14 @@ impl Stamps {
     /// Fills an empty disk of this many sectors as if every LBA had been written once, in the order of PBAs.
     fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
         let beginning = |word: fn(Pba, Lba) -> u64| {
-            let lies = Arc::clone(&placement);
+            let placement = Arc::clone(&placement);
             Pages::beginning_with(Box::new(move |first, out| {
                 let n = out.len() as u64;
-                lies.within(Pba(first), n, &mut |at, lba| out[at as usize] = word(Pba(first + at), lba));
+                placement.within(Pba(first), n, &mut |at, lba| out[at as usize] = word(Pba(first + at), lba));
             }))
         };
         self.pages = beginning(|_, lba| Stamp::first(lba).0);
+        // The history too is as after one write of every sector, in the order of PBAs.
         self.history = History { order: sectors, times: vec![beginning(|pba, _| pba.0 + 1)] };
     }
 
@@ -214,7 +216,7 @@ impl Stamps {
         self.pages.read(pba.0, out);
     }
 
-    /// Writes `data`. What this destroys is blamed on its first LBA.
+    /// Writes `data`. What this destroys is blamed on the first LBA in it, since metadata has none.
     fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
         let n = data.len() as u64;
         let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_metadata()).map_or(Lba(0), Stamp::lba);
@@ -284,8 +286,8 @@ impl History {
             Some(times) => times.words(first, n),
             None => vec![0; n as usize],
         };
-        // latest[i]: when the `writes`-th last write of a sector k was, the latest among the first i + 1 sectors. It decides for an x that has
-        // just these in its reach. Only sectors before `pba` can be destroyed, because those of the command are newer than all of these.
+        // latest[i]: the latest time among the first i + 1 written sectors at which one of them had its `writes`-th last write. It decides for an
+        // x that is within `dpid` before just these. The sectors of the command itself are newer, so only sectors before `pba` can be destroyed.
         let mut latest = words(writes as usize - 1, pba.0, n.min(dpid));
         for i in 1..latest.len() {
             latest[i] = latest[i].max(latest[i - 1]);

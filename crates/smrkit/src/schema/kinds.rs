@@ -229,11 +229,12 @@ impl<K: ValueKind> ValueKind for Or<K> {
     type Value = Option<K::Value>;
 
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
-        if text == self.0 {
+        let Or(word, kind) = self;
+        if text == *word {
             return Ok(None);
         }
         let neither = || Error::Usage(format!("`{text}` is neither: expected {}", self.domain()));
-        self.1.read(text, given).map(Some).map_err(|_| neither())
+        kind.read(text, given).map(Some).map_err(|_| neither())
     }
 
     fn write(&self, value: &Option<K::Value>) -> Canonical {

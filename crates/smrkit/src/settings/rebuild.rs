@@ -168,6 +168,7 @@ impl RebuildSpec {
                 let message = format!("no task is called so; {known}. For anything else, expected key=value");
                 return Err(text.error(message).into());
             }
+            // Keys without a task are those of a rebuild.
             None => (TextPiece::whole("rebuild", "rebuild"), text),
         };
         let defaults: &[(&str, &'static str)] = if task.text == "resilver" { &RESILVER } else { &[] };

@@ -167,6 +167,7 @@ impl HostCounts {
 
     /// The columns of a verdict that come from the host's side.
     pub(super) fn verdict(&self) -> Verdict {
+        // If no request waited for cleaning, the whole run is before that.
         let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.totals.host_bytes()));
         let before = full.since(self.begin);
         Verdict {

@@ -221,7 +221,7 @@ fn sum_of_source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Res
     })
 }
 
-/// Merges members one by one.
+/// Merges the runs of each member.
 pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outcome>, Error> {
     let count = column.values(of).next().map_or(0, Vec::len);
     if column.values(of).any(|members| members.len() != count) {
@@ -234,7 +234,7 @@ pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outco
 /// Adds timelines, in the shortest windows that are multiples of the windows of each. The cache's fill is the mean over the runs; a run that
 /// has ended counts with its last fill.
 pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Error> {
-    // The least common multiple of the lengths.
+    // The least common multiple of the lengths. An empty timeline has windows of 0.
     let mut window_ns = 1u64;
     for own in column.values(of).map(|timeline| timeline.window_ns.max(1)) {
         window_ns = (window_ns / gcd(window_ns, own))
@@ -242,7 +242,7 @@ pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Er
             .ok_or_else(|| Error::Usage("timelines without a common window can't be merged: take one length".into()))?;
     }
     let factor = |one: &Timeline| (window_ns / one.window_ns.max(1)) as usize;
-    let series = |series: fn(&Timeline) -> &Vec<u64>, join: fn(u64, u64) -> u64| {
+    let joined = |series: fn(&Timeline) -> &Vec<u64>, join: fn(u64, u64) -> u64| {
         let mut joined = Vec::new();
         for one in column.values(of) {
             for (at, windows) in series(one).chunks(factor(one)).enumerate() {
@@ -258,10 +258,10 @@ pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Er
     });
     Ok(Timeline {
         window_ns,
-        requests: series(|one| &one.requests, Add::add),
-        read_bytes: series(|one| &one.read_bytes, Add::add),
-        written_bytes: series(|one| &one.written_bytes, Add::add),
-        longest_ns: series(|one| &one.longest_ns, u64::max),
+        requests: joined(|one| &one.requests, Add::add),
+        read_bytes: joined(|one| &one.read_bytes, Add::add),
+        written_bytes: joined(|one| &one.written_bytes, Add::add),
+        longest_ns: joined(|one| &one.longest_ns, u64::max),
         cache_fill: mean(&fills.collect::<Vec<(f64, Vec<f64>)>>()),
         gauges: Default::default(),
         gauge_units: Default::default(),
@@ -276,8 +276,9 @@ fn gcd(a: u64, b: u64) -> u64 {
 fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
     let length = all.iter().map(|(_, series)| series.len()).max().unwrap_or(0);
     let weights: f64 = all.iter().map(|(weight, _)| weight).sum();
-    let at = |at: usize| all.iter().map(|(weight, series)| weight * series[at.min(series.len() - 1)]).sum::<f64>();
-    (0..length).map(|window| at(window) / weights).collect()
+    let weighted_sum =
+        |window: usize| all.iter().map(|(weight, series)| weight * series[window.min(series.len() - 1)]).sum::<f64>();
+    (0..length).map(|window| weighted_sum(window) / weights).collect()
 }
 
 /// The sum of surfaces; empty if their parts differ.

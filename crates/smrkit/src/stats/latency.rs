@@ -172,6 +172,7 @@ impl BucketCounts {
     #[inline]
     fn count(&mut self, ns: u64, n: u64) {
         let at = index(ns);
+        // Counters come in whole octaves.
         if self.counts.len() as u64 <= at {
             self.counts.resize((((at >> OCTAVE_BITS) + 1) << OCTAVE_BITS) as usize, 0);
         }
@@ -180,8 +181,8 @@ impl BucketCounts {
         self.counts[at as usize] = count as u32;
         let rest = (n >> 32) + (count >> 32);
         if rest > 0 {
-            let of = self.overflown.entry(at).or_default();
-            *of = of.saturating_add(rest << 32);
+            let upper = self.overflown.entry(at).or_default();
+            *upper = upper.saturating_add(rest << 32);
         }
     }
 
@@ -193,11 +194,12 @@ impl BucketCounts {
         Ok(())
     }
 
+    /// All latencies so far, with those that wait to be counted.
     fn list(&self) -> OpList {
         let mut values = values_of(&self.waiting);
         for (at, &count) in (0..).zip(&self.counts) {
-            let more = if self.overflown.is_empty() { 0 } else { self.overflown.get(&at).copied().unwrap_or(0) };
-            let count = more.saturating_add(count.into());
+            let upper = if self.overflown.is_empty() { 0 } else { self.overflown.get(&at).copied().unwrap_or(0) };
+            let count = upper.saturating_add(count.into());
             if count > 0 {
                 values.push((largest(at), count));
             }
@@ -277,6 +279,7 @@ fn field(short: u64, digits: &mut impl Iterator<Item = Option<u64>>) -> Option<u
         return Some(short);
     }
     let mut rest = 0u64;
+    // Twelve digits of five bits: a longer number is damage.
     for shift in (0..60).step_by(5) {
         let digit = digits.next()??;
         rest |= (digit & 31) << shift;
@@ -313,7 +316,7 @@ impl OpList {
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
         for &(value, count) in &self.values {
-            let upper = step_end(value).min(self.max_ns.max(1));
+            let upper = step_end(value).min(self.max_ns);
             match steps.last_mut() {
                 Some(last) if last.0 == upper => last.1 = last.1.saturating_add(count),
                 _ => steps.push((upper, count)),

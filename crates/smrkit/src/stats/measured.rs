@@ -103,7 +103,8 @@ impl MeasuredBuilder {
     /// The measured drive, compared with the runs of its trace on simulated drives and on a conventional one. `None` if nothing was
     /// measured: some traces have a column of latencies that is all zeros.
     pub fn finish(mut self, runs: &[Outcome], conventional: Option<&Outcome>) -> Option<Measured> {
-        let like = runs.first().filter(|_| self.host.latencies().all.max > 0)?;
+        let first = runs.first().filter(|_| self.host.latencies().all.max > 0)?;
+        // The longest are kept, and put back in the order of time.
         if self.pauses.len() > PAUSES_MAX {
             self.pauses.sort_unstable_by_key(|pause| (std::cmp::Reverse(pause.longest_ns), pause.begin_ns));
             self.pauses.truncate(PAUSES_MAX);
@@ -117,12 +118,12 @@ impl MeasuredBuilder {
         }
         let mut run = Outcome {
             layer: MEASURED.into(),
-            drive: like.drive.clone(),
-            engine: like.engine,
-            seed: like.seed,
-            replayed: like.replayed.clone(),
-            version: like.version.clone(),
-            commit: like.commit.clone(),
+            drive: first.drive.clone(),
+            engine: first.engine,
+            seed: first.seed,
+            replayed: first.replayed.clone(),
+            version: first.version.clone(),
+            commit: first.commit.clone(),
             ..Outcome::default()
         };
         run.measure_host(self.host.finish(&Gauges::default()));

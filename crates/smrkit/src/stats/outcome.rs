@@ -324,19 +324,19 @@ impl Outcome {
 
     /// Computes the columns that follow from others: ratios, rates, the sentence.
     pub(crate) fn conclude(self) -> Outcome {
-        let is_rebuild = self.rebuild.is_some();
-        self.conclude_next_to(is_rebuild)
+        let has_rebuild = self.rebuild.is_some();
+        self.conclude_with_members(has_rebuild)
     }
 
-    /// Next to a rebuild there are no ratios to the host's requests, because its accesses serve none.
-    fn conclude_next_to(mut self, is_rebuild: bool) -> Outcome {
-        let ratio = |over: f64, under: u64| (under > 0 && !is_rebuild).then(|| over / under as f64);
+    /// Of an array with a rebuild, neither the whole nor the members have ratios to the host's requests, because a rebuild's accesses serve none.
+    fn conclude_with_members(mut self, has_rebuild: bool) -> Outcome {
+        let ratio = |over: f64, under: u64| (under > 0 && !has_rebuild).then(|| over / under as f64);
         let adjusted = &self.adjusted;
         let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
         self.write_overloading = ratio(excess, adjusted.host_write);
         self.write_amplification = ratio(self.physical_written_sectors.total as f64, self.host_written_sectors);
         self.verdict.conclude(&self.latency_ns, self.host_read_sectors + self.host_written_sectors, self.elapsed_ns);
-        self.members = self.members.into_iter().map(|member| member.conclude_next_to(is_rebuild)).collect();
+        self.members = self.members.into_iter().map(|member| member.conclude_with_members(has_rebuild)).collect();
         self.verdict.text = sentence(&self);
         self
     }

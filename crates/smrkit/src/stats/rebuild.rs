@@ -144,8 +144,9 @@ impl BusyTimes {
     ///
     /// [`Tally::times`]: crate::tally::Tally::times
     pub fn between(before: CauseTimes, now: CauseTimes) -> BusyTimes {
-        let ns = |op: usize, cause: Cause| now[op][cause as usize] - before[op][cause as usize];
-        let (read, write) = (|cause| ns(0, cause), |cause| ns(1, cause));
+        let ([reads_before, writes_before], [reads, writes]) = (before, now);
+        let read = |cause: Cause| reads[cause as usize] - reads_before[cause as usize];
+        let write = |cause: Cause| writes[cause as usize] - writes_before[cause as usize];
         BusyTimes {
             total: Cause::ALL.into_iter().map(|cause| read(cause) + write(cause)).sum(),
             host_read: read(Cause::Host),

@@ -106,7 +106,7 @@ impl Movement {
         Movement {
             track_distance,
             track_count,
-            stroke_share: track_distance.map(|distance| distance as f64 / tracks.max(1) as f64),
+            stroke_share: track_distance.map(|distance| distance as f64 / tracks as f64),
             // Whatever the causes of its accesses, a band moves because it is cleaned.
             bands_moved: ByCause { total: bands_moved, clean: bands_moved, ..ByCause::default() },
         }

@@ -81,17 +81,17 @@ impl Timeline {
         let length = bytes.len().div_ceil(parts_max).max(wait_windows as usize);
         // The rest at the end is too short to be a part.
         let parts: Vec<f64> = bytes.chunks_exact(length).map(|part| part.iter().sum::<u64>() as f64).collect();
-        let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;
         if parts.len() < PARTS_MIN {
             return Vec::new();
         }
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
         let mut is_fast = parts[0] > mean;
         // Bytes and parts of each phase.
         let mut phases = vec![(0.0, 0)];
         for bytes in parts {
             let was_fast = is_fast;
             is_fast = bytes > if was_fast { mean / ENDS } else { mean };
-            if is_fast != was_fast && phases[phases.len() - 1].1 > 0 {
+            if is_fast != was_fast {
                 phases.push((0.0, 0));
             }
             let last = phases.len() - 1;
@@ -173,15 +173,16 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` is in the current one. A layer's gauges are unknown while it serves a request. So the last window that ends
-    /// here gets the current `gauges`, and any earlier ones get those of the previous turn (at the first turn, the current ones).
+    /// Ends windows until `time` is in the current one. If a request lasted for several, the last of them gets the current `gauges`, and the
+    /// others those of the previous turn, because a layer's gauges are unknown while it serves a request. At the first turn all get the
+    /// current ones.
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {
-            let last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
-            let before = self.shown.take().unwrap_or_else(|| gauges.clone());
-            self.end_window(if last { gauges } else { &before });
-            self.shown = Some(before);
+            let is_last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
+            let previous = self.shown.take().unwrap_or_else(|| gauges.clone());
+            self.end_window(if is_last { gauges } else { &previous });
+            self.shown = Some(previous);
             if self.grows && self.windows.len() == WINDOWS_MAX {
                 self.double();
             }
@@ -197,6 +198,7 @@ impl TimelineBuilder {
         self.current_end_ns += self.window_ns;
     }
 
+    /// Joins windows in pairs; their number, `WINDOWS_MAX`, is even.
     fn double(&mut self) {
         self.windows = self.windows.chunks(2).map(|pair| pair[0].followed_by(&pair[1])).collect();
         self.window_ns *= 2;

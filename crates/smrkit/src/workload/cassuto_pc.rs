@@ -20,11 +20,13 @@ const WRITE_SECTORS: u64 = 2_889_969;
 const LONG_READS: u64 = 435_565 - READS;
 const LONG_SECTORS: u32 = 1024;
 
+/// A cluster of 4 KiB.
+const CLUSTER_SECTORS: u64 = 8;
 /// Assumption: lengths as a file system of 4 KiB clusters makes them, (sectors, per mille of the commands). The
 /// remaining commands are 8 or 128 sectors, in the proportion that makes the sum exact.
 const READ_SIZES: &[(u32, u64)] = &[(2, 40), (16, 120), (32, 100), (64, 50)];
 const WRITE_SIZES: &[(u32, u64)] = &[(2, 50), (16, 120), (32, 60), (64, 60), (256, 20)];
-const SHORT: u32 = 8;
+const SHORT: u32 = CLUSTER_SECTORS as u32;
 const CLUSTERED: u32 = 128;
 
 /// Assumption: runs of 1 to 5 commands, 3 on average. Runs of writes leave 1 or 2 of 99 native regions untouched
@@ -65,10 +67,11 @@ pub(super) struct CassutoPc {
 }
 
 impl CassutoPc {
-    /// A day of `duration` with these numbers of reads and writes, in the `area` from a first sector on, of some number of sectors.
+    /// A day of `duration` with these numbers of reads and writes. `area` is its first sector and its number of sectors.
     pub fn new([reads, writes]: [u64; 2], area: (u64, u64), theta: f64, duration: Nanos, mut dice: Dice) -> CassutoPc {
-        let share = |whole: u64, n: u64, of: u64| {
-            ((u128::from(whole) * u128::from(n) + u128::from(of / 2)) / u128::from(of)) as u64
+        // The part of Table I's `sectors` that `count` of its `commands` have, rounded to nearest.
+        let sectors_of = |count: u64, sectors: u64, commands: u64| {
+            ((u128::from(sectors) * u128::from(count) + u128::from(commands / 2)) / u128::from(commands)) as u64
         };
         // Requests come in bursts, each somewhere in a slot of its own.
         let slots = (reads + writes).div_ceil(TOGETHER).max(1);
@@ -76,8 +79,8 @@ impl CassutoPc {
         CassutoPc {
             places: Places::new(area, theta, &mut dice),
             dice,
-            reads: Deck::new(reads, share(READ_SECTORS, reads, READS), READ_SIZES, long),
-            writes: Deck::new(writes, share(WRITE_SECTORS, writes, WRITES), WRITE_SIZES, 0),
+            reads: Deck::new(reads, sectors_of(reads, READ_SECTORS, READS), READ_SIZES, long),
+            writes: Deck::new(writes, sectors_of(writes, WRITE_SECTORS, WRITES), WRITE_SIZES, 0),
             recent: Vec::new(),
             oldest: 0,
             op: Op::Read,
@@ -108,6 +111,7 @@ impl CassutoPc {
         if within == 0 {
             self.slot_start_ns = slot * self.slot_ns + self.dice.below(self.slot_ns / 2 + 1);
         }
+        // In a short slot requests are closer together, so that the burst ends in it.
         let apart = APART_NS.min(self.slot_ns / (2 * TOGETHER));
         Nanos(self.slot_start_ns + within * apart)
     }
@@ -176,6 +180,7 @@ impl Deck {
     fn deal(&mut self, dice: &mut Dice) -> u32 {
         let mut drawn = dice.below(self.left);
         self.left -= 1;
+        // From the last, because the last are the most frequent.
         for (size, left) in self.cards.iter_mut().rev() {
             if drawn < *left {
                 *left -= 1;
@@ -193,7 +198,7 @@ struct Places {
     end: u64,
     period: u64,
     periods: u64,
-    spot: u64,
+    spot_sectors: u64,
     summed_weights: Vec<f64>,
     order: Shuffle,
 }
@@ -211,7 +216,7 @@ impl Places {
             end: first + sectors,
             period,
             periods: sectors / period,
-            spot: period / SPOTS,
+            spot_sectors: period / SPOTS,
             summed_weights: weights.collect(),
             order: Shuffle::new(SPOTS, dice),
         }
@@ -219,10 +224,10 @@ impl Places {
 
     fn draw(&self, dice: &mut Dice) -> u64 {
         let drawn = dice.unit() * self.summed_weights[self.summed_weights.len() - 1];
-        let rank = self.summed_weights.partition_point(|&sum| sum <= drawn).min(self.summed_weights.len() - 1);
-        let spot = self.order.at(rank as u64) * self.spot;
-        let within = dice.below(self.spot / 8) * 8;
-        self.first + dice.below(self.periods) * self.period + spot + within
+        let rank = self.summed_weights.partition_point(|&sum| sum <= drawn);
+        let spot_start = self.order.at(rank as u64) * self.spot_sectors;
+        let within = dice.below(self.spot_sectors / CLUSTER_SECTORS) * CLUSTER_SECTORS;
+        self.first + dice.below(self.periods) * self.period + spot_start + within
     }
 }
 

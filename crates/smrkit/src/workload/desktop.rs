@@ -12,6 +12,9 @@ use crate::units::{Lba, Nanos};
 
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
+/// Places are multiples of 4 KiB.
+const ALIGN_SECTORS: u64 = 8;
+
 /// The day as its file describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,7 +141,7 @@ struct Room {
 
 impl Room {
     fn new(area: &Area, first: u64, span: u64) -> Room {
-        let per_mille = |n: u64| (u128::from(span) * u128::from(n) / 1000) as u64 / 8 * 8;
+        let per_mille = |n: u64| (u128::from(span) * u128::from(n) / 1000) as u64 / ALIGN_SECTORS * ALIGN_SECTORS;
         Room { first: first + per_mille(area.begin), sectors: area.sectors.min(per_mille(area.at_most)) }
     }
 }
@@ -206,12 +209,12 @@ impl Running {
         self.time_ns = Some(from_s * 1_000_000_000 + burst * slot_ns + self.dice.below(room_ns + 1));
         self.run_left = 0;
         if matches!(self.way, AccessOrder::Stretch | AccessOrder::Copy { .. }) {
-            self.at = self.dice.below(self.room.sectors / 8) * 8;
+            self.at = self.dice.below(self.room.sectors / ALIGN_SECTORS) * ALIGN_SECTORS;
         }
     }
 
     fn next(&mut self) -> Request {
-        let time = Nanos(self.time_ns.unwrap_or(DAY_NS));
+        let time = Nanos(self.time_ns.expect("a request is left today"));
         let sectors = self.dice.weighted(&self.sizes);
         let (op, lba) = self.place(u64::from(sectors));
         self.done += 1;
@@ -232,8 +235,9 @@ impl Running {
                 self.run_left = self.dice.between(1, run);
                 if let Some((zipf, order)) = &self.ranks {
                     let file = order.at(zipf.sample(&mut self.dice));
-                    let places = self.file_sectors.saturating_sub(sectors) / 8 + 1;
-                    self.at = file * self.file_sectors / 8 * 8 + self.dice.below(places) * 8;
+                    let file_start = file * self.file_sectors / ALIGN_SECTORS * ALIGN_SECTORS;
+                    let places = self.file_sectors.saturating_sub(sectors) / ALIGN_SECTORS + 1;
+                    self.at = file_start + self.dice.below(places) * ALIGN_SECTORS;
                 }
             }
             // Reads `chunk` requests, then writes as many.

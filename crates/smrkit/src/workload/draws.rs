@@ -150,7 +150,8 @@ impl FromStr for Sizes {
         if text.contains('/') || text.contains(':') {
             return text.split(':').map(weighted).collect::<Result<_, _>>().map(Sizes::Weighted);
         }
-        match text.trim_start_matches('-').split_once('-') {
+        // A sign is no range: `one` refuses it.
+        match text.split_once('-').filter(|(low, _)| !low.trim().is_empty()) {
             Some((low, high)) => match (one(low)?, one(high)?) {
                 (low, high) if low < high => Ok(Sizes::Range(low, high)),
                 (low, high) if low == high => Ok(Sizes::One(low)),
@@ -169,6 +170,7 @@ fn one(text: &str) -> Result<u32, Error> {
     }
 }
 
+/// Reads `4Ki/70` or `4Ki/70%`; the weight is 1 if there is none.
 fn weighted(item: &str) -> Result<(u32, u64), Error> {
     let (size, weight) = item.split_once('/').unwrap_or((item, "1"));
     let weight = weight.trim();

@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
-use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
+use crate::interleave::{Interleave, Interleaved, MergePart, SOURCES_MAX, SourcePlacement};
 use crate::names::known;
 use crate::request::Source;
 use crate::schema::{Key, Refused, TextPiece, Values};
@@ -59,14 +59,15 @@ impl Workload {
                 streams.extend((part.info.streams)(&part.values, &site)?);
                 number += 1;
             }
-            // `Request::source` has 8 bits.
-            if streams.len() > 256 {
-                let message = format!("{} sources are merged, at most 256 can be: lower `sources`", streams.len());
+            if streams.len() > SOURCES_MAX {
+                let merged = streams.len();
+                let message = format!("{merged} sources are merged, at most {SOURCES_MAX} can be: lower `sources`");
                 return Err(Error::Usage(message));
             }
             phases.push(if streams.len() == 1 {
                 streams.remove(0)
             } else {
+                // Streams have addresses on the whole device, so sizes are not needed to place them.
                 let parts = streams.into_iter().map(|source| MergePart { source, sectors: 0 }).collect();
                 Box::new(Interleaved::new(parts, Interleave::Time, SourcePlacement::Zero, seed)?)
             });

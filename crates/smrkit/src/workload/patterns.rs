@@ -51,7 +51,7 @@ impl<P: Pattern> Limited<P> {
         Limited { pattern, limit, expected: expected as u64, done: 0, sectors: 0, is_over: false }
     }
 
-    /// The next request before an end that is a time or an amount.
+    /// The next request; `None` once a limit of time or of sectors is reached.
     fn next(&mut self) -> Option<Request> {
         if matches!(self.limit, Limit::Sectors(sectors) if self.sectors >= sectors) {
             return None;
@@ -255,6 +255,7 @@ pub(super) fn hot_cold(
 ) -> impl FnMut(&mut Dice, u64) -> u64 + Send + use<> {
     let places = grid.places(largest);
     let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
+    // Where all places are hot, none is left to draw from the rest.
     let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
     // The first draw, so that a seed places it alike whatever comes later.
     let hot_first = dice.below(places - hot + 1);

@@ -173,6 +173,9 @@ impl ArrivalKeys {
     }
 }
 
+/// The share of the time in which requests come, for a pattern without bursts.
+const WITHOUT_PAUSES: f64 = 1.0;
+
 impl Requests {
     /// Refuses values that don't go together.
     pub fn check(&self) -> Result<(), Error> {
@@ -204,7 +207,7 @@ impl Requests {
     ) -> Streams {
         let (sizes, arrivals) = (self.size.clone(), self.pace.arrivals());
         let pattern = Independent { dice, arrivals, sizes, writes: Coin::new(write_share), first, address };
-        Ok(vec![self.limited(pattern, 1.0)])
+        Ok(vec![self.limited(pattern, WITHOUT_PAUSES)])
     }
 
     /// Limits a pattern to the end of the requests. `on_share` is the share of the time in which requests come.
@@ -236,7 +239,7 @@ impl Site {
         Dice::new(self.seed, self.number << 8 | stream)
     }
 
-    /// First sector, and number of sectors, of `span`. `least` is the size of one request.
+    /// First sector, and number of sectors, of `span`. Errors: fewer than `least` sectors, or more than the drive has there.
     pub fn area(&self, span: &SpanKeys, least: u64) -> Result<(u64, u64), Error> {
         let first = span.start.sectors(self.capacity);
         let room = self.capacity.saturating_sub(first);
@@ -247,14 +250,14 @@ impl Site {
             return Err(self.too_large(first, sectors));
         }
         if sectors < least {
-            // The remedy "raise span" helps only if the span was set.
-            let (room, remedy) = match sectors == room {
+            // A larger span would help only if the drive had room for it.
+            let (limit, remedy) = match sectors == room {
                 true => ("the drive offers", "choose a larger drive or another {workload}, or lower its size or start"),
                 false => ("its span is", "raise span, lower size or start, or choose a larger drive"),
             };
             let (part, least, sectors) = (&self.part, Bytes::of_sectors(least), Bytes::of_sectors(sectors));
             return Err(Error::Impossible(format!(
-                "workload {part} needs {least} at least, but {room} {sectors}: {remedy}"
+                "workload {part} needs {least} at least, but {limit} {sectors}: {remedy}"
             )));
         }
         Ok((first, sectors))
@@ -378,7 +381,8 @@ impl Recipe for Flush {
         let pattern = Flushes { dice: site.dice(0), arrivals: self.pace.arrivals() };
         let expected = match self.end.limit() {
             Limit::Until(end) => end.0 as f64 / self.pace.mean().0.max(1) as f64,
-            Limit::Count(count) | Limit::Sectors(count) => count as f64,
+            Limit::Count(count) => count as f64,
+            Limit::Sectors(_) => unreachable!("`check` refuses bytes"),
         };
         Ok(vec![Box::new(Limited::new(pattern, self.end.limit(), expected))])
     }
@@ -502,12 +506,13 @@ keys! {
 impl Recipe for Backup {
     fn streams(&self, site: &Site) -> Streams {
         let (data, update) = (&self.requests.size, patterns::METADATA_SECTORS);
-        // A tenth of the smallest span has room for one update.
-        let (first, span) = site.area(&self.requests.span, (10 * update).max(2 * data.largest()))?;
+        // So that a tenth of the span has room for an update, and half of it for a data request.
+        let least = (10 * update).max(2 * data.largest());
+        let (first, span) = site.area(&self.requests.span, least)?;
         // At most a tenth of the span, and whole updates, so that data is aligned to 4 KiB.
-        let wanted = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(update).next_multiple_of(update);
-        // A tiny span must still have room for one data request, aligned or not.
-        let metadata_sectors = wanted.min(span - data.largest());
+        let aligned = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(update).next_multiple_of(update);
+        // In a tiny span the room for a data request goes before alignment.
+        let metadata_sectors = aligned.min(span - data.largest());
         let pattern = patterns::BackupStream {
             dice: site.dice(0),
             arrivals: self.requests.pace.arrivals(),
@@ -519,7 +524,7 @@ impl Recipe for Backup {
             at: 0,
             since_update: 0,
         };
-        Ok(vec![self.requests.limited(pattern, 1.0)])
+        Ok(vec![self.requests.limited(pattern, WITHOUT_PAUSES)])
     }
 }
 
@@ -536,7 +541,8 @@ keys! {
 impl Recipe for Overwrite {
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.requests.area(site)?;
-        let address = patterns::passes(span, self.requests.size.largest(), self.order);
+        let is_shuffled = self.order;
+        let address = patterns::passes(span, self.requests.size.largest(), is_shuffled);
         self.requests.streams(site.dice(0), 1.0, first, address)
     }
 }
@@ -672,7 +678,6 @@ impl Recipe for CassutoDay {
             None => (u128::from(self.count) * u128::from(WRITES) / u128::from(READS + WRITES)) as u64,
         };
         let area = site.area(&self.span, cassuto_pc::LEAST_SECTORS)?;
-        let writes = writes.min(self.count);
         let pattern = CassutoPc::new([self.count - writes, writes], area, self.theta, self.duration, site.dice(0));
         Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))])
     }

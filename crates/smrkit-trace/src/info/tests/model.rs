@@ -36,14 +36,10 @@ fn sizes(requests: &[Request], op: Op) -> Sizes {
     let mut all: Vec<u64> = own.map(|request| u64::from(request.sectors) * 512).collect();
     all.sort_unstable();
     let rank = |percent: usize| all.get((all.len() * percent).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0);
-    let (mut histogram, mut common) = (BTreeMap::new(), BTreeMap::new());
+    let mut histogram = BTreeMap::new();
     for size in &all {
         *histogram.entry(size.next_power_of_two()).or_insert(0) += 1;
-        *common.entry(*size).or_insert(0_u64) += 1;
     }
-    let mut common: Vec<(u64, u64)> = common.into_iter().collect();
-    common.sort_by_key(|(size, count)| (u64::MAX - count, *size));
-    common.truncate(8);
     Sizes {
         mean_bytes: (!all.is_empty()).then(|| all.iter().sum::<u64>() as f64 / all.len() as f64),
         min_bytes: all.first().copied().unwrap_or(0),
@@ -52,21 +48,19 @@ fn sizes(requests: &[Request], op: Op) -> Sizes {
         p99_bytes: rank(99),
         max_bytes: all.last().copied().unwrap_or(0),
         histogram: histogram.into_iter().collect(),
-        common,
     }
 }
 
-/// The stretches of requests that begin where the one before on their volume ended: requests and bytes of each.
-fn runs(requests: &[Request]) -> Vec<(u64, u64)> {
+/// The requests of each stretch of requests that begin where the one before on their volume ended.
+fn runs(requests: &[Request]) -> Vec<u64> {
     let mut runs = Vec::new();
     for volume in requests.iter().map(|request| request.volume).collect::<BTreeSet<_>>() {
         let mut end = None;
         for request in requests.iter().filter(is_data).filter(|request| request.volume == volume) {
             if end != Some(request.lba.0) {
-                runs.push((0, 0));
+                runs.push(0);
             }
-            let run = runs.last_mut().unwrap();
-            *run = (run.0 + 1, run.1 + u64::from(request.sectors) * 512);
+            *runs.last_mut().unwrap() += 1;
             end = Some(request.lba.0 + u64::from(request.sectors));
         }
     }
@@ -119,19 +113,12 @@ fn arrivals(requests: &[Request], series: &RateSeries, ours: &Arrivals) {
     near("mean", ours.mean_requests_per_s, per_s(rows, last - first));
     let busiest = *series.requests.iter().max().unwrap() as f64;
     near("peak", ours.peak_requests_per_s, per_s(busiest, series.window_ns));
-    let windows = series.requests.len() as f64;
-    let idle = series.requests.iter().filter(|count| **count == 0).count() as f64;
-    near("idle", ours.idle_window_share, Some(idle / windows));
-    let variance = series.requests.iter().map(|count| (*count as f64 - rows / windows).powi(2)).sum::<f64>() / windows;
-    near("dispersion", ours.dispersion, Some(variance / (rows / windows)));
     let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     gaps.sort_unstable();
     let back = times.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
     assert_eq!((ours.out_of_order_rows, ours.gap_ns.max), (back, gaps.last().copied().unwrap_or(0)));
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len().max(1) as f64;
     assert!((ours.gap_ns.mean as f64 - mean).abs() <= 1.0, "{} {mean}", ours.gap_ns.mean);
-    let deviation = gaps.iter().map(|gap| (*gap as f64 - mean).powi(2)).sum::<f64>() / gaps.len().max(1) as f64;
-    near("variation", ours.gap_variation, (mean > 0.0).then(|| deviation.sqrt() / mean));
     let quantiles =
         [(0.5, ours.gap_ns.p50), (0.9, ours.gap_ns.p90), (0.99, ours.gap_ns.p99), (0.999, ours.gap_ns.p99_9)];
     for (quantile, ours) in quantiles {
@@ -139,40 +126,6 @@ fn arrivals(requests: &[Request], series: &RateSeries, ours: &Arrivals) {
         let exact = gaps.get(rank).copied().unwrap_or(0);
         assert!(ours.abs_diff(exact) as f64 <= 1.0 + exact as f64 * 1e-4, "{quantile}: {ours}, not {exact}");
     }
-}
-
-fn heat(requests: &[Request], info: &TraceInfo) {
-    let begins = requests.iter().filter(is_data).map(|request| ((request.volume, request.lba.0 / 2048), request.op));
-    let mut counts: BTreeMap<(u16, u64), [u64; 2]> = BTreeMap::new();
-    begins.for_each(|(piece, op)| counts.entry(piece).or_default()[usize::from(op == Op::Write)] += 1);
-    let mut totals: Vec<u64> = counts.values().map(|both| both[0] + both[1]).collect();
-    totals.sort_unstable_by_key(|total| u64::MAX - total);
-    let hottest = |percent: usize| {
-        let some = totals.iter().take((totals.len() * percent).div_ceil(100));
-        share(some.sum(), totals.iter().sum())
-    };
-    let spots = HotSpots {
-        piece_bytes: 1 << 20,
-        accessed_pieces: totals.len() as u64,
-        hottest_1_percent_share: hottest(1),
-        hottest_10_percent_share: hottest(10),
-    };
-    assert_eq!(info.hot_spots, spots);
-    let end = |volume: u16| {
-        let own = requests.iter().filter(is_data).filter(|request| request.volume == volume);
-        own.map(|request| request.lba.0 + u64::from(request.sectors)).max().unwrap_or(0).div_ceil(2048)
-    };
-    let last = requests.iter().map(|request| request.volume).max().unwrap();
-    let all: u64 = (0..=last).map(end).sum();
-    let part = all.div_ceil(256).max(1);
-    let mut parts = [vec![0; all.div_ceil(part) as usize], vec![0; all.div_ceil(part) as usize]];
-    for ((volume, piece), both) in &counts {
-        let at = ((0..*volume).map(end).sum::<u64>() + piece) / part;
-        parts[0][at as usize] += both[0];
-        parts[1][at as usize] += both[1];
-    }
-    let [reads, writes] = parts;
-    assert_eq!(info.surface, Surface { part_sectors: part * 2048, reads, writes });
 }
 
 fn volumes(requests: &[Request]) -> Vec<VolumeInfo> {
@@ -190,8 +143,6 @@ fn volumes(requests: &[Request]) -> Vec<VolumeInfo> {
             writes: count(Op::Write),
             read_bytes: bytes(Op::Read),
             written_bytes: bytes(Op::Write),
-            read_footprint_sectors: sectors_of(&own, Op::Read).len() as u64,
-            written_footprint_sectors: sectors_of(&own, Op::Write).len() as u64,
             highest_end_sectors: own
                 .iter()
                 .filter(is_data)
@@ -210,7 +161,6 @@ fn same_as_the_slow_way(requests: &[Request]) {
     let bytes = |op| requests.iter().filter(|one| one.op == op).map(|one| u64::from(one.sectors) * 512).sum::<u64>();
     let (runs, series) = (runs(requests), rate(requests));
     arrivals(requests, &series, &info.arrivals);
-    heat(requests, &info);
     let (data, written_bytes) = (count(Op::Read) + count(Op::Write), bytes(Op::Write));
     let ends = volumes(requests).iter().map(|volume| volume.highest_end_sectors).max().unwrap();
     let expected = TraceInfo {
@@ -228,7 +178,6 @@ fn same_as_the_slow_way(requests: &[Request]) {
             read_sectors: read.len() as u64,
             written_sectors: written.len() as u64,
             touched_sectors: read.union(&written).count() as u64,
-            read_4kib_blocks: pieces(&read, 8),
             written_4kib_blocks: pieces(&written, 8),
         },
         rewrite_share: share(written_bytes / 512 - written.len() as u64, written_bytes / 512),
@@ -238,16 +187,10 @@ fn same_as_the_slow_way(requests: &[Request]) {
         write_sizes: sizes(requests, Op::Write),
         sequential: Sequential {
             share: share(data - runs.len() as u64, data),
-            runs: runs.len() as u64,
-            mean_run_requests: share(data, runs.len() as u64),
-            mean_run_bytes: share(bytes(Op::Read) + written_bytes, runs.len() as u64),
-            longest_run_requests: runs.iter().map(|run| run.0).max().unwrap_or(0),
-            longest_run_bytes: runs.iter().map(|run| run.1).max().unwrap_or(0),
+            longest_run_requests: runs.iter().copied().max().unwrap_or(0),
         },
         arrivals: info.arrivals.clone(),
         rate: series,
-        hot_spots: info.hot_spots.clone(),
-        surface: info.surface.clone(),
         volumes: volumes(requests),
     };
     assert_eq!(info, expected);

@@ -122,6 +122,9 @@ fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Bl
     Ok(())
 }
 
+const SURFACES_MAX: u64 = 64;
+/// Above all schemes that DiskSim numbers, so that a number of none is refused with the list of those that are known.
+const SCHEME_MAX: u64 = 64;
 const CYLINDERS_MAX: u64 = 1 << 31;
 const TRACK_MAX: u64 = 1 << 24;
 /// The most stretches with spares of their own that a zone lists.
@@ -129,9 +132,9 @@ const LISTED_MAX: u64 = 1 << 20;
 
 /// Writes the geometry of a model.
 fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Error> {
-    let (surfaces, surfaces_at) = model.count("Number of data surfaces", 64)?;
+    let (surfaces, surfaces_at) = model.count("Number of data surfaces", SURFACES_MAX)?;
     let layout = files.read_block(model, "Layout Model", model.required("Layout Model")?, "dm_layout_g1")?;
-    let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", 64)?;
+    let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", SCHEME_MAX)?;
     let order = match mapping {
         0 => "cylinders",
         1 => "alternating",
@@ -145,7 +148,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     out.value("surfaces", surfaces, &surfaces_at.source);
     out.value("order", format!("{order:?}"), &mapping_at.source);
     // The sparing scheme and the units of skews hold for all zones.
-    let zone_of = ZoneRules::from_layout(&layout, surfaces)?;
+    let rules = ZoneRules::from_layout(&layout, surfaces)?;
     let zones = layout.list("Zones")?;
     let Some(first) = zones.first() else {
         return Err(layout.bad(layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
@@ -155,7 +158,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Erro
     out.line("value = [");
     for zone in zones {
         let zone = files.read_block(&layout, "Zones", zone, "dm_layout_g1_zone")?;
-        out.line(&format!("  {{ {} }}, # {}", zone_of.zone(&zone)?, zone.source(zone.line, "zone")));
+        out.line(&format!("  {{ {} }}, # {}", rules.zone(&zone)?, zone.source(zone.line, "zone")));
     }
     out.line("]");
     Ok(())
@@ -216,7 +219,7 @@ impl Spares {
 
 impl ZoneRules {
     fn from_layout(layout: &Block, surfaces: u64) -> Result<ZoneRules, Error> {
-        let (scheme, at) = layout.count("Sparing scheme used", 64)?;
+        let (scheme, at) = layout.count("Sparing scheme used", SCHEME_MAX)?;
         if scheme > 10 {
             return Err(layout.bad(at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
         }
@@ -367,6 +370,7 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
             let key =
                 if mechanics.get("Constant seek time").is_some() { "Constant seek time" } else { "Average seek time" };
             let time = mechanics.positive(key)?;
+            // The line through the two is level, also beyond them.
             (vec![(1, time.value), (2, time.value)], time.source)
         }
         "linear" | "curve" => {
@@ -389,11 +393,12 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> 
     Ok(())
 }
 
-/// Points of an equation: ascending, inside of the disk, at least two. `edge` is a distance at which the equation changes.
+/// Points of an equation: ascending, inside of the disk, at least two. `edge` is a distance at which the equation changes, or 0.
 fn sampled(cylinders: u64, edge: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)> {
     let beyond = std::iter::successors(Some(DENSE), |distance| Some(distance + distance / 50));
     let mut distances: Vec<u64> = (1..DENSE).chain(beyond.take_while(|distance| *distance < cylinders)).collect();
     distances.extend([cylinders.saturating_sub(1), edge.saturating_sub(1), edge]);
+    // Distances 1 and 2 always stay, so that there are two points.
     distances.retain(|distance| (1..cylinders.max(3)).contains(distance));
     distances.sort_unstable();
     distances.dedup();
@@ -405,6 +410,7 @@ fn sampled(cylinders: u64, edge: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)
 fn lines_through(one: f64, average: Option<f64>, full: f64, cylinders: u64) -> Vec<(u64, f64)> {
     let third = cylinders / 3;
     let middle = average.filter(|_| third > 1).map(|average| (third, average));
+    // Beyond the first point, even on a disk without room for it.
     let last = (cylinders.saturating_sub(1).max(2), full);
     [Some((1, one)), middle, Some(last)].into_iter().flatten().collect()
 }
@@ -452,12 +458,13 @@ fn hpl(
         let message = format!("{FIRST_TEN}: give milliseconds from 0 on");
         return Err(mechanics.bad(mechanics.required(FIRST_TEN)?.line, message));
     }
-    let division = values[0] as u64;
+    let [division, root_ms, root_factor, line_ms, line_factor, one_cylinder] = [0, 1, 2, 3, 4, 5].map(|at| values[at]);
+    let division = division as u64;
     let ms = |distance: u64| match distance {
         1..=10 if has_first_ten => first_ten[distance as usize - 1],
-        1 if values[5] >= 0.0 => values[5],
-        _ if distance < division => values[1] + values[2] * (distance as f64).sqrt(),
-        _ => values[3] + values[4] * distance as f64,
+        1 if one_cylinder >= 0.0 => one_cylinder,
+        _ if distance < division => root_ms + root_factor * (distance as f64).sqrt(),
+        _ => line_ms + line_factor * distance as f64,
     };
     Ok((sampled(cylinders()?, division, ms), mechanics.source(line, KEY)))
 }
@@ -553,7 +560,7 @@ fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Er
 fn watermark(out: &mut Toml, specs: &Block, key: &str, name: &str) -> Result<(), Error> {
     let Some(mark) = specs.optional(key)?.filter(|mark| mark.value > 0.0) else { return Ok(()) };
     match specs.optional("Set watermark by reqsize")? {
-        // A share of a segment is more than most requests ask for.
+        // The mark is a share of a segment, which is more than most requests ask for: the buffer waits for the whole request.
         Some(of_request) if of_request.value == 0.0 => {
             out.value(name, 1, &format!("{}; {}: assumption", mark.source, of_request.source));
         }
@@ -569,7 +576,7 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
         _ if to == 0 || !caches => {}
         1 => out.value("read_ahead_to", "\"track\"", &to_at.source),
         4 => out.value("read_ahead_to", "\"next-track\"", &to_at.source),
-        // The end of the segment stands for the end of the cylinder, because it comes first.
+        // To the end of the segment, which stands for the end of the cylinder, too, because it comes first.
         _ => {
             let most = specs.optional("Maximum read-ahead (blks)")?;
             let sectors = most.as_ref().map_or(segment, |most| (most.value.max(0.0) as u64).min(segment));
@@ -600,7 +607,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let ms = |found: &SourcedNumber| found.value * scale + each;
     let is_set = |key: &str| Ok::<bool, Error>(specs.optional(key)?.is_some_and(|found| found.value > 0.0));
     let disconnects = is_set("Extra write disconnect")?;
-    let first_disconnect = disconnects.then(|| specs.number("Extradisc command overhead")).transpose()?;
+    let extra_disconnect = disconnects.then(|| specs.number("Extradisc command overhead")).transpose()?;
     for (kind, key) in [
         ("Read miss", "read_miss_ms"),
         ("Read hit", "read_hit_ms"),
@@ -609,7 +616,7 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     ] {
         let after_read = specs.number(&format!("{kind} over. after read"))?;
         let after_write = specs.number(&format!("{kind} over. after write"))?;
-        match first_disconnect.as_ref().filter(|_| kind.starts_with("Write")) {
+        match extra_disconnect.as_ref().filter(|_| kind.starts_with("Write")) {
             // For a write that disconnects once more, DiskSim takes this overhead instead of those.
             Some(instead) => out.value(key, ms(instead), &instead.source),
             None => {
@@ -622,8 +629,8 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let waits_for_media = level == 0;
     let reselects = !is_set("Never disconnect")?;
     // A command that waits for the media disconnects from the bus, and reselects it later.
-    let reselect = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
-    let delays: &[&str] = match (waits_for_media, &first_disconnect) {
+    let reselect = if extra_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
+    let delays: &[&str] = match (waits_for_media, &extra_disconnect) {
         (false, _) => &[],
         (true, None) => &["Minimum seek delay"],
         (true, Some(_)) => &[

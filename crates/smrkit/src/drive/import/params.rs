@@ -137,8 +137,9 @@ impl Parser<'_> {
             return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
         }
         let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
-        let type_name =
-            words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
+        // The first of the last two that looks like a type. Words before them belong to no block.
+        let type_and_name = &words[words.len().saturating_sub(2)..];
+        let type_name = type_and_name.iter().find(is_type).or(words.last()).copied().unwrap_or_default().to_string();
         let (mut entries, mut key) = (Vec::new(), Vec::new());
         loop {
             match self.tokens.next() {

@@ -34,7 +34,7 @@ enum PieceNumbers {
 }
 
 impl RebuildPieces {
-    /// The pieces of `end` sectors in the `order` of a rebuild.
+    /// The pieces of a member of `end` sectors, in the `order` of its rebuild.
     pub fn new(order: RebuildOrder, end: u64, seed: u64) -> RebuildPieces {
         let (sectors, numbers) = match order {
             RebuildOrder::Ascending { sectors } => (sectors, PieceNumbers::Ascending(0..end.div_ceil(sectors))),

@@ -61,6 +61,7 @@ struct ScratchCopy {
 }
 
 impl ScratchCopy {
+    /// Where a track of the stage is in the scratch pad.
     fn place(&self, home: &Home, track: u32) -> Pba {
         match track < self.from {
             true => self.other + home.sectors_of(self.first..track),
@@ -125,8 +126,8 @@ impl Cleaner {
         self.bands.pop_front()
     }
 
-    /// Begins to rewrite home tracks of one band. Tracks from `blank_from` on were never written. Tracks of the band downstream of `tracks` that
-    /// the rewrite damages must be cached. If rewriting also damages sectors upstream (DPID), `tracks` must begin with the band.
+    /// Begins to rewrite home `tracks` of one band, of which those from `blank_from` on were never written. Later tracks of the band that the
+    /// rewrite damages must be in the cache. If rewriting also damages sectors upstream (DPID), the first of `tracks` must be the band's first.
     pub fn begin(&mut self, tracks: Range<u32>, blank_from: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
@@ -160,7 +161,9 @@ impl Cleaner {
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
         let (copy, end) = match (&work.saved, &work.before) {
+            // The rewrite of the held tracks was interrupted.
             (Some(saved), _) if work.torn => (saved, work.memory_end),
+            // The previous stage damaged the tracks that this one was left with.
             (_, Some(before)) => (before, work.unread),
             _ => return None,
         };
@@ -172,9 +175,9 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase; returns the tracks that were rewritten if it ended a stage. `is_cached` returns true for tracks that are wholly cached, and stay so until they are rewritten. `overlay` puts the
-    /// cached data of home tracks into the buffer, where the first of these tracks begins at the given sector; it returns whether there was
-    /// any such data.
+    /// Does one phase. If that was the last of a stage, returns the tracks that the stage rewrote. `is_cached` returns true for tracks that are
+    /// wholly cached, and stay so until they are rewritten. `overlay` puts the cached data of home tracks into the buffer, where the first of
+    /// these tracks begins at the given sector; it returns whether there was any such data.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
@@ -195,6 +198,7 @@ impl Cleaner {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
                     let mut read = work.unread..work.memory_end.min(work.blank_from).max(work.unread);
+                    // Cached tracks at either end are left to the overlay. Those in between are read along, so that it is one access.
                     while !read.is_empty() && is_cached(read.start..read.start + 1) {
                         read.start += 1;
                     }
@@ -272,9 +276,10 @@ impl BandWork {
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
         // A track of defects alone is not written and damages nothing, but the one before it may damage tracks beyond.
-        let last = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
-        let damaged_end = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
-        // What the rewrite damages must be held, except after the plan's end, where it is cached.
+        let last_with_sectors = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
+        let damaged_end = |end: u32| last_with_sectors(end).map_or(end, |track| home.damaged_end(law, track));
+        // What the rewrite damages must be held, except after the plan's end, where it is cached. One track at least can be rewritten, because
+        // all that it damages is held.
         self.end = match held == self.plan_end {
             true => held,
             false => (self.first + 1..=held).rev().find(|&end| damaged_end(end) <= held).unwrap_or(held),
@@ -316,6 +321,7 @@ impl BandWork {
             (None, Some(before)) => (before, self.unread),
             (None, None) => return Ok(false),
         };
+        // The copy of the previous stage has what is left of it in one half, because its `from` is no later than its end: here `first`.
         let from = copy.from.clamp(self.first, end);
         self.buf = disk.buf(home.sectors_of(self.first..end));
         let (at, sectors) = (home.sectors_of(self.first..from), home.sectors_of(from..end));

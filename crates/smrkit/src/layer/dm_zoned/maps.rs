@@ -104,7 +104,7 @@ impl DmMaps {
         }
     }
 
-    /// The zone in which a chunk's block is valid, or `NONE`, and for how many blocks from it on, up to `end`, that is so.
+    /// The zone in which `block` of a chunk is valid, or `NONE`, and the number of blocks from `block` on, up to `end`, of which that is true.
     pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
         let mut n = end - block;
         for zone in self.zones_of(chunk).each() {
@@ -177,17 +177,19 @@ impl ValidBlocks {
     pub fn put(&mut self, first: u32, n: u32, valid: bool) -> bool {
         let before = self.valid;
         if self.words.is_none() {
-            if self.valid == if valid { self.blocks } else { 0 } {
+            let valid_if_all = if valid { self.blocks } else { 0 };
+            if self.valid == valid_if_all {
                 return false;
             }
             if n == self.blocks {
-                self.valid = if valid { n } else { 0 };
+                self.valid = valid_if_all;
                 return true;
             }
-            let all = if self.valid == 0 { 0 } else { u64::MAX };
-            self.words = Some(vec![all; self.blocks.div_ceil(WORD) as usize].into());
         }
-        let Some(words) = &mut self.words else { return false };
+        let words = self.words.get_or_insert_with(|| {
+            let word = if before == 0 { 0 } else { u64::MAX };
+            vec![word; self.blocks.div_ceil(WORD) as usize].into()
+        });
         let mut at = first;
         while at < first + n {
             let end = (first + n).min((at / WORD + 1) * WORD);
@@ -267,7 +269,9 @@ const BLOCK_WORDS: u64 = 509;
 /// Bitmap blocks that fit in memory: 512, and those of 16 zones (the kernel's numbers; recalled).
 const CACHED_BLOCKS: u64 = 512;
 const CACHED_ZONES: u64 = 16;
+/// The primary set has number 0, the secondary set 1.
 const SETS: u64 = 2;
+
 /// The places of a set's blocks, by arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetadataShape {
@@ -298,15 +302,19 @@ impl MetadataShape {
 
     /// The most blocks that are in memory.
     pub fn cached(&self) -> u64 {
-        SETS + self.map_blocks + CACHED_ZONES * self.bitmap_blocks + CACHED_BLOCKS
+        SETS + self.map_blocks + self.cached_bitmap_blocks()
+    }
+
+    fn cached_bitmap_blocks(&self) -> u64 {
+        CACHED_ZONES * self.bitmap_blocks + CACHED_BLOCKS
     }
 
     /// The blocks with the bits of `n` blocks of a zone from `first` on.
     #[inline]
     fn bitmap_blocks_of(&self, zone: u32, first: u32, n: u32) -> RangeInclusive<u32> {
-        let part = |block: u32| if self.bitmap_blocks == 1 { 0 } else { block / (WORD * BLOCK_WORDS as u32) };
         let start = 1 + self.map_blocks as u32 + zone * self.bitmap_blocks as u32;
-        start + part(first)..=start + part(first + n - 1)
+        let holder_of = |block: u32| start + block / (WORD * BLOCK_WORDS as u32);
+        holder_of(first)..=holder_of(first + n - 1)
     }
 }
 
@@ -345,12 +353,12 @@ state! {
 
 impl Metadata {
     pub fn new(shape: MetadataShape, layout: ZoneLayout) -> Metadata {
-        let always = 1 + shape.map_blocks as usize;
+        // The super block and the mapping table are always in memory.
+        let resident = 1 + shape.map_blocks as usize;
         let mut state = vec![BlockCaching::Absent; shape.blocks as usize];
-        state[..always].fill(BlockCaching::Used);
+        state[..resident].fill(BlockCaching::Used);
         Metadata {
-            // Without the first block of each set and the mapping table, which are always in memory.
-            queue_max: shape.cached() as usize - 1 - always,
+            queue_max: shape.cached_bitmap_blocks() as usize,
             state,
             shape,
             layout,
@@ -405,6 +413,7 @@ impl Metadata {
         self.dirty.clear();
     }
 
+    /// The PBA of a block in one of the sets. Block 0 is the super block.
     fn place(&self, set: u64, block: u32) -> Pba {
         let (zone, at) = self.layout.locate(Lba(u64::from(block) * BLOCK));
         self.layout.start(set * self.shape.zones + zone) + at
@@ -417,6 +426,7 @@ impl Metadata {
         }
         let dirty: Vec<u32> = self.dirty.iter().copied().collect();
         self.commits += 1;
+        // The secondary set is written first, and in each set the super block last.
         for set in [1, 0] {
             // Contiguous blocks are written in one access.
             let adjoins = |a: &u32, b: &u32| self.place(set, *b) == self.place(set, *a) + BLOCK;

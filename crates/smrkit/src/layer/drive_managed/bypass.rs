@@ -48,6 +48,7 @@ impl Bypass {
         match self.mode {
             BypassMode::Off => false,
             BypassMode::Command => n >= self.sectors,
+            // A stream has to be cheap as well, which only the layer can tell.
             BypassMode::Run | BypassMode::Stream => {
                 self.length = if lba == self.end { self.length + n } else { n };
                 self.end = lba + n;
@@ -92,7 +93,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// A write to the bands, of as many of `n` sectors as are contiguous.
+    /// The write to a band that begins at `lba`, of as many of `n` sectors as are contiguous there.
     fn direct_write(&self, lba: Lba, n: u64) -> DirectWrite {
         let home = &self.home;
         let spot = home.locate(lba);
@@ -108,11 +109,12 @@ impl DriveManaged {
     /// Writes sectors of one band in place; returns `false` if they can't go there.
     fn write_in_place(&mut self, disk: &mut Disk, write: &DirectWrite, data: &Buf, at: u64) -> DiskResult<bool> {
         let &DirectWrite { lba, sectors: n, .. } = write;
-        let bound = write.endangered_sectors(disk) + HEADERS;
-        if bound > self.cache.log.request_max() {
+        let copies_max = write.endangered_sectors(disk) + HEADERS;
+        // Not even an empty log has room for more.
+        if copies_max > self.cache.log.request_max() {
             return Ok(false);
         }
-        self.make_room(disk, bound)?;
+        self.make_room(disk, copies_max)?;
         // Computed again, because cleaning may have written more of the band.
         let write = self.direct_write(lba, n);
         if self.band_at_work() == Some(write.band) {
@@ -180,6 +182,7 @@ impl DirectWrite {
         // Inside a band, LBAs are consecutive as PBAs are.
         let run = |from: Pba, to: Pba| (Lba(self.lba.0 + from.0 - self.pba.0), to.0.saturating_sub(from.0));
         // If each sector destroys those that follow it, a torn write endangers all sectors that it was to replace: one run, from `before` on.
+        // Past `to` there is no data to replace.
         let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
         match self.careful && by_sectors && self.pba < self.to {
             true => [run(before, end), run(end, end)],

@@ -196,7 +196,7 @@ impl CacheLog {
 
     /// Where an entry begins if it is appended at `head`, and the most sectors of data that it can hold.
     #[inline]
-    fn opening(&self, head: u64) -> (u64, u64) {
+    fn next_entry(&self, head: u64) -> (u64, u64) {
         let room = self.size.value - self.size.remainder(head);
         // The last sector of the log holds no header, because no data could follow it.
         let (at, room) = if room > HEADER { (head, room - HEADER) } else { (head + room, self.size.value - HEADER) };
@@ -208,7 +208,7 @@ impl CacheLog {
     pub fn has_room(&self, n: u64) -> bool {
         let (mut head, mut left) = (self.head, n);
         loop {
-            let (at, room) = self.opening(head);
+            let (at, room) = self.next_entry(head);
             head = at + HEADER + left.min(room);
             if left <= room {
                 return head + self.gap <= self.limit;
@@ -222,8 +222,9 @@ impl CacheLog {
         self.head - self.tail()
     }
 
-    /// How many entries must be cleaned to have `free_sectors` of the log free again, estimated from the mean length of an entry. Cleaning
-    /// begins before the log is full, because otherwise each episode would need a map copy before its space could be reused.
+    /// How many entries must be cleaned to have `free_sectors` of the log free again (a quarter of a small log), estimated from the mean length
+    /// of an entry. Cleaning begins before the log is full, because otherwise each episode would need a map copy before its space could be
+    /// reused.
     #[inline]
     pub fn excess(&self) -> u64 {
         let (size, used) = (self.size.value, self.used());
@@ -242,7 +243,7 @@ impl CacheLog {
         data: &Buf,
         at: u64,
     ) -> DiskResult<(u64, Pba)> {
-        let (head, room) = self.opening(self.head);
+        let (head, room) = self.next_entry(self.head);
         let sectors = n.min(room);
         self.head = head;
         self.write(disk, cause, sectors, data, at)?;
@@ -258,14 +259,15 @@ impl CacheLog {
 
     /// True if one entry at the head can hold `n` sectors, without wrapping around.
     pub fn holds_undivided(&self, n: u64) -> bool {
-        n <= self.opening(self.head).1
+        let (_, room) = self.next_entry(self.head);
+        n <= room
     }
 
     /// Appends `extents`, whose sectors follow each other in `data`, under one header; returns the PBA of the first.
     pub fn append_together(&mut self, disk: &mut Disk, extents: &[Extent], data: &Buf) -> DiskResult<Pba> {
         let sectors = extents.iter().map(|(_, sectors)| sectors).sum();
         debug_assert!(self.holds_undivided(sectors));
-        self.head = self.opening(self.head).0;
+        (self.head, _) = self.next_entry(self.head);
         self.write(disk, Cause::Host, sectors, data, 0)?;
         self.head += HEADER;
         let first = self.pba(self.head);
@@ -276,15 +278,15 @@ impl CacheLog {
         Ok(first)
     }
 
-    /// Appends a header without data, which records that certain sectors are valid at home from now on.
+    /// Appends a header without data. It tells recovery that certain sectors are valid at home from now on.
     pub fn append_drop(&mut self, disk: &mut Disk) -> DiskResult {
-        self.head = self.opening(self.head).0;
+        (self.head, _) = self.next_entry(self.head);
         self.write(disk, Cause::Map, 0, &disk.buf(0), 0)?;
         self.head += HEADER;
         Ok(())
     }
 
-    /// Writes a header and `sectors` sectors of `data` at the head.
+    /// Writes a header and `sectors` sectors of `data` (from sector `at` on) at the head, and leaves the head there.
     #[inline]
     fn write(&mut self, disk: &mut Disk, cause: Cause, sectors: u64, data: &Buf, at: u64) -> DiskResult {
         let (pba, n) = (self.pba(self.head), HEADER + sectors);
@@ -295,7 +297,8 @@ impl CacheLog {
             None => disk.write(pba, n, cause, &entry, 0)?,
             Some(append) => {
                 let more = sectors.saturating_sub(self.costs.small_sectors);
-                let transfer = Nanos((self.costs.sector_ps.saturating_mul(more).saturating_add(500)) / 1000);
+                let picoseconds = self.costs.sector_ps.saturating_mul(more);
+                let transfer = Nanos(picoseconds.saturating_add(500) / 1000);
                 disk.write_lasting(append + transfer, pba, n, cause, &entry)?;
             }
         }
@@ -315,6 +318,9 @@ pub const MAP_ENTRY_SECTORS: u64 = 4096;
 
 /// Entries of the map beyond twice α: what a single request may add on a small drive.
 const SPARE_ENTRIES: u64 = 64;
+
+/// Map entries that an append may add by splitting extents in three: two for each of the 8 writes that share a log entry by default.
+const SPLIT_ENTRIES: u64 = 2 * 8;
 
 /// Memory of a map entry and of a log entry. The sum of 56 bytes follows from Vguard 2017, table 1 (1.3 MB for 22,986 of each); how it is
 /// divided is an assumption.
@@ -342,7 +348,8 @@ impl Limits {
     /// The limits for a log of `log_sectors`, in which up to `shared_writes` writes share an entry.
     pub fn new((alpha, beta): (u64, u64), shared_writes: u64, costs: &Costs, log_sectors: u64) -> Limits {
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        // Entries that a power cut may bring back: each append since the last map copy may add three, and one for each chunk that it spans.
+        // Extents that a power cut may add: each write since the last map copy may leave three (itself, and what is left of an older one on
+        // either side), and one more wherever it spans a further map or log entry.
         let added = costs
             .map_every_writes
             .saturating_mul(3 * shared_writes)
@@ -420,6 +427,7 @@ pub trait CachedDisk {
     /// Writes `extents`, `n` sectors in total that follow each other in `data`, to the log as one entry; returns `false` if they can't be in
     /// one.
     fn put_together(&mut self, disk: &mut Disk, extents: &[Extent], n: u64, data: &Buf) -> DiskResult<bool> {
+        // Not even an empty log has room for more.
         if n > self.cache().log.request_max() {
             return Ok(false);
         }
@@ -547,9 +555,8 @@ impl PersistentCache {
     /// True if map and log have room for a request of `n` sectors.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
-        // A long write takes a map entry for each chunk. Besides, each of the 8 writes that share a log entry by default may split an extent
-        // in three, which adds two entries.
-        let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 16;
+        // A long write takes several map entries.
+        let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + SPLIT_ENTRIES;
         entries <= self.limits.map_entries_max && self.log.has_room(n)
     }
 
@@ -597,6 +604,7 @@ impl PersistentCache {
         Ok(())
     }
 
+    /// Removes sectors from the map, and remembers that its last copy on the platters may still have them.
     pub fn forget(&mut self, lba: Lba, n: u64) {
         if let Some(stale) = &mut self.stale {
             stale.add(lba, n);
@@ -619,6 +627,7 @@ impl PersistentCache {
             loop {
                 let next = self.map.mapped(lba + done, sectors - done).next();
                 let Some((at, n, now)) = next else { break };
+                // Elsewhere in the log means that it was written again.
                 if now == pba + (at - lba) {
                     self.forget(at, n);
                 }

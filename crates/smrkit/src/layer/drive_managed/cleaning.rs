@@ -20,8 +20,8 @@ use crate::layer::runs::Gather;
 pub(super) type MergedPiece = (Lba, u64, Pba);
 
 impl DriveManaged {
-    /// Does the cleaning that a command has to do first: cleans while the cache holds more than it should, or an episode is due. Returns `false`
-    /// if there was nothing to do.
+    /// Does the cleaning that a command has to do first: all that is due if `at_once`, otherwise a phase, or episodes to their end if cleaning
+    /// does not keep pace. Returns `false` if there was nothing to do.
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.cache.excess() == 0 && !self.cleaner.is_due() {
             return Ok(false);
@@ -36,10 +36,12 @@ impl DriveManaged {
             return Ok(true);
         }
         loop {
-            // If a command adds more than an episode frees, one episode for each command would not keep pace.
-            let waits = match self.clean_phase(disk)? {
-                true => self.cleaner.falls_short_of(self.cache.excess()),
-                false => self.cleaner.is_outpaced_by(self.cache.last_entries) && self.begin_due_episode(disk),
+            let is_unfinished = self.clean_phase(disk)?;
+            let waits = if is_unfinished {
+                self.cleaner.falls_short_of(self.cache.excess())
+            } else {
+                // If a command adds more than an episode frees, one episode for each command would not keep pace.
+                self.cleaner.is_outpaced_by(self.cache.last_entries) && self.begin_due_episode(disk)
             };
             if !waits {
                 return Ok(true);
@@ -60,7 +62,7 @@ impl DriveManaged {
         true
     }
 
-    /// Does one phase of cleaning in idle time.
+    /// Does one phase of cleaning in idle time; returns `false` if nothing is cached.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.cleaner.is_cleaning() {
@@ -82,7 +84,7 @@ impl DriveManaged {
         let mut bands: Vec<u32> = Vec::with_capacity(EPISODE_BANDS);
         let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(EPISODE_BANDS);
         let mut frees = 0;
-        let count = if self.at_once { 1 } else { EPISODE_BANDS };
+        let bands_max = if self.at_once { 1 } else { EPISODE_BANDS };
         for entry in &cache.log.entries {
             // Skips entries of a chosen band without a look at the map: there may be many.
             if chosen.iter().any(|own| own.contains(&entry.lba) && entry.lba + entry.sectors <= own.end) {
@@ -90,7 +92,7 @@ impl DriveManaged {
             }
             for (lba, ..) in cache.valid(entry) {
                 let band = home.band_of(home.locate(lba).track);
-                if bands.len() < count && !bands.contains(&band) {
+                if bands.len() < bands_max && !bands.contains(&band) {
                     let tracks = home.tracks_of(band);
                     bands.push(band);
                     chosen.push(home.lba(tracks.start)..home.lba(tracks.end));
@@ -98,7 +100,7 @@ impl DriveManaged {
                     frees += if self.at_once { 0 } else { cached(home, cache, tracks).count() as u64 };
                 }
             }
-            if bands.len() == count {
+            if bands.len() == bands_max {
                 break;
             }
         }
@@ -106,7 +108,7 @@ impl DriveManaged {
         self.counts.episodes += 1;
     }
 
-    /// Does one phase; returns `false` if it ended the episode.
+    /// Does one phase of the episode; returns `false` once the episode is over.
     pub(super) fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         while !self.cleaner.is_working() {
             let Some(band) = self.cleaner.next_band() else { return Ok(false) };
@@ -122,6 +124,7 @@ impl DriveManaged {
             merged.extend_from_slice(&pieces);
             overlay(disk, &mut pieces, home.lba(tracks.start), buf, at)
         })?;
+        // From now on a power cut would restore its tracks from the scratch pad.
         if self.cleaner.is_saved() {
             self.noted_band = self.band_at_work();
         }
@@ -140,34 +143,36 @@ impl DriveManaged {
     fn plan(&self, disk: &Disk, band: u32) -> Option<(Range<u32>, u32)> {
         let (home, cache) = (&self.home, &self.cache);
         let all = home.tracks_of(band);
-        let mut ends: Option<(Lba, Lba)> = None;
+        let mut cached_span: Option<(Lba, Lba)> = None;
         // True if some track is cached from its first sector on. Otherwise none is wholly cached, and the search below is not needed.
-        let mut from_start = false;
+        let mut has_cached_start = false;
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
-            ends = Some((ends.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
-            if self.partial && !from_start {
+            cached_span = Some((cached_span.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
+            if self.partial && !has_cached_start {
                 let spot = home.locate(lba);
-                from_start = spot.offset == 0 || sectors > spot.left;
+                has_cached_start = spot.offset == 0 || sectors > spot.left;
             }
         }
-        let (first, last) = ends.map(|(first, last)| (home.locate(first).track, home.locate(last).track))?;
+        let (first, last) = cached_span.map(|(first, last)| (home.locate(first).track, home.locate(last).track))?;
         let blank = self.written_end(band, &all);
         let end = blank.max(last + 1);
         // If rewriting may damage sectors upstream (DPID), the rewrite begins with the band.
         if disk.interference().upstream() > 0 {
             return Some((all.start..end, blank));
         }
-        let stop = |&stop: &u32| {
-            let damaged = stop..home.damaged_end(disk.interference(), stop - 1);
-            damaged.end > stop && is_wholly_cached(home, cache, damaged)
+        let can_stop_before = |&track: &u32| {
+            let damaged = track..home.damaged_end(disk.interference(), track - 1);
+            // An empty range would count as wholly cached.
+            !damaged.is_empty() && is_wholly_cached(home, cache, damaged)
         };
-        let stops = from_start.then(|| (first + 1..end).find(stop)).flatten();
-        Some((first..stops.unwrap_or(end), blank))
+        let early_end = has_cached_start.then(|| (first + 1..end).find(can_stop_before)).flatten();
+        Some((first..early_end.unwrap_or(end), blank))
     }
 
-    /// After home tracks were rewritten, drops the pieces merged into them from the cache, unless they were written again meanwhile.
+    /// After home tracks were rewritten, drops the pieces merged into them from the cache. The cache keeps what was written again meanwhile.
     fn drop_merged(&mut self, tracks: Range<u32>) {
         let (first, end) = (self.home.lba(tracks.start), self.home.lba(tracks.end));
+        // Pieces of earlier tracks were dropped before.
         let count = self.merged.partition_point(|&(lba, ..)| lba < end);
         // The part of a piece beyond these tracks is still to be rewritten, so the log must keep it.
         let mut rest = None;

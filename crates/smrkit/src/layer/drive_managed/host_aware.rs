@@ -133,13 +133,16 @@ impl HostAware {
         let sequential = zones.count() - conventional;
         let cache = ((zones.count() as f64 * keys.cache_percent / 100.0).round() as u64).clamp(1, sequential);
         let (start, end) = (zones.start(conventional), zones.start(conventional + cache - 1) + size);
-        let auto = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
-        let alpha = keys.alpha.unwrap_or(auto * keys.shared_writes);
+        // The thresholds of `drive-managed`. Each write that shares a log entry takes a map entry of its own.
+        let auto_beta = (end - start) / drive.geometry.longest_track() * 5 / 3 + 1;
+        let alpha = keys.alpha.unwrap_or(auto_beta * keys.shared_writes);
+        let beta = keys.alpha.unwrap_or(auto_beta);
         let costs = Costs::new(drive, &keys.costs);
-        let limits = Limits::new((alpha, keys.alpha.unwrap_or(auto)), keys.shared_writes, &costs, end - start);
-        // Zones of each map copy, and of the note.
+        let limits = Limits::new((alpha, beta), keys.shared_writes, &costs, end - start);
+        // Zones of each of the two map copies; the note takes as many.
         let copy = limits.copy_sectors().div_ceil(size);
         let own = cache + 3 * copy;
+        // Beside the spare zone, at least one has to be left for the host.
         if sequential <= own + 1 {
             return Err(Error::Impossible(format!(
                 "of {sequential} zones that are not conventional {own} are for the persistent cache and its map, and one is spare: \
@@ -187,7 +190,7 @@ impl HostAware {
         zone < self.zones.conventional || at == pointer && at == home_end
     }
 
-    /// Writes to the place of a zone.
+    /// Writes `n` sectors to the place of a zone, from sector `at` of it on.
     fn write_home(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
         if zone >= self.zones.conventional {
             // Before the write, so that a torn write moves the pointer, too. The next write there is then cached, because rewriting these
@@ -224,6 +227,7 @@ impl HostAware {
         let (zone, at) = (work.zone, work.done);
         let n = self.stage_sectors.min(self.pointers[zone as usize] - at);
         if n == 0 {
+            // All up to the pointer has been written to the spare zone.
             self.finish_rewrite(disk, &work)?;
             return Ok(true);
         }
@@ -245,6 +249,7 @@ impl HostAware {
 
     /// Puts the spare zone in the place of the rewritten one. Data that the host wrote meanwhile stays in the cache.
     fn finish_rewrite(&mut self, disk: &mut Disk, work: &ZoneRewrite) -> DiskResult {
+        // First on the platters: if this is torn, the zone is still in its old place.
         disk.write_metadata(self.note, 1)?;
         let (zone, size) = (work.zone, self.zones.size());
         self.cache.forget_merged(self.lba(zone, 0), size, &work.merged);
@@ -265,7 +270,8 @@ impl HostAware {
         self.counts.resets += 1;
     }
 
-    /// Reads sectors from the places of their zones. Past the end of their data it finds zeros, which take no time.
+    /// Reads sectors from the places of their zones into `out`, from its sector `to` on. Past the end of a zone's data it finds zeros, which
+    /// take no time.
     fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, mut to: u64) -> DiskResult {
         for (zone, at, n) in self.zones.pieces(lba, n) {
             let home = self.home_ends[zone as usize].saturating_sub(at).min(n);
@@ -320,15 +326,14 @@ impl Layer for HostAware {
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
-        for (zone, at, n) in self.zones.pieces(lba, n) {
-            match self.goes_home(zone, at) {
-                true => self.write_home(disk, (zone, at, n), data, done)?,
-                false => {
-                    self.put(disk, lba + done, n, data, done)?;
-                    self.counts.out_of_order_writes += 1;
-                }
+        for (zone, at, sectors) in self.zones.pieces(lba, n) {
+            if self.goes_home(zone, at) {
+                self.write_home(disk, (zone, at, sectors), data, done)?;
+            } else {
+                self.put(disk, lba + done, sectors, data, done)?;
+                self.counts.out_of_order_writes += 1;
             }
-            done += n;
+            done += sectors;
         }
         Ok(())
     }
@@ -352,6 +357,7 @@ impl Layer for HostAware {
             extents.push((self.lba(zone, at), n));
             any_home |= self.goes_home(zone, at);
         }
+        // Writes that go to their places can't be in an entry of the log.
         if any_home || !self.put_together(disk, &extents, n, &data)? {
             return writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data));
         }

@@ -43,15 +43,17 @@ impl Log {
         self.segments.free_sectors < self.clean_below_sectors() && self.segments.closed.dead >= self.segments.longest
     }
 
-    /// Free sectors below which cleaning is due.
+    /// Free sectors below which cleaning is due: the reserve and, beyond it, `clean_below` segments or the share `low_space` of the space that
+    /// the host leaves unused, whichever is more.
     pub(super) fn clean_below_sectors(&self) -> u64 {
         let longest = self.segments.longest;
         let unused = self.capacity.host_sectors.saturating_sub(self.segments.live_sectors);
-        let low = (self.rules.low_space * unused as f64) as u64;
-        self.rules.reserve * longest + low.max(self.rules.clean_below * longest)
+        let low_space = (self.rules.low_space * unused as f64) as u64;
+        self.rules.reserve * longest + low_space.max(self.rules.clean_below * longest)
     }
 
-    /// True if a segment is worth cleaning in idle time.
+    /// True if a segment is worth cleaning in idle time. Cleaning ahead of need has to move more live data, so it stops when most of the space
+    /// that is not live is free or, if empty segments are freed at once, when no segment is less than half live.
     pub(super) fn cleaning_helps(&mut self) -> bool {
         match self.rules.resets {
             true => self.segments.closed.any_below_half(),
@@ -65,8 +67,10 @@ impl Log {
         let before = job;
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
-            self.counts.segments_moved += u64::from(!job.moved);
-            job.moved = true;
+            if !job.moved {
+                job.moved = true;
+                self.counts.segments_moved += 1;
+            }
             let runs = std::mem::take(&mut self.runs);
             let moved = self.move_runs(disk, job.victim, &runs);
             self.runs = runs;
@@ -82,7 +86,6 @@ impl Log {
         } else {
             self.job = Some(job);
         }
-        self.reset_emptied();
         Ok(true)
     }
 
@@ -92,6 +95,7 @@ impl Log {
         Some(self.begin(disk, victim, need))
     }
 
+    /// A job to clean `victim`.
     fn begin(&mut self, disk: &Disk, victim: u32, need: Need) -> Job {
         self.counts.collections += 1;
         let idle = need == Need::Spare;
@@ -107,13 +111,15 @@ impl Log {
         let segment = self.segments.get(job.victim);
         while let Some(entry) = segment.entries.get(job.entry) {
             if let Some(lba) = entry.lba() {
-                let skip = job.at.saturating_sub(job.entry_at);
-                for (at_lba, sectors, pba) in self.map.mapped(lba + skip, entry.sectors() - skip) {
+                let moved = job.at.saturating_sub(job.entry_at);
+                for (at_lba, sectors, pba) in self.map.mapped(lba + moved, entry.sectors() - moved) {
                     let at = job.entry_at + (at_lba - lba);
+                    // A newer copy is elsewhere.
                     if pba != segment.place.start + at {
                         continue;
                     }
                     if !add_run(&mut self.runs, LiveRun { lba: at_lba, sectors, at }) {
+                        // The next stage continues after what this one takes.
                         job.at = self.runs.last().map_or(0, |run| run.at + run.sectors).max(job.at);
                         return false;
                     }
@@ -154,22 +160,22 @@ impl Log {
         // Enough for a segment of any length to be free again once the live data of the victim has moved.
         let longest = self.segments.longest;
         let victim = self.job.map(|job| job.victim);
-        let needs = victim.map_or(longest, |at| {
+        let needed = victim.map_or(longest, |at| {
             let segment = self.segments.get(at);
             u64::from(segment.live) + longest - u64::from(segment.place.sectors)
         });
-        let shares = match victim {
+        let may_take_survivors = match victim {
             Some(at) => self.segments.stream_of_survivors(at) == stream,
             // Any victim may be next, so its survivors may go to this stream, unless they have one of their own.
             None => !self.segments.survivors_apart || usize::from(stream) + 1 == self.segments.open.len(),
         };
-        shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
+        may_take_survivors && self.segments.free_sectors + self.segments.room(stream) < n + needed
     }
 
     /// Cleans until `n` sectors can be written to a stream while leaving the reserve, without which cleaning could not continue.
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
-        let (mut slept, mut is_refused) = (false, false);
+        let (mut has_slept, mut is_refused) = (false, false);
         loop {
             let missing = n.saturating_sub(self.segments.room(stream));
             let free = self.segments.free_sectors;
@@ -177,7 +183,10 @@ impl Log {
             if fits && !self.is_short(stream, n) {
                 return Ok(());
             }
-            self.counts.garbage.writers_slept += u64::from(!std::mem::replace(&mut slept, true));
+            if !has_slept {
+                has_slept = true;
+                self.counts.garbage.writers_slept += 1;
+            }
             if self.clean_stage(disk, Need::Must)? {
                 continue;
             }
@@ -188,7 +197,8 @@ impl Log {
             };
             // The file system does not clean zones with so little garbage, and reports that no space is left. Its user then cleans the zone
             // with the most garbage, as `btrfs balance` does, and writes again (assumption).
-            if !std::mem::replace(&mut is_refused, true) {
+            if !is_refused {
+                is_refused = true;
                 self.counts.garbage.enospc += 1;
                 self.counts.garbage.enospc_garbage_sectors += garbage;
             }

@@ -573,8 +573,7 @@ impl Layer for Log {
         Ok(())
     }
 
-    /// Cleans in idle time only as long as it pays, because cleaning ahead of need has to move more live data. It stops when most of the space
-    /// that is not live is free or, if empty segments are freed at once, when no segment is less than half live.
+    /// Cleans in idle time only as long as it pays (see [`Log::cleaning_helps`]).
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),

@@ -62,6 +62,7 @@ impl SegmentLayout {
                 stride: Divisor::new(stride * zone.track_sectors),
             });
             for first in (0..zone.tracks).step_by(stride as usize) {
+                // None if the rest of the zone is not longer than a guard.
                 let tracks = segment_tracks.min((zone.tracks - first).saturating_sub(guard_tracks));
                 let [start, end] = [first, first + tracks].map(|track| geometry.track_start(zone.first_track + track));
                 let lost = match guard {
@@ -281,6 +282,7 @@ impl SegmentTable {
             Some(number) if self.get(number).room() > 0 => Ok(number),
             _ => {
                 let Some(number) = self.take_free() else { return inconsistent("no segment is free") };
+                // The age of what it held before it was freed does not count.
                 self.all[number as usize].youngest = 0;
                 self.open(number, stream);
                 Ok(number)
@@ -304,7 +306,8 @@ impl SegmentTable {
     pub fn skip(&mut self, number: u32, sectors: u64) {
         self.all[number as usize].entries.push(LoggedRun::skipped(sectors));
         self.entries += 1;
-        self.end_write(number, 0);
+        let no_age = 0;
+        self.end_write(number, no_age);
     }
 
     /// After a power cut, leaves a gap of `dpid_sectors` at the head of each open segment. A torn write may have reached sectors beyond the
@@ -324,7 +327,7 @@ impl SegmentTable {
         self.live_sectors += sectors;
         let segment = &mut self.all[number as usize];
         segment.live += sectors as u32;
-        if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
+        if !segment.entries.last_mut().is_some_and(|last| last.extend(lba, sectors)) {
             segment.entries.push(LoggedRun::new(lba, sectors));
             self.entries += 1;
         }
@@ -361,6 +364,7 @@ impl SegmentTable {
         // It gets no more entries, and closed segments take most of the memory.
         segment.entries.shrink_to_fit();
         let open = &mut self.open[usize::from(segment.stream)];
+        // If an append filled it and went on in another segment, that one is open by now.
         if *open == Some(number) {
             *open = None;
         }
@@ -422,11 +426,11 @@ impl SegmentTable {
     }
 
     fn take_free(&mut self) -> Option<u32> {
-        let next = match self.order {
+        let place = match self.order {
             FreeOrder::RoundRobin => self.free.partition_point(|&number| number < self.next),
             FreeOrder::Oldest | FreeOrder::Lowest => 0,
         };
-        let number = self.free.remove(next).or_else(|| self.free.pop_front())?;
+        let number = self.free.remove(place).or_else(|| self.free.pop_front())?;
         self.next = number + 1;
         self.free_sectors -= u64::from(self.get(number).place.sectors);
         Some(number)
@@ -444,8 +448,8 @@ impl SegmentTable {
         count
     }
 
-    /// Before `n` sectors are filled, moves as many segments as will stay free from the front of the free list to its end, so that they are
-    /// used last. All segments are free.
+    /// Before `n` sectors are filled, while all segments are free: moves segments from the front of the free list to its end, so that they are
+    /// used last. They are as many as the filling leaves free.
     pub fn spare_first(&mut self, n: u64) {
         let mut spare = self.free_sectors - n;
         let mut count = 0;
@@ -466,8 +470,9 @@ impl SegmentTable {
         segment.filled = sectors as u32;
         self.log_sectors += sectors;
         self.add_live(number, lba, sectors);
-        self.open(number, 0);
-        self.end_write(number, lba.0 + sectors);
+        let (first_stream, written_so_far) = (0, lba.0 + sectors);
+        self.open(number, first_stream);
+        self.end_write(number, written_so_far);
         Some((start, sectors))
     }
 

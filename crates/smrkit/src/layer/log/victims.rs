@@ -28,6 +28,9 @@ const EMPTIEST_BUCKETS: usize = 10;
 /// Emptiest-first takes a segment that is less than 1/100 live, without looking for a better one.
 const AT_ONCE: u32 = 100;
 
+/// A bucket's heap keeps up to this many outdated candidates in any case, so that a small heap is not searched all the time.
+const OUTDATED_MIN: usize = 64;
+
 /// Age of a segment's youngest data, and its number. Only valid while the segment is in the bucket.
 type Candidate = Reverse<(u64, u32)>;
 
@@ -89,7 +92,7 @@ impl Victims {
 
     /// Adds a segment that has been closed.
     pub fn add(&mut self, segments: &mut [Segment], number: u32) {
-        self.lost_data(&segments[number as usize], number, segments[number as usize].dead());
+        self.count_dead(&segments[number as usize], number, segments[number as usize].dead());
         if self.policy == VictimPolicy::Fifo {
             return self.in_order.push_back(number);
         }
@@ -99,7 +102,7 @@ impl Victims {
 
     /// Counts sectors of the closed segment `number` that are dead now.
     #[inline]
-    fn lost_data(&mut self, segment: &Segment, number: u32, sectors: u64) {
+    fn count_dead(&mut self, segment: &Segment, number: u32, sectors: u64) {
         self.dead += sectors;
         if self.resets && segment.live == 0 {
             self.emptied.push(number);
@@ -112,11 +115,13 @@ impl Victims {
         let bucket = usize::from(segment.bucket);
         self.counts[bucket] += 1;
         self.lowest = self.lowest.min(bucket);
+        // Wholly live segments are never chosen, and emptiest-first scans the segments themselves.
         if bucket == self.steps() || self.policy == VictimPolicy::Emptiest {
             return;
         }
         let heap = &mut self.buckets[bucket];
-        if heap.len() > 2 * self.counts[bucket] as usize + 64 {
+        // Outdated candidates are removed when they are the greater part, which bounds the heap's memory.
+        if heap.len() > 2 * self.counts[bucket] as usize + OUTDATED_MIN {
             heap.retain(|candidate| is_valid(segments, bucket, candidate));
         }
         // A segment that returns to a bucket may have an old candidate there, which counts again. The duplicate is dropped once the segment
@@ -126,7 +131,7 @@ impl Victims {
 
     /// Notes that the closed segment `number` lost live sectors.
     pub fn shrunk(&mut self, segments: &mut [Segment], number: u32, sectors: u64) {
-        self.lost_data(&segments[number as usize], number, sectors);
+        self.count_dead(&segments[number as usize], number, sectors);
         if self.policy == VictimPolicy::Fifo {
             return;
         }
@@ -160,7 +165,7 @@ impl Victims {
             }
             VictimPolicy::Greedy => {
                 let lowest = self.lowest();
-                self.first(segments, lowest)
+                self.oldest_in(segments, lowest)
             }
             VictimPolicy::Emptiest => self.emptiest(segments),
             VictimPolicy::CostBenefit | VictimPolicy::GreedyCostBenefit => {
@@ -169,7 +174,7 @@ impl Victims {
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
-                let oldest = (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible);
+                let oldest = (0..BUCKETS).filter_map(|bucket| self.oldest_in(segments, bucket)).filter(is_eligible);
                 let scored = oldest.map(|number| (benefit(number), number));
                 // Unlike `max_by`, keeps the first of equal benefits.
                 scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, number)| number)
@@ -187,16 +192,20 @@ impl Victims {
         self.lowest
     }
 
-    /// The segment of the lowest bucket with the least live data; of equal ones, the first.
+    /// The segment of the lowest bucket with the least live data (of equal ones, the first), or the first that is almost empty. `None` if all
+    /// are wholly live.
     fn emptiest(&mut self, segments: &[Segment]) -> Option<u32> {
         let lowest = self.lowest();
+        if lowest == self.steps() {
+            return None;
+        }
         let in_bucket = |number: &usize| {
             segments[*number].state == SegmentState::Closed && usize::from(segments[*number].bucket) == lowest
         };
         let mut least: Option<usize> = None;
         for number in (0..segments.len()).filter(in_bucket).take(self.counts[lowest] as usize) {
             let live = segments[number].live;
-            if lowest < self.steps() && least.is_none_or(|least| live < segments[least].live) {
+            if least.is_none_or(|least| live < segments[least].live) {
                 least = Some(number);
                 if live < segments[number].place.sectors / AT_ONCE {
                     break;
@@ -223,6 +232,7 @@ impl Victims {
         self.leave(segments, number);
     }
 
+    /// Takes a segment out of the counts.
     fn leave(&mut self, segments: &[Segment], number: u32) {
         self.dead -= segments[number as usize].dead();
         if self.policy != VictimPolicy::Fifo {
@@ -231,7 +241,8 @@ impl Victims {
     }
 
     /// Finds the segment of a bucket with the oldest data. Drops outdated candidates before it.
-    fn first(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
+    fn oldest_in(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
+        // The last bucket has the wholly live segments.
         if bucket == BUCKETS || self.counts[bucket] == 0 {
             return None;
         }

@@ -101,7 +101,7 @@ impl CacheBuffer {
     /// Place of the data of an entry at a position; `None` if a page record divides it.
     #[inline]
     pub fn undivided(&self, position: u64, entry: LoggedRun) -> Option<Pba> {
-        // The header takes the first sector.
+        // The entry's header takes its first sector. Offsets in a page do not count the page's record.
         let (page, offset) = self.payload.divide(position + 1);
         (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
     }
@@ -202,6 +202,7 @@ impl CacheBuffer {
     pub fn power_cut(&mut self) {
         let torn = std::mem::take(&mut self.under_way);
         if self.damages_upstream && torn > 0 {
+            // The rest of the entry is its header.
             self.push(LoggedRun::skipped(torn - 1));
             self.head += torn;
         }
@@ -343,6 +344,7 @@ impl SlotBuffer {
             return inconsistent(format!("an S-block buffer has no slot left of {}", self.slots.value));
         }
         let (slot, SlotPlaces { stride, .. }) = (self.slot(self.head), self.places);
+        // The first sector is the slot's header.
         let mut written = disk.metadata(stride);
         written.put(1, data, at, stride - 1);
         self.under_way = true;
@@ -401,7 +403,8 @@ impl SlotBuffer {
             let SlotPlaces { stride, .. } = self.places;
             let mut buf = disk.buf(stride);
             disk.read(self.places.header(self.slot(self.tail)), stride, Cause::Clean, &mut buf, 0)?;
-            self.write(disk, Cause::Clean, sblock, &buf, 1)?;
+            let after_header = 1;
+            self.write(disk, Cause::Clean, sblock, &buf, after_header)?;
         }
         // Only now: until the copy is written, the slot has the only copy of its S-block.
         self.leave_tail();
@@ -463,6 +466,7 @@ impl Bits {
             let word = &mut level[(i / 64) as usize];
             let was = *word;
             *word |= 1 << (i % 64);
+            // The levels above know a word that had members.
             if was != 0 {
                 return;
             }

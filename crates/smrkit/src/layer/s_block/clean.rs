@@ -37,6 +37,9 @@ const NEAREST: usize = 16;
 /// Share of the spare slots to keep free, beyond the moves that are due before the tail can release a slot (assumption).
 const SPARES_KEPT: f64 = 0.75;
 
+/// How many lengths of an S-block a write copies at most while less than half of the spare slots are left (assumption).
+const COPIED_WHEN_SHORT: u64 = 4;
+
 /// How many times faster than necessary the tail advances, in case destages become more frequent than they were (assumption).
 const SAFETY_FACTOR: u64 = 2;
 
@@ -91,8 +94,9 @@ impl SBlock {
         }
         // The most sectors that a write copies before it destages S-blocks instead: more while few spare slots are left, because then a
         // destage also has to move S-blocks.
-        let few = self.slots[section].spare() < self.layout.spares / 2;
-        let most = if self.is_literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } };
+        let is_short_of_spares = self.slots[section].spare() < self.layout.spares / 2;
+        let sblocks = if is_short_of_spares { COPIED_WHEN_SHORT } else { 1 };
+        let most = if self.is_literal { u64::MAX } else { self.size.value * sblocks };
         let mut copied = 0;
         while !self.fits(section, length) {
             let cache = &self.caches[section];
@@ -114,15 +118,17 @@ impl SBlock {
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// Destages as many S-blocks as the rule demands of a write that cleans.
+    /// Destages as many S-blocks as the parameter `rule` demands of a write that cleans.
     fn destage_by_rule(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let invalid = self.caches[section].invalid();
-        let wanted = self.keys.destage_ahead_percent / 100.0
-            * (self.layout.capacity.cache_sectors / self.caches.len() as u64) as f64;
-        let count = match self.is_literal {
-            true => u64::from(invalid == 0),
-            false if (invalid as f64) < wanted => self.keys.destage_at_once,
-            false => 0,
+        let cache_sectors = self.layout.capacity.cache_sectors / self.caches.len() as u64;
+        let wanted_invalid = self.keys.destage_ahead_percent / 100.0 * cache_sectors as f64;
+        let count = if self.is_literal {
+            u64::from(invalid == 0)
+        } else if (invalid as f64) < wanted_invalid {
+            self.keys.destage_at_once
+        } else {
+            0
         };
         for _ in 0..count {
             if let Some(sblock) = self.choose(section) {
@@ -186,6 +192,7 @@ impl SBlock {
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         for section in 0..self.caches.len() {
             let slots = &self.slots[section];
+            // A destage takes a spare slot.
             let nearest = slots.cached_from_tail().next().filter(|_| slots.spare() > 0);
             if let Some(sblock) = nearest.map(|slot| slots.owner[slot as usize]) {
                 self.destage(disk, section, sblock)?;
@@ -234,6 +241,7 @@ impl SBlock {
         if disk.holds_data() {
             let mut position = tail;
             for &entry in cache.entries.iter().take(entries) {
+                // After the entry's header.
                 let runs = cache.runs(position + 1, entry.sectors());
                 data.extend(runs.map(|(at, _, n)| (at - tail + head, n, cache.offset_in_read(tail, at))));
                 position += length_of(entry);
@@ -252,7 +260,8 @@ impl SBlock {
         }
     }
 
-    /// Maps entries with valid parts from the tail to the head, as many as may be copied at once. Returns their number and their length.
+    /// Maps entries with valid parts from the tail to the head, as many as may be copied at once: up to `most` sectors, or a single longer
+    /// entry. Returns their number and their length.
     fn remap_run(&mut self, section: usize, most: u64) -> (usize, u64) {
         let cache = &self.caches[section];
         let (tail, head) = (cache.tail, cache.head);
@@ -260,8 +269,8 @@ impl SBlock {
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {
-            let enough = length + length_of(entry) > most || self.copies_singly;
-            if count > 0 && enough || !self.remap(section, tail + length, head + length, entry) {
+            let is_last = length + length_of(entry) > most || self.copies_singly;
+            if count > 0 && is_last || !self.remap(section, tail + length, head + length, entry) {
                 break;
             }
             count += 1;
@@ -284,6 +293,7 @@ impl SBlock {
         self.remap_parts(section, old, new, entry)
     }
 
+    /// Maps the valid parts of an entry one by one, for [`SBlock::remap`].
     fn remap_parts(&mut self, section: usize, old: u64, new: u64, entry: LoggedRun) -> bool {
         let Some(first) = entry.lba() else { return false };
         let valid: SmallVec<[(Lba, u64); 8]> = self.valid_parts(section, old, entry).collect();
@@ -325,7 +335,11 @@ impl SBlock {
         if distance == 0 {
             return Ok(());
         }
-        if spare >= distance + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= distance {
+        let wanted_spare = match destages {
+            0 => distance + (self.layout.spares as f64 * SPARES_KEPT) as u64,
+            _ => distance,
+        };
+        if spare >= wanted_spare {
             return Ok(());
         }
         // Each destage takes a spare slot, so the buffer is full only at the one after these.
@@ -349,7 +363,10 @@ impl SBlock {
             DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
             DestagePolicy::Largest => self.most_cached(section),
             DestagePolicy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
-            DestagePolicy::Weighted => self.best(section, [1.0; 3]),
+            DestagePolicy::Weighted => {
+                let equal_weights = [1.0; 3];
+                self.best(section, equal_weights)
+            }
         }
     }
 
@@ -381,9 +398,10 @@ impl SBlock {
         (self.size.quotient(lba.0) - section as u64 * self.layout.natives) as u32
     }
 
-    /// The S-block with the highest score, which is the weighted sum of three criteria from 0 to 1: nearness to the tail of the S-block
+    /// The S-block with the highest score, which is the sum, by `weights`, of three criteria from 0 to 1: nearness to the tail of the S-block
     /// buffer, cached sectors, and nearness to the tail of the cache buffer. Only candidates that are good by one criterion are scored.
-    fn best(&self, section: usize, [tail, largest, cache_tail]: [f64; 3]) -> Option<u32> {
+    fn best(&self, section: usize, weights: [f64; 3]) -> Option<u32> {
+        let [near_weight, cached_weight, age_weight] = weights;
         let (slots, cache) = (&self.slots[section], &self.caches[section]);
         let most = f64::from(self.largest[section].top().1.max(1));
         let span = (cache.head - cache.tail).max(1) as f64;
@@ -396,7 +414,7 @@ impl SBlock {
             let slot = u64::from(slots.slot_of[sblock as usize]);
             let near = 1.0 - slots.distance(slot) as f64 / slots.slots() as f64;
             let cached = f64::from(self.cached[section * self.layout.natives as usize + sblock as usize]);
-            tail * near + largest * cached / most + cache_tail * age(sblock)
+            near_weight * near + cached_weight * cached / most + age_weight * age(sblock)
         };
         let near = self.nearest_tail(section).take(NEAREST);
         let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|&(sblock, _)| sblock));
@@ -452,9 +470,9 @@ impl SBlock {
         self.caches[section].push(LoggedRun::new(lba, n));
         let mut at = lba;
         for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
-            let known: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
-            if known < count {
-                self.count_cached(section, sblock, (count - known) as i64);
+            let cached_before: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
+            if cached_before < count {
+                self.count_cached(section, sblock, (count - cached_before) as i64);
             }
             at += count;
         }
@@ -495,7 +513,8 @@ impl SBlock {
     }
 
     /// Returns how many of a request's sectors to write at once, so that a power cut leaves all of them or none, and their parts. Prefers the
-    /// whole request with bypass, then the whole request through the cache, then a beginning of it.
+    /// whole request with bypass, then the whole request through the cache, then as many sectors as the spare slots hold, and at last as many
+    /// as surely fit into a cache buffer.
     fn plan(&self, lba: Lba, n: u64) -> (u64, Parts) {
         let spares = self.layout.spares * self.size.value;
         for (sectors, bypass) in [(n, self.keys.bypass), (n, false), (spares, self.keys.bypass)] {
@@ -518,6 +537,7 @@ impl SBlock {
             // The whole S-blocks among these sectors lie in `whole..whole_end`.
             let (mut whole, mut whole_end) = (Lba(at.0.div_ceil(size) * size), Lba(end.0 / size * size));
             if !bypass || whole >= whole_end {
+                // None of them: all of `at..end` is added as sectors before the first whole S-block.
                 (whole, whole_end) = (end, end);
             }
             let before = parts.len();

@@ -103,6 +103,7 @@ impl TrackLayout {
         }
         let runs = runs(&strips, scheme);
         let sectors = strips.iter().map(|strip| strip.bands * tracks * strip.used).sum();
+        // The shortest stretches of LBAs that are few enough.
         let shift = (0..).find(|shift| (sectors >> shift) < BUCKETS).unwrap_or(0);
         let run_of = |lba: u64| runs.partition_point(|run: &GroupRun| run.first_lba <= lba) as u32 - 1;
         let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
@@ -179,6 +180,7 @@ impl TrackLayout {
         Some(self.geometry.usable(strip.origin + beside * strip.track) + piece.first)
     }
 
+    /// The LBA at a PBA; `None` if that is in no band, or past the used part of its track.
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let raw = self.geometry.raw(pba);
         let at = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
@@ -191,8 +193,8 @@ impl TrackLayout {
         let sector = pba - self.geometry.usable(strip.origin + track_in_strip * strip.track);
         let place = self.order.iter().position(|&of| u64::from(of) == track)?;
         let has_place =
-            |run: &&GroupRun| (run.first_place..run.first_place + run.group_tracks.value as usize).contains(&place);
-        let run = self.runs.iter().filter(|run| run.strip as usize == at).find(has_place)?;
+            |run: &GroupRun| (run.first_place..run.first_place + run.group_tracks.value as usize).contains(&place);
+        let run = self.runs.iter().find(|run| run.strip as usize == at && has_place(run))?;
         let track_in_run = band * run.group_tracks.value + (place - run.first_place) as u64;
         (sector < strip.used).then(|| Lba(run.first_lba + track_in_run * strip.used + sector))
     }
@@ -213,6 +215,7 @@ impl TrackLayout {
     }
 }
 
+/// The bands of each recording zone, which begin after `random` tracks of the drive, and are each followed by `guard` tracks.
 fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<ZoneTracks> {
     let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones.len());
     for zone in geometry.zones.iter() {
@@ -232,6 +235,7 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<Zone
     strips
 }
 
+/// The runs in the order of their LBAs: a group of the scheme in all strips, then the next group.
 fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     let mut runs = Vec::new();
     let mut first_lba = 0;
@@ -256,9 +260,9 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     let mut sectors = 0;
     for zone in geometry.zones.iter() {
         let (first, end) = (zone.first_track.0, zone.first_track.0 + zone.tracks);
-        let usable = |end: u64| end.min(tracks) / width;
+        let usable_before = |track: u64| track.min(tracks) / width;
         let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
-        sectors += (usable(end) - usable(first)) * shortest;
+        sectors += (usable_before(end) - usable_before(first)) * shortest;
     }
     sectors
 }

@@ -95,6 +95,7 @@ impl Rewrite {
                 break;
             }
         }
+        // Only now, because sectors that this write brings into use held nothing that it could destroy.
         for (used, own) in self.used.iter_mut().zip(&self.own) {
             *used = (*used).max(own.span.end);
         }
@@ -124,7 +125,7 @@ impl Rewrite {
                         let from = at.0.max(start.0);
                         let to = (at.0 + sectors).min(start.0 + self.used[next]);
                         if from < to {
-                            self.add(next, SectorSpan { first: from - start.0, end: to - start.0 });
+                            self.extend_span(next, SectorSpan { first: from - start.0, end: to - start.0 });
                         }
                     }
                 });
@@ -146,7 +147,7 @@ impl Rewrite {
             if worn && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     // The whole used part of the track, because only then its count of writes starts anew (`is_fresh`).
-                    self.add(up, SectorSpan { first: 0, end: self.used[up] });
+                    self.extend_span(up, SectorSpan { first: 0, end: self.used[up] });
                 }
                 added = true;
             }
@@ -161,7 +162,8 @@ impl Rewrite {
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
     }
 
-    fn add(&mut self, track: usize, more: SectorSpan) {
+    /// Extends the span of a track, so that it covers these sectors, too.
+    fn extend_span(&mut self, track: usize, more: SectorSpan) {
         let span = &mut self.spans[track];
         if span.is_empty() {
             *span = more;
@@ -204,6 +206,7 @@ impl Rewrite {
     fn write(&self, disk: &mut Disk, band: Band, buf: &Buf) -> DiskResult {
         // In the order of PBAs, because a write destroys sectors downstream.
         let mut run = Joined::default();
+        // The cause of the run held back. When a span does not continue it, `add` writes the run, and the span begins another.
         let mut cause = Cause::Host;
         for (track, span) in self.spans.iter().enumerate().filter(|(_, span)| !span.is_empty()) {
             let pba = band.start(disk.geometry(), track) + span.first;
@@ -230,21 +233,22 @@ impl Rewrite {
         }
     }
 
-    /// Returns (taken along, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D),
-    /// and further tracks that are rewritten because of wear.
+    /// Returns (forced, refreshed): the occupied tracks downstream that the host's write forces to be rewritten (the paper's set D), and
+    /// further tracks that are rewritten because of wear.
     pub fn count_others(&self, head: &Head) -> (u64, u64) {
-        let (mut forced, mut others, mut last) = (0, 0, None);
+        let (mut forced, mut refreshed, mut last_written) = (0, 0, None);
         for (track, own) in self.own.iter().enumerate() {
-            let reached = last.is_some_and(|last| track - last < head.width);
+            let is_reached = last_written.is_some_and(|last| track - last < head.width);
             if !own.span.is_empty() {
-                last = Some(track);
-            } else if reached && self.used[track] > 0 {
-                (forced, last) = (forced + 1, Some(track));
+                last_written = Some(track);
+            } else if is_reached && self.used[track] > 0 {
+                forced += 1;
+                last_written = Some(track);
             } else if !self.spans[track].is_empty() {
-                others += 1;
+                refreshed += 1;
             }
         }
-        (forced, others)
+        (forced, refreshed)
     }
 }
 
@@ -399,6 +403,7 @@ impl TrackCounts {
     /// WAR of updates, of first writes, and of both; `None` where there was none.
     pub fn wars(&self) -> [Option<f64>; 3] {
         let [updates, cold_writes] = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
+        // A track that is forced to be rewritten is read and written.
         let war = |forced: u64, own: u64| (own > 0).then(|| (own + 2 * forced) as f64 / own as f64);
         let forced = self.rewritten_by_updates + self.rewritten_by_cold_writes + self.refreshed;
         let all = war(forced, updates + cold_writes);

@@ -33,7 +33,7 @@ impl FromStr for Scheme {
     /// A scheme from its notation. Errors show the place.
     fn from_str(text: &str) -> Result<Scheme, Error> {
         let hyphens = text.contains('-');
-        Parser { text, at: 0, hyphens, named: Vec::new(), groups: Vec::new() }.scheme()
+        Parser { text, at: 0, hyphens, named: Vec::new(), groups: Vec::new() }.parse()
     }
 }
 
@@ -53,7 +53,8 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn scheme(mut self) -> Result<Scheme, Error> {
+    /// Parses the whole text. Adjacent tracks outside `R(…)` are a group; inside, each track is a group of its own.
+    fn parse(mut self) -> Result<Scheme, Error> {
         let mut in_group = false;
         loop {
             let before = self.named.len();
@@ -78,6 +79,7 @@ impl Parser<'_> {
         Ok(Scheme { text: self.text.into(), order, groups: self.groups })
     }
 
+    /// Parses `R(…)`.
     fn round_robin(&mut self) -> Result<(), Error> {
         self.at += 1;
         if self.peek() != Some('(') {
@@ -102,6 +104,7 @@ impl Parser<'_> {
         self.text[self.at..].chars().next()
     }
 
+    /// Parses a hyphen, if there are any.
     fn hyphen(&mut self) -> Result<(), Error> {
         match (self.hyphens, self.peek()) {
             (true, Some('-')) => self.at += 1,
@@ -111,7 +114,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A digit, or with hyphens a number.
+    /// Parses a track: a digit or, if there are hyphens, a number.
     fn track(&mut self) -> Result<(), Error> {
         let rest = &self.text[self.at..];
         let most = if self.hyphens { usize::MAX } else { 1 };

@@ -81,7 +81,8 @@ impl Form {
 
 impl std::fmt::Display for Interference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let degrees = |t: u64| (t as f64 / 2f64.powi(64) * 3.6e5).round() / 1e3;
+        // Rounded to thousandths; a turn is 2^64.
+        let degrees = |angle: u64| (angle as f64 / 2f64.powi(64) * 360e3).round() / 1e3;
         match self {
             Interference::None => write!(f, "none"),
             Interference::Interlaced => write!(f, "interlaced tracks"),
@@ -233,6 +234,7 @@ fn destroyed_on_top(g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u6
         let own = g.track_start(bottom);
         let (from, to) = (pba.max(own) - own, end.min(own + g.track_sectors(bottom)).max(own) - own);
         let zone = g.zone_of_track(bottom);
+        // The zone's first track is a top one, so each bottom track has one before it.
         for top in [bottom - 1, bottom + 1].into_iter().filter(|&top| zone.holds(top)) {
             let (start, sectors) = (g.track_start(top), g.track_sectors(top));
             // Sectors that the command writes later survive.
@@ -245,7 +247,7 @@ fn destroyed_on_top(g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u6
     }
 }
 
-/// The track after the last that a write to `track` may destroy when damage stops at the band's end.
+/// The end of the band of `track`, where damage stops; none without bands.
 fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
     let Some(band) = band.filter(|&b| b > 0) else { return u64::MAX };
     let zone = g.zone_of_track(track);
@@ -257,9 +259,9 @@ fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
 fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> (Pba, Pba) {
     let end = pba + n;
     let (first, last) = g.tracks_of(pba, n);
-    // A write over several tracks of one band damages the rest of its last track; other writes damage only the next track and those beyond.
-    let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
-    let start = if damaged_by_itself { end } else { g.track_start_near(end - 1, last + 1) };
+    // Writing the track before the last damages all of the last, of which the rest is not written again.
+    let damages_last_track = first < last && band_end(g, last - 1, band) > last.0;
+    let start = if damages_last_track { end } else { g.track_start_near(end - 1, last + 1) };
     // A head of one track damages nothing.
     if width <= 1 {
         return (start, end);

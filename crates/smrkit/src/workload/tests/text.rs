@@ -15,6 +15,7 @@ fn mistakes_show_their_place_and_the_remedy() {
         ("zipf:theta=-1", "negative"),
         ("mix:write_share=2", "character 17, `2`: `2` is more than the whole"),
         ("mix:size=0", "at least 512"),
+        ("mix:size=-4Ki-64Ki", "negative"),
         ("mix:size=4k", "write 3584 or 4Ki"),
         ("mix:size", "expected key=value"),
         ("mix:count=1,count=2", "given twice"),
