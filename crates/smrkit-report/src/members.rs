@@ -1,13 +1,10 @@
 //! Tables of the members of arrays: a line for each, or a summary of each array if there are many.
 
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{LISTED_MAX, Outcome};
 
 use crate::format;
 use crate::grid::{Column, Grid};
 use crate::label::named;
-
-/// The most members that are listed one by one; more are summed up.
-const LISTED_MAX: usize = 16;
 
 /// The name of each member of an array: its number from 0, and how it differs from the others.
 pub fn member_names(run: &Outcome) -> Vec<String> {

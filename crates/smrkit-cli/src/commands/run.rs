@@ -93,7 +93,7 @@ impl RunCommand {
         let interrupt = Interrupt::watch();
         let mut inputs = vec![path.to_path_buf()];
         inputs.extend(recorded.traces());
-        let is_array = recorded.file.runs.iter().any(|outcome| outcome.array.is_some());
+        let is_array = recorded.file.runs.iter().any(|outcome| !outcome.members.is_empty());
         let (outputs, records, files) = self.open(inputs, is_array, &interrupt)?;
         let compared = recorded.repeat(&runs, &interrupt, records)?;
         self.write(compared, outputs, files, &interrupt)

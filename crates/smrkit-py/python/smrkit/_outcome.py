@@ -209,7 +209,7 @@ class Outcome(_Presented, Recorded):
     power_cut: Record | None
     #: The verdict that a run prints first, and the values behind it.
     verdict: Record
-    #: For an array, the same record for each drive; absent for a single drive, and in a summary. There the host is the array: `requests`
+    #: For an array, the same record for each drive; absent for a single drive. There the host is the array: `requests`
     #: are the commands that it sent to the drive, and `latency_ns` and `verdict` are about these commands. Keys that
     #: only a comparison sets are null.
     members: list[Record]

@@ -1,5 +1,11 @@
 //! A small page as it is, to the last number; and sums over the figures of runs.
 
+use smrkit::engine::NoObserver;
+use smrkit::experiment::demand::GeneratedDemand;
+use smrkit::experiment::system::System;
+use smrkit::settings::Settings;
+use smrkit::workload::Workload;
+
 use super::*;
 
 /// Lines of every style with a guide and a gap, and bars; the note and the legend take several lines.
@@ -209,4 +215,25 @@ fn the_best_run_is_the_shingled_one_with_the_least_time() {
     assert!(best(&[slow.clone(), run("log", 0, 40, 5, FlatOut)]).is_empty(), "it served nothing");
     let timed = [run("rmw", 9, 50, 3, Trace), run("log", 9, 40, 5, Trace)];
     assert_eq!(best(&timed), [0], "at their own times the mean counts");
+}
+
+#[test]
+fn tables_of_a_summary_are_those_of_its_run() {
+    let run = |array: &str| {
+        let system = System { array: Some(array.parse().unwrap()), ..System::drive("tiny") };
+        let run = system.run(Settings { depth: 4, ..Settings::default() }).unwrap();
+        let demand = GeneratedDemand::from(Workload::parse("mix:count=400").unwrap());
+        run.execute(&demand, &run.opening().unwrap(), &mut NoObserver).unwrap()
+    };
+    let mixed =
+        "raid0:member=(layer=in-place),member=(layer=log),member=(layer=log,set=(spare_percent=9)),member=(layer=log)";
+    for array in ["raid5:disks=3,layer=log", "raid1:disks=20,layer=log", mixed] {
+        let run = run(array);
+        let text = serde_json::to_string(&run.summary()).unwrap();
+        let read: Outcome = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        let shown = |run: &Outcome| (table::text(std::slice::from_ref(run)), label::names(std::slice::from_ref(run)));
+        assert_eq!(shown(&read), shown(&run), "{array}");
+        assert!(Outcome::merge(&[read]).unwrap_err().to_string().contains("latency_buckets"), "{array}");
+    }
 }

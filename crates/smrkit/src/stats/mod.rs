@@ -7,5 +7,6 @@ pub mod rebuild;
 pub mod verdict;
 pub mod counts;
 mod join;
+mod rows;
 pub mod outcome;
 pub mod measured;

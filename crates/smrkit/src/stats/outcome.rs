@@ -1,6 +1,6 @@
 //! The outcome of a run: one table. Each column is declared once, with how it is measured and how it is joined.
 //!
-//! The struct, `outcome.json`, outcomes of arrays, merges, the Python stub and the columns of `docs/reference/outcome.md`
+//! The struct, `outcome.json`, outcomes of arrays, merges, rows of members, the Python stub and the columns of `docs/reference/outcome.md`
 //! are derived from the table. A key ends with its unit; a ratio without a denominator is null.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLaten
 use super::measured::Measured;
 pub use super::rebuild::Rebuild;
 pub use super::records::*;
+pub use super::rows::LISTED_MAX;
+use super::rows::{self, Row};
 pub use super::timeline::Timeline;
 pub use super::verdict::Verdict;
 use super::verdict::sentence;
@@ -67,12 +69,13 @@ pub struct JoinedColumn {
 ///
 /// `name: type [drives: rule, runs: rule] source |from| value;` is a column that holds `value` of a `drive` ([`DriveEnd`]) or of the `host`
 /// ([`HostSide`]); `add` adds the host's part to the drives'. A column without a source is set by the code that makes the run. The rules,
-/// functions of [`super::join`], join the columns of an array's members and of several runs.
+/// functions of [`super::join`], join the columns of an array's members and of several runs. `row` puts the column, or a part of it, in the
+/// rows of members, under the condition of [`Row`].
 macro_rules! outcome {
     ($(#[$($about:tt)*])* pub struct $name:ident {
         $($section:literal { $(
             $(#[doc = $help:literal])+ $(#[serde($($serde:tt)+)])?
-            pub $column:ident: $type:ty [drives: $drives:ident, runs: $runs:ident]
+            pub $column:ident: $type:ty [drives: $drives:ident, runs: $runs:ident $(, row: $row:expr)?]
             $($source:ident |$from:ident| $value:expr),*;
         )* })*
     }) => {
@@ -93,6 +96,9 @@ macro_rules! outcome {
                 }),*].into_iter().flatten().collect(),
             }),*]
         }
+
+        /// The parts of columns that rows of members have.
+        pub(super) const ROWS: &[(&str, &[(&str, Row)])] = &[$($($((stringify!($column), &$row),)?)*)*];
 
         impl $name {
             /// Reads the drive's columns.
@@ -129,16 +135,16 @@ outcome! {
     pub struct Outcome {
         "What was run" {
             /// The layer's name.
-            pub layer: String [drives: name, runs: same];
+            pub layer: String [drives: name, runs: same, row: [("", Row::Changed)]];
             /// The drive's name; `mixed` if the members of an array differ, as for `layer`.
-            pub drive: String [drives: name, runs: same];
+            pub drive: String [drives: name, runs: same, row: [("", Row::Changed)]];
             /// Path of the drive file; null for a drive that comes with smrkit.
             pub drive_file: Option<String> [drives: agreed, runs: same];
             /// Canonical text of the [array](arrays.md#descriptions); null for a single drive.
             pub array: Option<String> [drives: unset, runs: same];
             /// Every parameter of the layer, including defaults; a parameter that was `auto` has the value that was
             /// chosen. Empty for an array whose members differ.
-            pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same];
+            pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same, row: [("", Row::Changed)]];
             /// Parameters that were `auto` and are a number in `parameters`.
             pub asked: BTreeMap<String, Scalar> [drives: agreed, runs: agreed];
             /// Enlargement of the drive to more platters than its own, because the trace needs them
@@ -167,7 +173,7 @@ outcome! {
         }
         "What was counted" {
             /// Requests completed and counted.
-            pub requests: u64 [drives: unset, runs: sum] host |host| host.counts.totals.requests;
+            pub requests: u64 [drives: unset, runs: sum, row: [("", Row::Always)]] host |host| host.counts.totals.requests;
             /// Sectors read by the host.
             pub host_read_sectors: u64 [drives: unset, runs: sum] host |host| host.counts.totals.read_sectors;
             /// Sectors written by the host.
@@ -190,14 +196,14 @@ outcome! {
             /// as in `adjusted`.
             pub write_overloading: Option<f64> [drives: unset, runs: derived];
             /// Physical / host sectors written; null after a rebuild, because its writes are not the host's.
-            pub write_amplification: Option<f64> [drives: unset, runs: derived];
+            pub write_amplification: Option<f64> [drives: unset, runs: derived, row: [("", Row::Present)]];
             /// Elapsed time / elapsed time of `in-place` on the same requests. If `in-place` was not asked for, it is
             /// run without being listed. If the numbers of requests differ, times per request are compared.
             pub slowdown: Option<f64> [drives: unset, runs: unset];
         }
         "Time and space" {
             /// Latency from arrival to completion.
-            pub latency_ns: Latencies [drives: unset, runs: derived]
+            pub latency_ns: Latencies [drives: unset, runs: derived, row: [("/all/mean", Row::Listed), ("/all/max", Row::Present)]]
                 host |host| host.latency.summary();
             /// Sum of the times that requests waited, including waits for cleaning; written as text from 2^64 on.
             #[serde(with = "super::latency::wide")]
@@ -206,11 +212,11 @@ outcome! {
             pub service_ns: u64 [drives: unset, runs: time] host |host| host.counts.totals.service_ns;
             /// Total time of accesses to the platters. An access that a write cache began before the last completion
             /// counts in full.
-            pub busy_ns: u64 [drives: sum, runs: time] drive |drive| drive.disk.tally().busy().0;
+            pub busy_ns: u64 [drives: sum, runs: time, row: [("", Row::Always)]] drive |drive| drive.disk.tally().busy().0;
             /// Time, in addition to `busy_ns`, in which the drive wrote from its own buffer while no access was made;
             /// absent if the drive has no such buffer.
             #[serde(skip_serializing_if = "Option::is_none")]
-            pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some]
+            pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some, row: [("", Row::Present)]]
                 drive |drive| drive.disk.clock().unwaited().map(|time| time.0);
             /// Time from the beginning of counting (the start, or the end of prefill and warm-up) to the last
             /// completion.
@@ -221,11 +227,11 @@ outcome! {
             /// Memory that the layer's maps take at the end.
             pub map_bytes: u64 [drives: sum, runs: max] drive |drive| drive.layer.map_bytes();
             /// Uninterrupted stretches of destaging and cleaning.
-            pub cleaning: Cleaning [drives: sum, runs: sum] drive |drive| drive.cleaning();
+            pub cleaning: Cleaning [drives: sum, runs: sum, row: [("/ns", Row::Listed)]] drive |drive| drive.cleaning();
             /// How the platters' sectors are used; the last four keys add up to `raw_sectors`. For an array,
             /// `host_sectors` is what the array offers, so copies, parity and unused remainders are missing from the
             /// sum.
-            pub capacity: Capacity [drives: sum, runs: same]
+            pub capacity: Capacity [drives: sum, runs: same, row: [("/raw_sectors", Row::Changed)]]
                 drive |drive| drive.layer.capacity();
             /// Values over time, in equal windows from the beginning of counting.
             pub timeline: Timeline [drives: unset, runs: overlaid] host |host| host.timeline.clone();
@@ -254,12 +260,12 @@ outcome! {
             /// The power cut, and what was found after it; null without a power cut, or if the run ended before it.
             pub power_cut: Option<PowerCut> [drives: unset, runs: refused];
             /// The verdict that a run prints first, and the values behind it.
-            pub verdict: Verdict [drives: command_times, runs: sum]
+            pub verdict: Verdict [drives: command_times, runs: sum, row: [("/commands_over_7s", Row::Present)]]
                 drive |drive| Verdict { commands: drive.commands, ..Verdict::default() }, add |host| host.counts.verdict();
-            /// For an array, the same record for each drive; absent for a single drive, and in a summary. There the host is the array:
+            /// For an array, the same record for each drive; absent for a single drive. There the host is the array:
             /// `requests` are the commands that it sent to the drive, and `latency_ns` and `verdict` are about these
             /// commands. Keys that only a comparison sets are null.
-            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::rows")]
             pub members: Vec<Outcome> [drives: unset, runs: members];
             /// The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without one, or
             /// if the run ended before it was complete.
@@ -370,8 +376,8 @@ impl Outcome {
         Ok(all)
     }
 
-    /// Leaves out series, surfaces and distributions, whose keys stay, and members; of a rebuild's members it keeps the new ones, of a
-    /// scrub's their sum.
+    /// Leaves out series, surfaces and distributions: their keys stay, but are empty. Of members it keeps the columns that tables show; of
+    /// a rebuild's members the new ones, of a scrub's their sum.
     pub fn summary(&self) -> Outcome {
         let window_ns = self.timeline.window_ns;
         let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };
@@ -381,7 +387,7 @@ impl Outcome {
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
-            members: Vec::new(),
+            members: rows::shortened(self),
             rebuild: self.rebuild.as_ref().map(Rebuild::summary),
             ..self.clone()
         }
@@ -423,5 +429,13 @@ mod tests {
         let declared = sections().into_iter().flat_map(|section| section.columns).map(|one| one.column);
         let always: Vec<&str> = declared.filter(|column| !column.may_be_absent).map(|column| column.name).collect();
         assert_eq!(found, always);
+    }
+
+    #[test]
+    fn every_part_of_a_row_is_part_of_a_record() {
+        let record = serde_json::to_value(Outcome { buffer_write_ns: Some(1), ..Outcome::default() }).unwrap();
+        for (column, part) in ROWS.iter().flat_map(|(column, parts)| parts.iter().map(move |part| (column, part.0))) {
+            assert!(record.pointer(&format!("/{column}{part}")).is_some(), "{column}{part}");
+        }
     }
 }
