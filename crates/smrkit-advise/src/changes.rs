@@ -22,7 +22,7 @@ use crate::{Load, LoadKind, Question};
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
 /// The records that ZFS is set to for large files.
 const RECORD_BYTES: u64 = 1 << 20;
-/// A rebuild is not held back where it would then take longer than this: another disk may fail meanwhile (assumption).
+/// A change that slows a rebuild is not advised if the rebuild then takes longer than this: another disk may fail meanwhile (assumption).
 pub const LONGEST_REBUILD_S: f64 = 7.0 * 86_400.0;
 
 /// The kinds of change.

@@ -172,8 +172,7 @@ impl PlannedRun {
         Ok(measured)
     }
 
-    /// Runs on the requests of `open` instead of the demand's own, so that the outcome has no content hash. If the requests turn out to have
-    /// a second volume, `demand` scans for volumes.
+    /// Runs on the requests of `open` instead of the demand's own. If these turn out to have a second volume, `demand` scans for volumes.
     pub fn serve(
         &self,
         demand: &dyn Demand,
