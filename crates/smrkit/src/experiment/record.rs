@@ -158,17 +158,18 @@ fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> Sy
     system
 }
 
-/// How a trace was read: its format, named or recognised, and the options that selected requests.
+/// How a trace was read, for the hash of a run: its format, named or recognised, and the options that selected requests.
 fn reading_properties(format: &Option<String>, reading: &Option<TraceReading>) -> Option<impl Debug> {
     let TraceReading { volume, format: asked, skip_bad_rows } = reading.as_ref()?;
-    // A bare name would be recognised without being given; only text after a colon changes how a trace is read.
+    // A name alone is what would have been recognised; only text after a colon changes how a trace is read.
     let asked = asked.as_deref().filter(|asked| asked.contains(':'));
     // Without the detail in brackets that may follow the name.
     let recognised = format.as_deref().and_then(|format| format.split(" (").next());
     Some((asked.or(recognised).map(str::to_string), volume.clone(), *skip_bad_rows))
 }
 
-/// Properties that identify the requests, without the path of a trace and the notes on its rows. `None` if some source has no hash.
+/// Properties that identify the requests, for the hash of a run, without the path of a trace and the notes on its rows. `None` if some source
+/// has no hash.
 fn request_properties(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;
