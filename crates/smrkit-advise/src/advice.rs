@@ -735,8 +735,8 @@ impl Advice {
         self.need.scarcest_buffer(own).is_some_and(is_near)
     }
 
-    /// True if the need is missed, and the scarcest buffer is one whose time we assumed, and would suffice if it were twice as long. The
-    /// others are then in less danger.
+    /// True if the drive fails only the time that we assumed for a buffer, and by less than a factor of two. A need with buffers has no other
+    /// limit, and the scarcest one is missed by most.
     pub fn misses_an_assumption(&self) -> bool {
         let own = &self.judged().own;
         let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
