@@ -134,8 +134,9 @@ impl WriteOrder {
         if from < to { self.within(from, to).iter().fold(u32::MAX, |a, &b| a.min(b)) } else { u32::MAX }
     }
 
-    /// The number of the next write command, higher than all before.
+    /// The number of the next write command, higher than all before, which are renumbered when the numbers run out.
     pub fn next_number(&mut self) -> u32 {
+        // `oldest` returns u32::MAX for nothing.
         if self.writes == u32::MAX - 1 {
             self.renumber();
         }

@@ -15,7 +15,7 @@ fn world(model: Model) -> World {
 }
 
 fn small(seed: u64) -> CourseOptions {
-    CourseOptions { stop_at_b: true, ..CourseOptions::paper(DISK, seed) }
+    CourseOptions { ends_with_benchmarks: true, ..CourseOptions::paper(DISK, seed) }
 }
 
 fn run(model: Model, options: &CourseOptions) -> AgeingResult {

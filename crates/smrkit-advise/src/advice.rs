@@ -735,7 +735,8 @@ impl Advice {
         self.need.scarcest_buffer(own).is_some_and(is_near)
     }
 
-    /// True if all that is missed is the time that a buffer is assumed to bridge, and by less than a factor of two.
+    /// True if the drive fails only the time that we assumed for a buffer, and by less than a factor of two. A need with buffers has no other
+    /// limit, and the scarcest one is missed by most.
     pub fn misses_an_assumption(&self) -> bool {
         let own = &self.judged().own;
         let is_near = |buffer: Buffer| buffer.is_assumed && buffer.longest_ns(own) < 2 * buffer.bridges.0;
@@ -803,14 +804,17 @@ impl Advice {
         known.seconds(disk_bytes.map(|bytes| bytes as f64).or(self.whole_bytes).unwrap_or(0.0))
     }
 
-    /// What others have measured of it, where that is more than twice as long as it may be by what is known of the drive.
+    /// A published time of the asked work, if it is more than twice the longest time that we predict for it.
     pub fn disputed(&self) -> Option<&'static Known> {
         let range = self.range.filter(|range| range.of == Measure::Seconds);
         let is_sure = |known: &&Known| !known.is_doubtful;
         let longest = range.map_or_else(|| self.seconds(&self.base().own), |range| Some(range.high))?;
-        // Of a disk that was trimmed nobody has measured it.
-        let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
-        self.asked_work().known().filter(is_sure).filter(|known| is_same && self.known_seconds(known) > 2.0 * longest)
+        // Nobody has measured such work on a disk that was trimmed.
+        let is_comparable = self.rebuild.is_some() || self.state.prefill != Prefill::None;
+        self.asked_work()
+            .known()
+            .filter(is_sure)
+            .filter(|known| is_comparable && self.known_seconds(known) > 2.0 * longest)
     }
 
     /// True if what others have measured is longer than what is needed, and than what it may be by what is known of the drive.

@@ -174,24 +174,26 @@ impl Search<'_, '_> {
     /// on if the load does not fill the cache. `None` after an interrupt.
     fn scaled_rate(&mut self, full: Option<&Full>, own: &Measured) -> Result<Option<f64>, Error> {
         let question = self.question;
+        let as_asked = 1.0;
         let (Some(scaled_load), Some(filled)) = (&question.scaled_load, full) else {
-            return self.bisected_scale(full, own, 1.0, FINE_RATE);
+            return self.bisected_rate(full, own, as_asked, FINE_RATE);
         };
         // What a full cache holds depends on the rate of the load, because that decides how many writes come between two commits. So the cache is
         // filled again at the rate that was found roughly.
         let asked = own.trajectory.asked_bytes_per_s();
-        let Some(rough) = self.bisected_scale(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
+        let Some(rough) = self.bisected_rate(full, own, as_asked, ROUGH_RATE)? else { return Ok(None) };
         let times = rough / asked.max(1e-9);
         let writes = filled.requests.max(FEWEST_REFILLING);
         let mut trial = self.trial.clone();
         trial.load.demand = scaled_load(times)?;
         let refilled = trial.fill(writes, own.written_a_request(), self.watch)?;
-        self.bisected_scale(refilled.as_ref().or(full), own, times, FINE_RATE)
+        // If the load does not fill the cache at that rate, the cache as it was filled at first has to do.
+        self.bisected_rate(refilled.as_ref().or(full), own, times, FINE_RATE)
     }
 
-    /// Bisects the scale of a paced load from a full cache on (from the beginning on without one) until it is known within a factor of `fine`.
-    /// Returns the rate in bytes a second.
-    fn bisected_scale(
+    /// Bisects the scale of a paced load from a full cache on (from the beginning on without one) until it is known within a factor of `fine`,
+    /// beginning with `guess`. Returns the rate in bytes a second.
+    fn bisected_rate(
         &mut self,
         full: Option<&Full>,
         own: &Measured,

@@ -295,9 +295,9 @@ impl Multiples {
             false => quotient(of(own) as f64, of(other) as f64),
         };
         Multiples {
-            // Where their numbers differ, as after a warm-up until each is steady, the time for a request.
             elapsed: is_timed.then(|| {
                 let for_one = |figures: &Figures| figures.elapsed_ns as f64 / figures.requests.max(1) as f64;
+                // If the runs served different numbers of requests, as after a warm-up until each is steady, the times of one are compared.
                 match own.requests == other.requests {
                     true => quotient(own.elapsed_ns as f64, other.elapsed_ns as f64),
                     false => quotient(for_one(own), for_one(other)),

@@ -83,6 +83,7 @@ impl Fleet {
 /// Simulates repairs and losses of a fleet.
 #[pyfunction]
 pub fn fleet(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Fleet> {
+    // Runs no layer that the options don't name. A layer in Python has to run on this thread.
     let in_python = is_in_python(&options, false);
     let options: FleetOptions = pairs::read(&options, &python_name).raised(py)?;
     // No answer means that Ctrl-C ended the work.

@@ -277,6 +277,7 @@ fn scripts(mut charts: Vec<Value>) -> String {
             "light": {"ink": "#222222", "pale": "#666666", "rule": "#888888", "grid": "#E4E4E4", "page": "#fff"},
             "dark": {"ink": "#E2E2E2", "pale": "#A6A6A6", "rule": "#777777", "grid": "#383838", "page": "#181818"},
         },
+        // The second is drawn in place of the first on the dark page.
         "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
     });
     // `<` occurs in JSON only within strings; escaped, no text can end the script.

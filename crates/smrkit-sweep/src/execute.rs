@@ -39,6 +39,7 @@ impl Task {
     /// Plans a comparison. Errors: options that are invalid, alone or together.
     pub fn plan(options: &[Pair], contents: &mut FileHashes) -> Result<Task, Error> {
         let mut plan = || {
+            // `ask` only looks the runs up.
             let runs = read(options)?.ask()?.systems.count();
             Ok(Task { key: key(options, contents)?, program: program(options)?, options: options.to_vec(), runs })
         };

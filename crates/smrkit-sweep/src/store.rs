@@ -18,12 +18,12 @@ use smrkit::layer;
 use smrkit::stats::outcome::Outcome;
 use smrkit_options::SOURCES;
 use smrkit_options::pairs::Pair;
-use smrkit_trace::parquet::table::read_words;
+use smrkit_trace::parquet::table::read_texts;
 
 use crate::frame::{Frame, flat};
 use crate::plan::{FILES, Sweep};
 
-const RECORD: &str = "outcome";
+const OUTCOME_COLUMN: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
 const TEMPORARY: &str = ".of-";
 /// Ending of the file that a process locks while it computes a comparison. A file that a killed process left is removed like its other files.
@@ -104,7 +104,7 @@ impl Store {
             let text = record.to_string();
             // The columns are for queries only: an outcome is read back from its whole record.
             let mut row = flat(record);
-            row.insert(RECORD.into(), text.into());
+            row.insert(OUTCOME_COLUMN.into(), text.into());
             row
         };
         let (temporary, path) = (self.temporary(key), self.file(key));
@@ -126,7 +126,7 @@ impl Store {
                 )
             })
         };
-        read_words(&path, RECORD)?.iter().map(read).collect()
+        read_texts(&path, OUTCOME_COLUMN)?.iter().map(read).collect()
     }
 
     /// Writes the list of a sweep's comparisons.

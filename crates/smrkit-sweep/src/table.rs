@@ -273,6 +273,7 @@ pub fn intervals(rows: &[FlatRun], keys: &[String]) -> Result<Frame, Error> {
         .map(|(_, rows)| names.iter().map(|name| first(rows, name)).chain([json!(rows.len())]).collect())
         .collect();
     for key in keys {
+        // What is no number has no spread, so the first run of a group stands for the others.
         let Some(values) = spreads(groups.iter().map(|(_, rows)| rows), key) else {
             columns.push(key.clone());
             lines.iter_mut().zip(&groups).for_each(|(line, (_, rows))| line.push(first(rows, key)));

@@ -89,6 +89,7 @@ impl RecordFormat for Blktrace {
         }
         let field = Field::named("the device");
         let name = || format!("{},{}", device >> 20, device & 0xf_ffff);
+        // 0, because too many devices are no fault of this record, and leaving it out would be no remedy.
         let volume = volumes.numbered(u64::from(device), field, name).map_err(|bad| (bad, 0))?;
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (sector * 512, size) };
         Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, length))

@@ -319,7 +319,7 @@ impl Csv {
         let numbers = ["time", "think", LATENCY, OFFSET, "size"].map(|key| table.column(key, given(key)));
         // Only columns of numbers can show which decimal separator the table has.
         table.has_decimal_commas = match given("decimal") {
-            Some(given) => given == "comma",
+            Some(separator) => separator == "comma",
             None => table.has_decimal_commas(&numbers),
         };
         let mut complete = Vec::new();
@@ -341,6 +341,7 @@ impl Csv {
         if given("header").is_none() && table.header_lines > 0 {
             complete.push(format!("header={}", table.header_lines));
         }
+        // Units of times and codes of operations vary between programs. What the map gives is not doubted.
         let doubt = ["time", "op"].into_iter().filter(|key| given(key).is_none()).find_map(|key| table.doubt(key));
         Ok(Csv { doubt, names: table.names, ..Csv::new(&complete.join(","))? })
     }
@@ -366,7 +367,7 @@ fn with_points(line: &[u8]) -> Vec<u8> {
     line.iter().map(swapped).collect()
 }
 
-/// True if a value of the map is the name of a column, and not a number or a word of `op`.
+/// True if a value of the map is the name of a column, and not a number or a word of `op`. A unit may follow, as in `stamp:ms`.
 fn is_named(key: &str, value: &str) -> bool {
     let column = value.split(':').next().unwrap_or_default();
     let is_word = key == "op" && matches!(column, "read" | "write");

@@ -244,7 +244,9 @@ impl LaidOutTrace {
                         return Err(Error::input(&self.path, message));
                     }
                 }
-                batch.retain(|request| choice.takes(&volumes[usize::from(request.volume)]));
+                batch.retain(|request| {
+                    volumes.get(usize::from(request.volume)).is_some_and(|volume| choice.takes(volume))
+                });
                 for request in batch {
                     let first_time = *first_time.get_or_insert(request.time);
                     *is_out_of_order |= request.time < first_time;

@@ -388,7 +388,8 @@ impl TextFormat for Measured {
         let think = columns.next("column 6 (think time in µs)")?.decimal(1000)?;
         columns.end()?;
         let volume = volumes.numbered(0, action, || "0".into())?;
-        // What the clock advances before this row's time, and after it.
+        // What the clock advances before this row's time, and after it. The trace is of a closed loop: a request arrives and is issued, takes its
+        // response time, and the next one arrives after the think time.
         let (before, after) = match self.times {
             RowTimes::Clock | RowTimes::Issue => (0, response.saturating_add(think)),
             RowTimes::Completion => (response, think),

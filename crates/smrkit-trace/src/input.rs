@@ -124,15 +124,15 @@ fn utf16(head: &[u8]) -> Option<CodeUnit> {
     }
 }
 
-fn utf8(bytes: &[u8], unit: CodeUnit) -> String {
-    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+fn utf8(bytes: &[u8], code_unit: CodeUnit) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| code_unit([pair[0], pair[1]]));
     char::decode_utf16(units).map(|found| found.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 /// A file's bytes, from UTF-16 in UTF-8.
 pub fn in_utf8(bytes: Vec<u8>) -> Vec<u8> {
     match utf16(&bytes) {
-        Some(unit) => utf8(&bytes, unit).into_bytes(),
+        Some(code_unit) => utf8(&bytes, code_unit).into_bytes(),
         None => bytes,
     }
 }
@@ -212,8 +212,31 @@ impl Stream {
         if self.end + 1 >= self.buf.len() {
             self.buf.resize(self.buf.len() * 2, 0);
         }
-        let (is_first, from, size) = (self.decompressed == 0, self.end, self.buf.len());
-        let most = from + (size - from) / 2 * 2;
+        let (is_first, from) = (self.decompressed == 0, self.end);
+        self.read_up_to(from + (self.buf.len() - from) / 2 * 2)?;
+        if is_first {
+            self.utf16 = utf16(self.unread());
+        }
+        if let Some(code_unit) = self.utf16 {
+            // The second half of a surrogate pair is decoded with the first.
+            if !self.eof && (0xd800..0xdc00).contains(&code_unit([self.buf[self.end - 2], self.buf[self.end - 1]])) {
+                self.buf.resize(self.end + 2, 0);
+                self.read_up_to(self.end + 2)?;
+            }
+            let text = utf8(&self.buf[from..self.end], code_unit);
+            self.end = from + text.len();
+            // UTF-8 may be longer than UTF-16.
+            self.buf.resize(self.buf.len().max(self.end), 0);
+            self.buf[from..self.end].copy_from_slice(text.as_bytes());
+        }
+        if is_first && self.unread().starts_with("\u{feff}".as_bytes()) {
+            self.start += '\u{feff}'.len_utf8();
+        }
+        Ok(())
+    }
+
+    /// Reads until the buffer is filled up to `most`, or to the end of the file.
+    fn read_up_to(&mut self, most: usize) -> Result<(), Error> {
         while !self.eof && self.end < most {
             match self.decoder.read(&mut self.buf[self.end..most]) {
                 Ok(0) => self.eof = true,
@@ -224,19 +247,6 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(error)),
             }
-        }
-        if is_first {
-            self.utf16 = utf16(self.unread());
-        }
-        if let Some(unit) = self.utf16 {
-            let text = utf8(&self.buf[from..self.end], unit);
-            self.end = from + text.len();
-            // UTF-8 may be longer than UTF-16.
-            self.buf.resize(size.max(self.end), 0);
-            self.buf[from..self.end].copy_from_slice(text.as_bytes());
-        }
-        if is_first && self.unread().starts_with("\u{feff}".as_bytes()) {
-            self.start += '\u{feff}'.len_utf8();
         }
         Ok(())
     }
@@ -296,6 +306,23 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn surrogate_pairs_across_the_edge_of_the_buffer_stay_whole() {
+        // With one of these, a pair begins two bytes before the edge.
+        for begin in ["\u{feff}ab", "\u{feff}abc"] {
+            let text = begin.to_string() + &"𝄞".repeat(BUFFER);
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let mut stream = Stream::new(Path::new("-"), Box::new(Cursor::new(bytes)), None, false).unwrap();
+            let mut found = Vec::new();
+            while !stream.eof {
+                stream.refill().unwrap();
+                found.extend_from_slice(stream.unread());
+                stream.start = stream.end;
+            }
+            assert!(found == text['\u{feff}'.len_utf8()..].as_bytes(), "{begin}");
+        }
+    }
 
     #[test]
     fn other_archives_are_known_by_their_first_bytes() {

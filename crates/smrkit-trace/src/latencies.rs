@@ -126,6 +126,7 @@ impl Rows {
         loop {
             while let Some(&request) = self.batch.get(self.at) {
                 self.at += 1;
+                // A Parquet trace without a table of volumes has a single one, without a name to select it by.
                 let volume = self.trace.volumes().get(usize::from(request.volume));
                 if volume.is_none_or(|volume| self.volumes.takes(volume)) {
                     return Ok(Some(request));

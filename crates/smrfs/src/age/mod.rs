@@ -190,7 +190,7 @@ pub struct CourseOptions {
     /// The end, by bytes written in all.
     pub until_bytes: u64,
     /// True if it ends with the benchmarks, at point B.
-    pub stop_at_b: bool,
+    pub ends_with_benchmarks: bool,
     /// A sample is taken each time this many bytes have been written.
     pub sample_bytes: u64,
 }
@@ -260,7 +260,7 @@ impl CourseOptions {
             benchmarks: paper_benchmarks(disk_bytes, seed),
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
-            stop_at_b: false,
+            ends_with_benchmarks: false,
             sample_bytes: (disk_bytes / 100).max(1),
         }
     }
@@ -404,7 +404,11 @@ impl AgeingResult {
             }
         }
         self.b = Some(Sample::take(driver.target, driver.written_bytes)?);
-        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes, &mut self.alone) }
+        if options.ends_with_benchmarks {
+            Ok(End::Done)
+        } else {
+            driver.alone(ager, options.until_bytes, &mut self.alone)
+        }
     }
 
     /// Runs a benchmark beside the ager, and adds its result.
@@ -616,7 +620,8 @@ mod tests {
     #[test]
     fn a_course_is_the_one_it_always_was() {
         let mut books = Books::new(u64::MAX);
-        let options = CourseOptions { duty: Duty { idle_percent: 20.0, ..Duty::NONE }, stop_at_b: true, ..small() };
+        let options =
+            CourseOptions { duty: Duty { idle_percent: 20.0, ..Duty::NONE }, ends_with_benchmarks: true, ..small() };
         let course = AgeingResult::run(&options, &mut books, &mut |_| true).unwrap();
         let told = |sample: Sample| (sample.written_bytes, sample.time_ns, sample.live_bytes);
         let (a, b) = (course.a.map(told), course.b.map(told));

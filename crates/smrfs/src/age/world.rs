@@ -196,6 +196,9 @@ fn node(kind: Kind, mode: u32) -> NewNode {
     NewNode { kind, mode, uid: 0, gid: 0, rdev: 0 }
 }
 
+/// The ager empties no file by opening it.
+const TRUNCATE: bool = false;
+
 impl Target for Simulated {
     fn perform(&mut self, act: Act) -> FsResult {
         match act {
@@ -203,9 +206,10 @@ impl Target for Simulated {
                 let folder = self.folder(file.folder)?;
                 let id = self.fs.make(folder, &name(file), &node(Kind::File, 0o644))?.id;
                 self.files.insert(file, (id, 0));
-                self.fs.open(id, true, false)
+                let writing = true;
+                self.fs.open(id, writing, TRUNCATE)
             }
-            Act::Open { file, writing } => self.fs.open(self.file(file)?.0, writing, false),
+            Act::Open { file, writing } => self.fs.open(self.file(file)?.0, writing, TRUNCATE),
             Act::Append { file, bytes } => {
                 let (id, size) = self.file(file)?;
                 self.fs.write(id, size, Data::Blank(bytes))?;

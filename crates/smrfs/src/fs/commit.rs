@@ -342,6 +342,7 @@ impl FileSystem {
         match self.file(id) {
             Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
+            // A symbolic link, a device or the like, which has no data to write out.
             Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
             Err(error) => return Err(error),
         }
@@ -424,6 +425,7 @@ impl FileSystem {
     /// Writes out a file's buffer, making room if there is none.
     fn write_out_all(&self, file: &Arc<File>, work: &mut CleaningWork) -> FsResult {
         loop {
+            // Noted before the attempt, so that `make_room` does not clean if room became free meanwhile.
             let seen = self.data.allocator.progress();
             let mut state = file.lock();
             if self.data.write_out(file, &mut state)? {

@@ -459,7 +459,7 @@ impl DataStore {
         if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
     }
 
-    /// Zeroes the parts of `range` in granules that it does not cover.
+    /// Zeroes the two ends of `range`, where they fill only a part of a granule.
     pub(super) fn clear_edges(&self, file: &Arc<File>, state: &mut FileState, range: Range<u64>) -> FsResult {
         let granule = self.granule_bytes;
         let edge = |at: u64| (at, range.start.max(at * granule)..range.end.min((at + 1) * granule));

@@ -92,8 +92,8 @@ impl Check<'_> {
         Ok(None)
     }
 
-    /// Decides which maps are copies: all but one of those with the same mark. A map of another owner whose mark is unique may come from a
-    /// copy of the whole volume that changed owners; it is accepted only if `accept_owners` is true.
+    /// Decides which maps are copies: all but one of those with the same mark. A map that is no copy, but is of another owner, may come
+    /// from a volume that was copied as a whole, with other owners; it is accepted only if `accept_owners` is true.
     pub fn resolve_marks(&mut self) -> FsResult {
         let mut marks = std::mem::take(&mut self.marks);
         marks.sort_unstable();

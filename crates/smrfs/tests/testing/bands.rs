@@ -31,7 +31,7 @@ impl BandTable {
 impl Streams {
     /// Compares the streams with the table.
     fn check(&self, table: &BandTable) -> Result<(), String> {
-        let bands = self.writers.iter().filter_map(|stream| stream.band).chain(self.moved);
+        let bands = self.writers.iter().filter_map(|stream| stream.band).chain(self.cleaner_band);
         let mut bands: Vec<u64> = bands.collect();
         if let Some(band) = bands.iter().find(|&&band| !table.open.contains(&band)) {
             return Err(format!("band {band} is written and not open: {:?}", table.get(*band)));

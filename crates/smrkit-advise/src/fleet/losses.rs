@@ -429,9 +429,10 @@ impl<'a> Cascade<'a> {
     fn plan(&mut self) {
         let Repair { delay_h, chunk_h, slots, .. } = self.fleet.repair;
         let place = self.dice.unit() * self.groups_alike();
-        // Others that failed before stand in the same queue.
-        let others = if self.missing.len() == 1 { 1.0 / (1.0 - self.fleet.busy_share()).max(0.01) } else { 1.0 };
-        let wait_h = libm::floor(place / slots) * chunk_h * others;
+        // With one chunk missing, a group also waits for groups that lost one in earlier failures: 1 / (1 − busy share) times as long, as in a
+        // queue, but at most 100 times. Groups that have lost more go before these.
+        let queue_factor = if self.missing.len() == 1 { 1.0 / (1.0 - self.fleet.busy_share()).max(0.01) } else { 1.0 };
+        let wait_h = libm::floor(place / slots) * chunk_h * queue_factor;
         for missing in &mut self.missing {
             let soonest_h = (missing.failed_h + delay_h).max(self.now_h + wait_h);
             missing.begin_h = missing.begin_h.min(soonest_h);

@@ -119,6 +119,10 @@ fn write(json: Option<JsonTarget>, text: impl FnOnce() -> String, record: &Value
     printed.and(json.map_or(Ok(()), |json| json.write(pretty(record)?)))
 }
 
+/// Defaults of --bytes, in sizes of the file system, and of --sample, in samples of these bytes.
+const DEFAULT_DISKS_WRITTEN: u64 = 8;
+const DEFAULT_SAMPLES: u64 = 500;
+
 /// Options of the ageing.
 #[derive(Args)]
 #[command(next_help_heading = "Ageing")]
@@ -178,7 +182,7 @@ impl Ageing {
             return Err(Error::Usage("--idle of 100 leaves no time to write: lower it".into()));
         }
         let ager = AgerOptions { size_factor: self.size_factor, ..AgerOptions::new(target_bytes, seed) };
-        let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
+        let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(DEFAULT_DISKS_WRITTEN));
         // The benchmarks are scaled to the disk. With a fill in bytes, they are scaled to the disk of which that fill would be 70 %, so that file
         // systems of unequal size get the same benchmarks.
         let benchmarks_disk_bytes = match self.fill {
@@ -192,9 +196,10 @@ impl Ageing {
             record_from_bytes: self.record_from,
             benchmarks: if self.benchmarks { paper_benchmarks(benchmarks_disk_bytes, seed) } else { Vec::new() },
             interleave: self.interleave,
+            // Not reached with benchmarks, unless --until is given: the run ends with them.
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
-            stop_at_b: self.until.is_none(),
-            sample_bytes: self.sample.unwrap_or(bytes / 500).max(1),
+            ends_with_benchmarks: self.until.is_none(),
+            sample_bytes: self.sample.unwrap_or(bytes / DEFAULT_SAMPLES).max(1),
         })
     }
 }

@@ -39,6 +39,7 @@ impl Fleet {
             return Ok(Done::Interrupted);
         };
         note_stand_ins(notes.into_iter());
+        // From now on the first Ctrl-C does not end the process, so that what is written is whole.
         interrupt.writing();
         if !matches!(json, Some(JsonTarget::Stdout)) {
             print(answer.screen(style::terminal().columns.unwrap_or(WIDTH)))?;

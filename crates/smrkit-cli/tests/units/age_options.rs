@@ -57,7 +57,10 @@ fn a_course_is_as_it_was_asked_for() {
     assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(10_000_000_000)));
     assert_eq!((found.before_bytes, found.until_bytes, found.sample_bytes), (2_000_000_000, 2_000_000_000, 4_000_000));
     assert_eq!(found.record_from_bytes, 0);
-    assert_eq!((found.interleave, found.benchmarks.len(), found.stop_at_b), (Interleave::Blocks(4), 0, true));
+    assert_eq!(
+        (found.interleave, found.benchmarks.len(), found.ends_with_benchmarks),
+        (Interleave::Blocks(4), 0, true)
+    );
 
     let usual = course("--benchmarks").unwrap();
     assert_eq!((usual.before_bytes, usual.until_bytes), (8_000_000_000, u64::MAX));

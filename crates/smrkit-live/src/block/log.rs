@@ -601,7 +601,9 @@ impl Replay {
             result => result?,
         }
         while let Some(Completion { tag, start, end, .. }) = self.model.take_completion() {
+            // Not compared: a request in flight at the end of a session that was not closed (`end_session`).
             let Some(event) = self.in_flight.remove(&tag) else { continue };
+            // A logged failure that is served here is a difference, too.
             if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
                 let found = LogEvent::Served { request, arrival, start, end };
                 self.compare(tag, &event, found == event, &found);

@@ -207,6 +207,7 @@ impl Model {
         let array = self.array_with(disk)?;
         let layout = &array.layout;
         let spare = if layout.parities() > 0 { layout.parities() } else { layout.copies() as usize - 1 };
+        // A new member that is still being rebuilt works, but counts as missing.
         let missing = array.health.iter().filter(|health| !health.is_good()).count();
         match array.health[disk as usize].works() {
             false => return Err(format!("member {disk} has failed already")),

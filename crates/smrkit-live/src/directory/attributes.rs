@@ -35,8 +35,8 @@ fn check_attribute_name(name: &[u8], error_for_own: Errno) -> FsResult {
 }
 
 impl DirectoryStore {
-    /// Attributes of a node as users see them: with its generation, and without its name among the orphans in the count of links. Its times are
-    /// the host's, which stay the same when the node is forgotten and found again.
+    /// Attributes of a node as users see them: with its generation, and with a count of links that leaves out the name that an orphan has in our
+    /// folder of orphans. Its times are the host's, which stay the same when the node is forgotten and found again.
     pub(super) fn attr_of(&self, stat: &Stat) -> Attr {
         let mut attr = host::attr(stat);
         if let Some(node) = self.nodes.lock().get(stat.st_ino) {
@@ -135,7 +135,7 @@ impl Attributes for DirectoryStore {
             })
         });
         match short {
-            Ok(()) if long.has(name) => self.drop_long(&fd, &long, name),
+            Ok(()) if long.has(name) => self.remove_long(&fd, &long, name),
             // Access lists can't be in the stub, because the kernel itself evaluates them.
             Err(FsError::Errno(Errno::ENOSPC)) if !is_access_list(name) => self.set_long(&fd, &long, name, value),
             done => done,
@@ -152,7 +152,7 @@ impl Attributes for DirectoryStore {
         let is_long = long.has(name);
         if is_long {
             // If an attribute is in both places, the one next to the file counts, so it is removed last.
-            self.drop_long(&fd, &long, name)?;
+            self.remove_long(&fd, &long, name)?;
         }
         let is_removed = host::remove(&fd, name).map_err(os_error)?;
         if is_long || is_removed { Ok(()) } else { Err(Errno::ENODATA.into()) }

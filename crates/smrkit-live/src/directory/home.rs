@@ -95,6 +95,9 @@ fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
     std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
 }
 
+/// Bytes that a node takes on file systems without a table of nodes (assumption).
+const NODE_BYTES: u64 = 4096;
+
 /// Abilities of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Probe {
@@ -148,9 +151,9 @@ impl Probe {
 /// The free nodes and bytes; `None` if they are too few for a metadata directory.
 fn free_room(stat: &StatVfs) -> Option<(u64, u64)> {
     // Some file systems, such as ramfs, report nothing, and are limited by memory only.
-    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
     let has_nodes = stat.f_files == 0 || stat.f_favail > 0;
-    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
+    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / NODE_BYTES };
     (free_bytes >= FREE_BYTES_MIN && has_nodes).then_some((free_nodes, free_bytes))
 }
 
@@ -344,8 +347,8 @@ impl Home {
 /// The free room of a file system.
 fn room_of(stat: &StatVfs, is_root: bool) -> StoreRoom {
     let (free_nodes, free_blocks) = if is_root { (stat.f_ffree, stat.f_bfree) } else { (stat.f_favail, stat.f_bavail) };
-    // File systems without a table of nodes, such as btrfs, report no number of nodes. Each is then taken to need 4 KiB (assumption).
-    let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 4096;
+    // File systems without a table of nodes, such as btrfs, report no number of nodes. Each is then taken to need `NODE_BYTES`.
+    let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / NODE_BYTES;
     let (nodes, free_nodes) = match stat.f_files {
         0 => (by_bytes(stat.f_blocks), by_bytes(free_blocks)),
         files => (files, free_nodes),
@@ -403,6 +406,6 @@ mod tests {
         assert_eq!(stat(9000, 1024, 10, 1), Some((1, 1 << 20)));
         assert_eq!([stat(9000, 1023, 10, 1), stat(9000, 1024, 10, 0)], [None, None]);
         assert_eq!(stat(9000, 8192, 0, 0), Some((2048, 8 << 20)), "nodes end with the bytes");
-        assert_eq!(stat(0, 0, 0, 0), Some((u64::MAX >> 13, u64::MAX >> 1)), "it tells nothing");
+        assert_eq!(stat(0, 0, 0, 0), Some((u64::MAX >> 12, u64::MAX)), "it tells nothing");
     }
 }

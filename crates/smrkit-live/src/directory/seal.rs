@@ -23,6 +23,8 @@ pub const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES + SUM_BYTES;
 /// The domain of a seal is hashed first, so that the seal of a map is never valid for a part.
 const MAP: u8 = b'M';
 const PART: u8 = b'P';
+/// A part is sealed for its number; a map has none.
+const NO_PLACE: [u8; 0] = [];
 
 /// The owner of the file that a map is for: two users while the owner changes, else the same user twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Sealer {
         Sealer { key }
     }
 
-    /// Seals a map for the owners of its file.
+    /// Seals a map for the owners of its file. `mark` is the file's own ([`SealedMap::mark`]).
     pub fn seal_map(&self, record: &[u8], owners: Owners, mark: u64) -> Vec<u8> {
         let mut out = Vec::with_capacity(record.len() + SEAL_BYTES);
         out.push(VERSION);
@@ -60,7 +62,7 @@ impl Sealer {
         out.extend(owners.old.to_le_bytes());
         out.extend(mark.to_le_bytes());
         out.extend_from_slice(record);
-        self.add_tag(MAP, &[], out)
+        self.add_tag(MAP, &NO_PLACE, out)
     }
 
     /// Opens the map that file `file` of user `owner` has.
@@ -69,7 +71,7 @@ impl Sealer {
     }
 
     fn check_map(&self, owner: u32, stored: &[u8]) -> Result<SealedMap, SealFault> {
-        let body = self.verify(MAP, &[], stored)?;
+        let body = self.verify(MAP, &NO_PLACE, stored)?;
         let (head, record) = body.split_first_chunk::<HEAD_BYTES>().ok_or(SealFault::Damaged)?;
         let [_version, now0, now1, now2, now3, old0, old1, old2, old3, mark @ ..] = *head;
         let (now, old) = (u32::from_le_bytes([now0, now1, now2, now3]), u32::from_le_bytes([old0, old1, old2, old3]));
@@ -103,15 +105,18 @@ impl Sealer {
         sealed(out)
     }
 
-    /// Returns the contents before the tag, if the tag is valid. With a wrong checksum, which needs no key, they are damaged, else forged.
+    /// Returns the contents before the tag, if the tag is valid. With a wrong checksum, which needs no key, they are damaged; with
+    /// a newer version unknown; else forged.
     fn verify<'a>(&self, domain: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
         let whole = unsealed(stored).ok_or(SealFault::Damaged)?;
         match whole.first() {
             Some(&VERSION) => {}
             Some(&newer) if newer > VERSION => return Err(SealFault::Version(newer)),
+            // Seals began with this version.
             _ => return Err(SealFault::Forged),
         }
         let (body, tag) = whole.split_last_chunk::<TAG_BYTES>().ok_or(SealFault::Forged)?;
+        // The first byte may have been one of the tag, so the body may lack its version.
         if is_same(&self.tag(domain, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
     }
 

@@ -197,8 +197,8 @@ impl DirectoryStore {
         remove(fd, name).map(drop).map_err(os_error)
     }
 
-    /// Removes an attribute from the list. The caller holds `values_change`.
-    pub(super) fn drop_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8]) -> FsResult {
+    /// Removes a long attribute from the list, and empties the stub after the last one. The caller holds `values_change`.
+    pub(super) fn remove_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8]) -> FsResult {
         let new = list.without(name);
         {
             let _moved = self.values_moved.write();

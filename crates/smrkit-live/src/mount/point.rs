@@ -143,6 +143,7 @@ pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
 /// Makes a mount of ours read-only, or writable again. When it is read-only, everything that was written before is durable.
 pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
     let mut client = ControlClient::connect(path)?;
+    // The report is of our side: mounted read-only, or stopped by a failed flush. A remount changes only the kernel's flag.
     if !read_only && client.ask(ControlCommand::Report)?["read_only"] == true {
         return Err(MountError::OnlyReadOnly(path.to_path_buf()));
     }

@@ -394,7 +394,7 @@ pub struct Damaged {
     pub damaged_bytes: u64,
 }
 
-/// Reads all live data.
+/// Reads all live data; shared data once for each of its owners, because its damage is reported for each file.
 fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
     let live = gate.ask("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
     let (read_bytes, damaged) = scrub_pieces(live, |piece, owner| gate.ask("scrub", |core| core.scrub(piece, owner)))?;

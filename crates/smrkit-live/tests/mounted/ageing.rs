@@ -23,7 +23,7 @@ const IMAGE_BYTES: u64 = 128 << 20;
 fn a_mount_ages_as_in_simulation() {
     for model in MODELS {
         let (layout, world) = disk(model);
-        let options = CourseOptions { stop_at_b: true, ..CourseOptions::paper(IMAGE_BYTES, 1) };
+        let options = CourseOptions { ends_with_benchmarks: true, ..CourseOptions::paper(IMAGE_BYTES, 1) };
         let options = CourseOptions { benchmarks: small_benchmarks(), before_bytes: 2 * IMAGE_BYTES, ..options };
         let simulated = AgeingResult::run(&options, &mut world.mount().unwrap(), &mut |_| true).unwrap();
         let Some(mounted) = on_a_mount(layout, &world, &options) else { return };

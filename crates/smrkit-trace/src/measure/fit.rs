@@ -121,6 +121,10 @@ const SHORT: f64 = MIB as f64;
 const RATE_ERROR: f64 = 0.03;
 const ROTATION_ERROR: f64 = 0.02;
 const COUNT_ERROR: f64 = 0.05;
+/// The layer's default of `free_bytes`.
+const FREE_BYTES: f64 = (128 * MIB) as f64;
+/// A fall before this share of the room is used is well before its end: the room's own error is 5 %.
+const WELL_BEFORE: f64 = 0.93;
 const TIME_ERROR: f64 = 0.1;
 const ENTRY_ERROR: f64 = 0.15;
 const BAND_ERROR: f64 = 0.2;
@@ -691,19 +695,21 @@ layer = {{ value = \"{layer}\", source = \"measured: {what}\" }}
         if let Some(cache) = self.get(CACHE) {
             let gap = (self.value(GAP) * MIB as f64 / KIB as f64).round();
             lines.exact("gap_bytes", gap, "Ki", "measured: falls of durable chunks of 1 and 16 MiB");
-            // The measured room plus the part that cleaning keeps free.
-            let bytes = cache.value * 1e9 + (128 * MIB) as f64;
+            // The measured room plus the part that cleaning keeps free (`free_bytes`).
+            let bytes = cache.value * 1e9 + FREE_BYTES;
             let percent = Fitted::within(bytes * cache_percent, 0.05);
             lines.add("cache_percent", percent, "", "measured: falls of durable chunks");
             let by_room = self.small_writes_by_room().unwrap_or(f64::INFINITY);
-            // Only a fall well before the room ends shows a limit of entries, because the room's own error is 5 %.
-            if let Some(until) = until_fall.filter(|until| until.value < 0.93 * by_room) {
+            // Only a fall well before the room ends shows a limit of entries.
+            if let Some(until) = until_fall.filter(|until| until.value < WELL_BEFORE * by_room) {
+                // Beta limits entries of the log, which writes share; alpha those of the map, of which each write has its own.
                 let source = "measured: small random writes fall before the cache is full";
                 lines.add("beta", until.scaled(1.0 / shared).whole(), "", source);
                 lines.add("alpha", until.whole(), "", source);
             }
         } else if let Some(until) = until_fall {
             let percent = until.value / shared * MIB as f64 * cache_percent;
+            // For entries of 64 KiB to 2 MiB.
             let range = Fitted { low: percent / 16.0, value: percent, high: percent * 2.0 };
             lines.add("cache_percent", range, "", "assumption: 1 MiB an entry; their number is measured");
         }

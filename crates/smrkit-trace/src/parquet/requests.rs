@@ -61,6 +61,7 @@ impl TableColumns {
                 "column {op} says the opposite of what a table of requests does: turn it into is_write"
             ));
         }
+        // An offset without a unit counts bytes and an LBA sectors, but a size may count either.
         let ((offset_unit, _), (size_unit, is_ambiguous)) = (csv::unit_bytes(&offset), csv::unit_bytes(&size));
         // Beside an offset in bytes, the size counts bytes, too.
         if is_ambiguous && offset_unit != 1 {
@@ -76,8 +77,9 @@ impl TableColumns {
                 Ok(DataType::Timestamp(TimeUnit::Nanosecond, _)) => Some(1),
                 _ => csv::tick_ns(&name),
             };
-            let tick =
-                tick.ok_or_else(|| format!("column {name} tells no unit: call it time_us, time_ns, or as it is"))?;
+            let tick = tick.ok_or_else(|| {
+                format!("column {name} tells no unit: call it time_us, time_ns or another name with its unit")
+            })?;
             time = Some((name, tick));
         }
         let volume = find("volume");

@@ -120,8 +120,8 @@ pub(super) fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, 
     guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
 }
 
-/// Reads a column of words of the table at `path`.
-pub fn read_words(path: &Path, column: &str) -> Result<Vec<String>, Error> {
+/// Reads a column of texts of the table at `path`.
+pub fn read_texts(path: &Path, column: &str) -> Result<Vec<String>, Error> {
     let file = File::open(path).map_err(|error| Error::reading(path, error))?;
     let read = open(file).and_then(|table| {
         let mask = ProjectionMask::columns(table.parquet_schema(), [column]);

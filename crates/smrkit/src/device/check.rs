@@ -362,6 +362,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stale_data_is_told_by_the_numbers_of_the_writes() {
+        let stamps = |version| [Stamp::new(Lba(5), version).0];
+        for (expected, found) in [(3, 2), (1, 0)] {
+            let fault = compare(Lba(5), &stamps(expected), &stamps(found)).unwrap_err();
+            let text = format!("a read of LBA 5 returned write {found}, but the last write to it was {expected}");
+            assert_eq!(fault.to_string(), text);
+        }
+    }
+
+    #[test]
     fn a_loss_is_described_by_extents_and_what_became_of_the_write() {
         assert_eq!(fate(None), InFlight::None);
         let states = [(0, 8), (7, 8), (8, 8)].map(|parts| fate(Some(parts)));

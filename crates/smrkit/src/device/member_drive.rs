@@ -141,6 +141,7 @@ impl MemberDrive {
 
     /// Once counting begins, `recorder` takes note of the drive's accesses; `None` ends that.
     pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) {
+        // The device hands a recorder to the disk when counting begins, so ending it concerns both.
         if recorder.is_none() {
             self.device.disk.record(None);
         }
@@ -553,7 +554,7 @@ impl MemberDrive {
     fn begin_together(&mut self, first: Dispatched, mut writes: Vec<Dispatched>) -> DiskResult {
         writes.insert(0, first);
         let last_arrival = writes.iter().map(|write| write.command.arrival).max().unwrap_or_default();
-        let free = self.wait_for_turn(writes[0].command.arrival)?;
+        let free = self.wait_for_turn(writes[0].sent)?;
         let start = self.through_outages(|drive| {
             let start = drive.device.begin_service(last_arrival)?;
             match &mut drive.check {
@@ -688,8 +689,8 @@ impl MemberDrive {
     /// Takes a command that is dispatched now to a drive with a write cache.
     fn receive(&mut self, dispatched: Dispatched) -> DiskResult {
         let (request, now) = (dispatched.command.request, dispatched.sent);
-        // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
-        // read changes nothing and may pass.
+        // A write waits behind those that are blocked. If it passed them, an older one to the same sectors would overwrite it later. A read
+        // changes nothing and may pass.
         let in_turn = request.op == Op::Read || self.blocked.is_empty();
         if in_turn && let Some(from) = self.buffered_from(&request, now) {
             return self.begin(dispatched, Some(from));
@@ -700,7 +701,8 @@ impl MemberDrive {
             self.begin(dispatched, None)?;
             // Nothing else was in flight, so the last completion is that of the flush.
             self.flush_end = self.completions.back().map_or(now, |completion| completion.end);
-        } else if let Some(waiting) = &mut self.waiting {
+        } else {
+            let waiting = self.waiting.as_mut().expect("a drive with a write cache has a queue");
             waiting.push(dispatched, &self.device);
         }
         Ok(())

@@ -334,10 +334,11 @@ fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
 /// A share of 1: all tracks of a zone. A step is far less than a track.
 const WHOLE: u128 = 1 << 40;
 
-/// Makes a drive the smallest that holds `want` sectors.
+/// Makes a drive the smallest that holds `want` sectors: repeats its platters (`copies`), then scales the tracks of each zone. Errors: no scale
+/// is enough.
 pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
     let (old_copies, most) = (file.copies, most_copies(file));
-    // As many times its platters as are needed if no sector were lost to spares and defects, then more until they are enough.
+    // As many copies of its platters as are needed if no sector were lost to spares and defects, then more until they are enough or `most`.
     let least = u128::from(want).div_ceil(raw_sectors(file, WHOLE).max(1));
     let mut times = u32::try_from(least).unwrap_or(u32::MAX).clamp(1, most);
     file.copies = old_copies.saturating_mul(times);

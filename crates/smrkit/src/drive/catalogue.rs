@@ -129,14 +129,14 @@ fn models_in(line: &str, models: &[(Model, Vec<String>)]) -> Vec<Identified> {
 
 /// A disk that the catalogue does not have.
 pub fn unlisted(name: &str) -> Identified {
-    let words = name.to_ascii_uppercase();
+    let upper = name.to_ascii_uppercase();
     let is_solid = |word: &&str| {
         // Prefixes of SSDs by Western Digital, Crucial, Samsung and Kingston, before a digit.
         let begins =
             |start: &str| word.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         word.contains("SSD") || word.contains("NVME") || ["WDS", "CT", "MZ", "SA", "SKC", "SNV"].into_iter().any(begins)
     };
-    match self::words(&words).iter().any(is_solid) {
+    match words(&upper).iter().any(is_solid) {
         true => Identified::SolidState(name.trim().to_string()),
         false => Identified::Unknown(name.trim().to_string()),
     }
@@ -149,6 +149,7 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
     let columns = words(line);
     if columns.first() == Some(&"NAME") {
         const MODEL: &str = "MODEL";
+        // Bytes of the header are characters, because lsblk's header is ASCII.
         *column = line.find(" MODEL").map(|space| {
             let (from, end) = (space + 1, space + 1 + MODEL.len());
             let next = line[end..].find(char::is_alphanumeric);

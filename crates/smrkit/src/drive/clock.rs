@@ -175,11 +175,12 @@ impl DriveClock {
 
     /// Transfer of one sector at the outer edge, in picoseconds; switches of heads are left out.
     pub fn sector_ps(&self, g: &Geometry) -> u64 {
-        match (self, self.mechanical()) {
-            (DriveClock::Constant(clock), _) => clock.sector_ps,
-            (_, Some(clock)) => clock.rotation().0 * 1000 / g.zones[0].track_sectors,
-            (_, None) => 0,
-        }
+        let mechanical = match self {
+            DriveClock::Constant(clock) => return clock.sector_ps,
+            DriveClock::Mechanical(clock) => clock,
+            DriveClock::Buffered(clock) => &clock.media,
+        };
+        mechanical.rotation().0 * 1000 / g.zones[0].track_sectors
     }
 
     /// The model's name: `constant` or `mechanical`.

@@ -18,7 +18,7 @@ pub enum Guard {
 
 /// Regions of one strip of the disk: all of it, or those of one recording zone.
 #[derive(Clone, Debug)]
-struct ZoneRegions {
+struct Strip {
     first_region: u64,
     regions: u64,
     /// The first sector: a raw one if guards are of tracks, a PBA if they are of sectors.
@@ -27,9 +27,9 @@ struct ZoneRegions {
     stride: Divisor,
 }
 
-impl ZoneRegions {
+impl Strip {
     /// The number after that of its last region.
-    fn end(&self) -> u64 {
+    fn end_region(&self) -> u64 {
         self.first_region + self.regions
     }
 }
@@ -38,7 +38,7 @@ impl ZoneRegions {
 #[derive(Clone, Debug)]
 pub struct Regions {
     geometry: Geometry,
-    strips: Vec<ZoneRegions>,
+    strips: Vec<Strip>,
     index: StretchIndex,
     by_track: bool,
     region: Divisor,
@@ -73,7 +73,7 @@ impl Regions {
             Guard::Sectors(g) => whole_strip(from, to, region_sectors, g),
             Guard::Tracks(w) => zone_strips(geometry, from, to, region_sectors, w),
         };
-        let count = strips.last().map_or(0, ZoneRegions::end);
+        let count = strips.last().map_or(0, Strip::end_region);
         if count == 0 {
             return Err(Error::Impossible(format!(
                 "no region of {region_sectors} sectors fits between PBA {from} and {to}: lower region_sectors or give \
@@ -85,7 +85,7 @@ impl Regions {
             // All that is in no region: guards, ends of tracks, and the rest.
             guard_sectors: (to - from) - count * region_sectors,
             geometry: geometry.clone(),
-            index: StretchIndex::new(count, strips.len(), |i| strips.partition_point(|s| s.end() <= i)),
+            index: StretchIndex::new(count, strips.len(), |i| strips.partition_point(|s| s.end_region() <= i)),
             strips,
             region: Divisor::new(region_sectors),
             count,
@@ -102,7 +102,7 @@ impl Regions {
     #[inline]
     pub fn start(&self, i: u64) -> Pba {
         debug_assert!(i < self.count, "region {i} of {}", self.count);
-        let strip = &self.strips[self.index.find(&self.strips, i, |s| s.end() <= i)];
+        let strip = &self.strips[self.index.find(&self.strips, i, |s| s.end_region() <= i)];
         let at = strip.origin + (i - strip.first_region) * strip.stride.value;
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
@@ -122,16 +122,16 @@ impl Regions {
     }
 }
 
-fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
+fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
     let room = to.0.saturating_sub(from.0);
     let stride = region.saturating_add(guard);
     // The last region needs no guard.
     let regions = room.saturating_add(guard) / stride;
-    vec![ZoneRegions { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
+    vec![Strip { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
 }
 
 /// The regions of each recording zone from `from` to `to`. Each has as many whole tracks as hold `region` sectors despite defects.
-fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
+fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
     let mut strips = Vec::new();
     let mut first_region = 0;
     let (low, high) = (g.raw(from), if to.0 == 0 { 0 } else { g.raw(to - 1) + 1 });
@@ -150,7 +150,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
         if regions > 0 {
             let origin = raw.start + first * length;
             let stride = Divisor::new(stride.saturating_mul(length));
-            strips.push(ZoneRegions { first_region, regions, origin, stride });
+            strips.push(Strip { first_region, regions, origin, stride });
             first_region += regions;
         }
         if high <= raw.end {

@@ -78,7 +78,9 @@ impl Buf {
     }
 }
 
-// For check mode only: kept out of line, for the speed of other runs.
+// Stamps are for check mode only: cold, so that they are kept out of line, for the speed of other runs.
+
+/// Reads the stamps of `n` sectors from `pba` on to the sectors of `buf` from `at` on.
 #[cold]
 fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
     let out = if let Buf::Stamps(out) = buf { out.get_mut(range(at, n)) } else { None };
@@ -86,6 +88,7 @@ fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> Dis
     Ok(())
 }
 
+/// Writes the stamps of `n` sectors of `buf`, from `at` on, to the sectors from `pba` on.
 #[cold]
 fn write_stamps(
     stamps: &mut Stamps,
@@ -150,9 +153,9 @@ impl Stamp {
         Lba(self.0 & ((1 << LBA_BITS) - 1))
     }
 
-    /// Number of the write of that LBA, plus 1.
+    /// Number of the write of that LBA, from 1; 0 before every write.
     pub fn version(self) -> u64 {
-        (self.0 & !DAMAGED) >> LBA_BITS
+        ((self.0 & !DAMAGED) >> LBA_BITS).saturating_sub(1)
     }
 
     /// True if the sector was destroyed; then [`Stamp::lba`] is the LBA that was being written next to it.

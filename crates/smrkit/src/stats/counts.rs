@@ -156,7 +156,7 @@ impl HostCounts {
         self.latency.list().summary()
     }
 
-    /// Counts of each source; `None` if all requests are of one.
+    /// Counts of each source; `None` for a single source, for which no list is kept.
     pub(super) fn by_source(&self) -> Option<Vec<SourceCounts>> {
         let summary = |(counts, latency): &(SourceCounts, LatencyCounts)| {
             let latency = latency.list();

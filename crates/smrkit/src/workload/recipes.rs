@@ -679,6 +679,7 @@ impl Recipe for CassutoDay {
         };
         let area = site.area(&self.span, cassuto_pc::LEAST_SECTORS)?;
         let pattern = CassutoPc::new([self.count - writes, writes], area, self.theta, self.duration, site.dice(0));
-        Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))])
+        let expected = self.count as f64;
+        Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), expected))])
     }
 }

@@ -213,7 +213,7 @@ impl BandSpace {
 
     /// Granules that the cleaner can write to its open band and to all empty ones but one.
     fn room(&self) -> u64 {
-        let own = self.streams.moved.map_or(0, |band| self.table.writable(band));
+        let own = self.streams.cleaner_band.map_or(0, |band| self.table.writable(band));
         own + (self.table.empty.len() as u64).saturating_sub(1) * self.table.layout.granules
     }
 

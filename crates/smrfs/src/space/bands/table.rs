@@ -245,7 +245,7 @@ pub(super) struct Stream {
 pub(super) struct Streams {
     pub writers: Vec<Stream>,
     /// The open band that takes data moved by the cleaner.
-    pub moved: Option<u64>,
+    pub cleaner_band: Option<u64>,
     blocks: Blocks,
     max_open: u64,
     /// The band opened last. The search for the next one begins after it.
@@ -260,7 +260,7 @@ impl Streams {
         let writers = writers.min(max_open.saturating_sub(2)).max(1);
         Streams {
             writers: vec![Stream::default(); writers as usize],
-            moved: None,
+            cleaner_band: None,
             blocks,
             max_open,
             last_opened: 0,
@@ -280,12 +280,12 @@ impl Streams {
         for stream in self.writers.iter_mut().filter(|stream| stream.band == Some(band)) {
             stream.band = None;
         }
-        self.moved = self.moved.filter(|&moved| moved != band);
+        self.cleaner_band = self.cleaner_band.filter(|&own| own != band);
     }
 
     /// True if a host or the cleaner writes to `band`.
     pub fn is_written(&self, band: u64) -> bool {
-        self.moved == Some(band) || self.is_written_by_host(band)
+        self.cleaner_band == Some(band) || self.is_written_by_host(band)
     }
 
     fn is_written_by_host(&self, band: u64) -> bool {
@@ -319,7 +319,7 @@ impl Streams {
 
     /// Chooses a band for `count` granules of moved data: the one used last, or an open one that fits, or a new one, or any open one.
     fn band_for_cleaner(&mut self, table: &BandTable, count: u64) -> Option<u64> {
-        if let Some(band) = self.moved.filter(|&band| self.takes(table, band, count)) {
+        if let Some(band) = self.cleaner_band.filter(|&band| self.takes(table, band, count)) {
             return Some(band);
         }
         let band = self
@@ -328,7 +328,7 @@ impl Streams {
             .or_else(|| self.any(table, |streams, band| !streams.is_written(band)))
             .or_else(|| self.any(table, |_, _| true))?;
         if !self.is_written_by_host(band) {
-            self.moved = Some(band);
+            self.cleaner_band = Some(band);
         }
         Some(band)
     }
@@ -352,7 +352,7 @@ impl Streams {
         if let Some(band) = self.any(table, Streams::is_written_by_host) {
             return Some(all_in(band));
         }
-        let others = self.any(table, |streams, band| streams.moved != Some(band)).or(self.moved);
+        let others = self.any(table, |streams, band| streams.cleaner_band != Some(band)).or(self.cleaner_band);
         match others.filter(|_| spare > 0) {
             Some(band) => Some((band, want.count.min(spare))),
             // `new_band` has refused to open the band that it keeps for the cleaner. A host that would have to wait gets it.
@@ -374,7 +374,7 @@ impl Streams {
             return Some(band);
         }
         // If the cleaner has no open band, it may soon need one.
-        let for_cleaner = u64::from(self.moved.is_none() && self.max_open > 1);
+        let for_cleaner = u64::from(self.cleaner_band.is_none() && self.max_open > 1);
         if spare < table.layout.granules || table.open_for_disk() + for_cleaner >= self.max_open {
             return None;
         }
@@ -424,7 +424,7 @@ impl Streams {
         !table.empty.is_empty() && table.open_for_disk() < self.max_open
     }
 
-    /// Takes the next empty band after the one opened last.
+    /// Chooses the first empty band from the one opened last on, or else the first of all.
     fn open(&mut self, table: &BandTable) -> Option<u64> {
         let band = table.empty.range(self.last_opened..).next().or_else(|| table.empty.first()).copied()?;
         self.last_opened = band;

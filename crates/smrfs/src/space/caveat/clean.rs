@@ -101,6 +101,7 @@ impl Caveat {
         if !self.options.defragment {
             return None;
         }
+        // Each host's write grants a budget. Once that has been moved, cleaning pauses until the next write, so that hosts rarely wait for it.
         if self.progress.budget > 0 && self.shortage() > 0 {
             return Some(Trigger::Low);
         }

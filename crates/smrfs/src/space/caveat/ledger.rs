@@ -134,6 +134,7 @@ impl CaveatLedger {
             for (piece, order) in ledger.readable.uncover(span.range()) {
                 ledger.scars.insert(piece, order);
             }
+            // Scars in the span and within DPID after it may have mattered for its data only.
             ledger.forget(span.at.0..(span.end().0 + ledger.dpid).min(ledger.granules));
         });
     }
@@ -223,7 +224,8 @@ impl CaveatLedger {
     }
 }
 
-/// Emits the labels of `lo..hi`, the first DPID granules behind readable data: `Scar` for scars, and `Once` between them.
+/// Emits the labels of `lo..hi`, at most the first DPID granules downstream of readable data: `Scar` for scars, and `Once` between them. Stretches
+/// may be empty.
 fn label_within_dpid(
     lo: u64,
     hi: u64,
@@ -232,7 +234,7 @@ fn label_within_dpid(
 ) {
     let mut at = lo;
     while let Some(Range { start: from, end: to }) = scars.next_if(|scar| scar.start < hi) {
-        // A scar that ends before `lo` is in an earlier gap, where it has no label to get.
+        // Scars that end before `lo` were of an earlier gap. The rest of one that ends after `hi` is in this gap, where it gets another label.
         if to > lo {
             emit(at, from.max(lo), WriteLabel::Once);
             at = to.min(hi);

@@ -124,7 +124,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().to_string()
 }
 
-/// True for a trace with the name of `drive`, without the `_validate` at its end if it has one.
+/// True for a trace with the name of `drive`, or with that name without its ending `_validate`.
 fn is_trace_of(path: &Path, drive: &str) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = ["zst", "gz"].iter().find_map(|ending| name.strip_suffix(&format!(".{ending}"))).unwrap_or(&name);

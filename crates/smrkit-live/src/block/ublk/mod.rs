@@ -391,15 +391,16 @@ fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
     let Some(limits) = drive.zones().map(HostZones::limits) else { return Ok(None) };
     let sectors = drive.image.sectors();
     match () {
+        // At most the longest discard, because that is a whole number of zones.
         () if !limits.zone_sectors.is_power_of_two() || limits.zone_sectors < 8 || limits.zone_sectors > drive::DISCARD_SECTORS => {
             let size = Bytes::of_sectors(limits.zone_sectors);
-            Err(format!("its zones have {size}, and Linux takes powers of two from 4 KiB on: create it with another zoned.zone_bytes"))
+            Err(format!("its zones have {size}, and Linux takes powers of two from 4 KiB on, and smrkit up to 512 GiB: create it with another zoned.zone_bytes"))
         }
         () if sectors != limits.zones * limits.zone_sectors => {
             let (zones, size) = (limits.zones, Bytes::of_sectors(limits.zone_sectors));
             Err(format!("the image does not hold the drive's {zones} zones of {size}: make it with smrkit create"))
         }
-        // It may write to the platters in another order.
+        // The cache may write to the platters in another order.
         () if drive.model.device.drives().iter().any(MemberDrive::has_write_cache) => {
             Err("a host-managed drive that writes back its cache out of order would break its own rules: take one that keeps the order, as hc620".into())
         }

@@ -475,7 +475,7 @@ fn times(mechanics: &Block, key: &str, least: usize) -> Result<Vec<f64>, Error> 
     let list = mechanics.list(key)?;
     let numbers: Vec<f64> = list.iter().filter_map(|value| value.number()).collect();
     if numbers.len() < list.len() || numbers.len() < least {
-        return Err(mechanics.bad(line, format!("{key}: give {least} numbers in brackets")));
+        return Err(mechanics.bad(line, format!("{key}: give at least {least} numbers in brackets")));
     }
     Ok(numbers)
 }

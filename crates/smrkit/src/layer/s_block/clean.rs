@@ -269,8 +269,13 @@ impl SBlock {
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {
-            let is_last = length + length_of(entry) > most || self.copies_singly;
-            if count > 0 && is_last || !self.remap(section, tail + length, head + length, entry) {
+            // The first entry is copied however long it is, or the tail would never get past it.
+            if count > 0 && (length + length_of(entry) > most || self.copies_singly) {
+                break;
+            }
+            // An entry without valid parts is not copied: it is dropped once it is at the tail.
+            let has_valid_parts = self.remap(section, tail + length, head + length, entry);
+            if !has_valid_parts {
                 break;
             }
             count += 1;
