@@ -55,10 +55,13 @@ pub fn first(advice: &Advice, preview: &str, screen: Screen) -> String {
     let said: Vec<&str> = previewed(preview).collect();
     let is_new = |line: &&str| !line.starts_with(HOW_SURE) && !said.contains(line);
     let new = advice.text.lines().filter(is_new);
-    match advice.text.lines().next().is_some_and(|headline| said.contains(&headline)) {
-        true => "More runs confirm this:\n".to_string() + &lines(new, Screen { is_coloured: false, ..screen }),
-        false => lines(new, screen),
+    if said.is_empty() {
+        return lines(new, screen);
     }
+    // Only a headline has colours.
+    let is_changed = advice.text.lines().next().is_some_and(|headline| !said.contains(&headline));
+    let screen = Screen { is_coloured: screen.is_coloured && is_changed, ..screen };
+    "After more runs:\n".to_string() + &lines(new, screen)
 }
 
 /// The last row of what was tried; before the first of them the rows that the answer was about.

@@ -1095,7 +1095,11 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
     let Some(array) = advice.array.filter(|_| asks) else { return Vec::new() };
     let (works, failed, how): (&[&str], &[&str], &str) = match array.software {
         Software::Zfs => {
-            let replace = &["zpool replace POOL OLD-DISK NEW-DISK"];
+            let is_in_order = advice.rebuild.is_some_and(|spec| matches!(spec.order, RebuildOrder::Ascending { .. }));
+            let replace = match is_in_order && array.rebuilds_in_order() {
+                true => &["zpool replace -s POOL OLD-DISK NEW-DISK"],
+                false => &["zpool replace POOL OLD-DISK NEW-DISK"],
+            };
             (replace, replace, "OLD-DISK is its name or number in zpool status")
         }
         Software::Md => (

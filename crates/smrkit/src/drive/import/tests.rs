@@ -140,7 +140,7 @@ fn damage_is_named_with_file_line_and_remedy() {
             SPECS,
             SEEK,
             "drive.model:36",
-            "give 6 numbers",
+            "give at least 6 numbers",
         ),
     ];
     for (model, specs, seek, place, remedy) in cases {
