@@ -152,7 +152,7 @@ impl Search<'_, '_> {
 
     /// The load, from a full cache on where there is one.
     fn beginning_with(&self, full: Option<&Full>) -> Trial {
-        full.map_or_else(|| self.trial.clone(), |full| self.trial.from_state(&full.state))
+        full.map_or_else(|| self.trial.clone(), |full| self.trial.beginning_with(&full.state))
     }
 
     /// Trial with the load's requests at a pace, from a state on if there is one.
@@ -161,7 +161,7 @@ impl Search<'_, '_> {
             Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.trial.load.settings };
         let run = self.question.run.clone().with(settings);
         let trial = Trial { run, pace: Some(pace), ..self.trial.clone() };
-        state.map_or_else(|| trial.clone(), |state| trial.from_state(state))
+        state.map_or_else(|| trial.clone(), |state| trial.beginning_with(state))
     }
 
     /// How full the cache is in the course of the first requests at a pace.
@@ -212,7 +212,7 @@ impl Search<'_, '_> {
                 }
             }
             let served = match full {
-                Some(full) => trial.from_state(&full.state).serve_until_decided(full, self.watch)?,
+                Some(full) => trial.beginning_with(&full.state).serve_until_decided(full, self.watch)?,
                 None => Trial { first: Some(own.asked), ..trial }.serve(self.watch)?,
             };
             bytes_per_s = served.trajectory.asked_bytes_per_s() / times;

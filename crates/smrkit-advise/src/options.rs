@@ -460,7 +460,7 @@ impl AskedAdvice<'_> {
             None => None,
         };
         // What is spread over a time has no other need of it.
-        let within = within.filter(|_| !asked_use.as_ref().is_some_and(|asked| asked.spread_over.is_some()));
+        let within = within.filter(|_| asked_use.as_ref().is_none_or(|asked| asked.spread_over.is_none()));
         let load = &loads[loads.len() - 1];
         let even_requests = match load.is_even && load.settings.arrival == Arrival::FlatOut {
             true => load.demand.open(&run.opening()?)?.progress().total,

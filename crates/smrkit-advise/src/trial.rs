@@ -199,7 +199,7 @@ impl Trial {
     }
 
     /// The same, beginning with a saved state.
-    pub fn from_state(&self, state: &Arc<SavedState>) -> Trial {
+    pub fn beginning_with(&self, state: &Arc<SavedState>) -> Trial {
         Trial { run: self.run.clone().beginning_with(Arc::clone(state)), ..self.clone() }
     }
 
@@ -298,7 +298,7 @@ impl Trial {
     fn serve_from_full(&self, measured: &Measured, watch: &mut RunWatch) -> Result<Option<Measured>, Error> {
         let times = measured.times_until_full().unwrap_or(1.0);
         let Some(full) = self.filled_after(measured, watch)? else { return Ok(None) };
-        let trial = self.from_state(&full.state);
+        let trial = self.beginning_with(&full.state);
         let mut later = match self.load.is_even {
             true => trial.serve_until_decided(&full, watch)?,
             false => Trial { first: Some(measured.asked), hash: true, ..trial }.serve(watch)?,
@@ -323,7 +323,7 @@ impl Trial {
     /// The beginning of a load that comes as fast as it can, `measured`, with what comes once it has filled the cache.
     fn with_what_remains(&self, mut measured: Measured, watch: &mut RunWatch) -> Result<Measured, Error> {
         let Some(full) = self.filled_after(&measured, watch)? else { return Ok(measured) };
-        let later = Trial { first: Some(FEWEST_FROM_FULL), ..self.from_state(&full.state) }.serve(watch)?;
+        let later = Trial { first: Some(FEWEST_FROM_FULL), ..self.beginning_with(&full.state) }.serve(watch)?;
         measured.trajectory.append(&later.trajectory);
         measured.outcome.interrupted |= later.outcome.interrupted;
         measured.full = Some(full);

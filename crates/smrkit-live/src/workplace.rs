@@ -164,7 +164,9 @@ impl Workplace {
                 fs::remove_file(self.path(file))?;
                 self.live_bytes -= self.sizes.remove(&file).unwrap_or(0);
             }
-            Act::Stat(file) => drop(fs::metadata(self.path(file))?),
+            Act::Stat(file) => {
+                fs::metadata(self.path(file))?;
+            }
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ use surface::Surface;
 const LISTED_MAX: usize = 1000;
 
 /// Options of a check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FsckOptions {
     /// Repair what can be repaired; otherwise nothing is changed.
     pub repair: bool,
@@ -44,12 +44,6 @@ pub struct FsckOptions {
     pub read_all: bool,
     /// Take maps that were made for another owner as the files' own.
     pub accept_owners: bool,
-}
-
-impl Default for FsckOptions {
-    fn default() -> Self {
-        FsckOptions { repair: false, read_all: false, accept_owners: false }
-    }
 }
 
 /// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else may use either

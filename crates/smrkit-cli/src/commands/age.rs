@@ -498,8 +498,10 @@ impl PolicyRun {
     }
 }
 
-/// The numbers by which policies are compared, with their names.
-const COMPARED: [(&str, fn(&PolicyRun) -> f64); 3] = [
+/// A number by which policies are compared, with its name.
+type Compared = (&'static str, fn(&PolicyRun) -> f64);
+
+const COMPARED: [Compared; 3] = [
     ("moved (% of written)", |run| 100.0 * (run.write_amplification - 1.0)),
     ("longest stall (s)", |run| run.longest_stall_s),
     ("writable at once (%)", |run| run.writable_percent),
