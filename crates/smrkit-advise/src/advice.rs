@@ -20,7 +20,7 @@ use crate::comparison::{
 use crate::measured::{AskedWork, Known};
 use crate::sums::ReportedWaits;
 use crate::trial::{self, Measured};
-use crate::uses::AskedUse;
+use crate::uses::{self, AskedUse};
 use crate::{Buffer, LoadKind, Need, Pair, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
@@ -177,6 +177,8 @@ pub enum Verdict {
     DroppedByRaid,
     /// It takes more than twice what conventional disks take.
     Slow,
+    /// Owners have reported that such drives fail at this.
+    Fails,
     /// It was measured to be far slower than this load makes it.
     Elsewhere,
     /// By what is known of the drive it may be one or the other.
@@ -202,6 +204,7 @@ impl Verdict {
             | Verdict::Misses
             | Verdict::Dropped
             | Verdict::Slow
+            | Verdict::Fails
             | Verdict::Elsewhere => Answer::No,
             Verdict::Depends | Verdict::DroppedByRaid => Answer::Perhaps,
             Verdict::Meets | Verdict::Conventional | Verdict::SomewhatSlower | Verdict::Fine => Answer::Yes,
@@ -669,6 +672,8 @@ impl Advice {
         let Present { own, conventional, .. } = self.judged();
         match self.problems {
             Problems { refused: true, .. } => Verdict::Refused,
+            // However fast it is.
+            _ if self.asked_work().fault().is_some() => Verdict::Fails,
             _ if self.is_too_short() => Verdict::TooShort,
             // Where both fall behind, it is the shingling all the same if one does so by far.
             _ if conventional.falls_behind && own.elapsed_ns <= 2 * conventional.elapsed_ns => Verdict::Overloaded,
@@ -705,7 +710,11 @@ impl Advice {
             !(refused || dropped_30s || slow || end.trajectory.falls_behind || self.leaves_open(&end.trajectory))
         };
         // The ends were run while nobody uses the array, and tell nothing of what does not show in the same figures of the drive itself.
-        let is_of_load = !matches!(self.verdict, Verdict::Refused | Verdict::Overloaded | Verdict::Elsewhere)
+        use Verdict::{Elsewhere, Fails, Overloaded, Refused};
+        if self.verdict == Fails {
+            return false;
+        }
+        let is_of_load = !matches!(self.verdict, Refused | Overloaded | Elsewhere)
             && !self.tries_unused()
             && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
         is_of_load && self.ends.iter().any(holds)
@@ -782,6 +791,12 @@ impl Advice {
         let does =
             |present: &Present| !present.own.falls_behind && !self.problems_of(&present.own, &present.against).any();
         self.trimmed.get(self.hardest).is_some_and(does)
+    }
+
+    /// True of disks and uses that are behind a USB adapter.
+    pub fn is_on_usb(&self) -> bool {
+        let is_by_use = self.asked_use.as_ref().is_some_and(|asked| uses::is_on_usb(asked));
+        is_by_use || self.array.is_none() && self.system.drive == "wd40ndzw"
     }
 
     /// What is asked, for whoever may have measured it.
@@ -862,7 +877,12 @@ impl Advice {
     /// Seconds that all of it takes: the rebuild of a whole disk, if all of it goes like the part that was run, or a load of some amount.
     pub fn seconds(&self, run: &Trajectory) -> Option<f64> {
         if self.rebuild.is_none() {
-            return self.whole_bytes.filter(|_| !self.is_open()).map(|bytes| run.seconds_for(bytes));
+            let bytes = self.whole_bytes.filter(|_| !self.is_open())?;
+            // A log puts what is written at places all over the disk on its outer tracks, one after another. To write all of a disk takes at
+            // least as long as on conventional platters, of which these have as many tracks.
+            let is_sampled = self.system.is_dynamic && self.asked_use.as_deref().is_some_and(uses::is_of_whole_disk);
+            let least_s = if is_sampled { self.base().conventional.seconds_for(bytes) } else { 0.0 };
+            return Some(run.seconds_for(bytes).max(least_s));
         }
         let rebuilt = run.rebuild?;
         let parts = self.whole_disk_bytes.map_or(1.0, |whole| whole as f64 / rebuilt.disk_bytes.max(1) as f64);

@@ -20,6 +20,23 @@ pub struct Known {
     pub is_doubtful: bool,
 }
 
+/// A failure of drives that owners have reported. It is one of firmware, which no run shows.
+pub struct Fault {
+    drives: &'static [&'static str],
+    is_of: fn(&AskedWork) -> bool,
+    /// What happens.
+    pub what: &'static str,
+    /// Who says so.
+    pub source: &'static str,
+}
+
+static FAULTS: [Fault; 1] = [Fault {
+    drives: &["wd40efax", "wd60efax"],
+    is_of: |asked| asked.rebuilds(true),
+    what: "answer writes with errors in the midst of a resilver, new ones too, until ZFS drops them",
+    source: "openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020",
+}];
+
 /// What is asked of a drive, as far as a measurement may be of it.
 pub struct AskedWork<'a> {
     /// The drive, by its preset's name.
@@ -114,6 +131,11 @@ impl AskedWork<'_> {
     /// What was measured of this drive at this work.
     pub fn known(&self) -> Option<&'static Known> {
         KNOWN.iter().find(|known| known.drives[0] == self.drive && (known.is_of)(self))
+    }
+
+    /// How this drive has failed at this work.
+    pub fn fault(&self) -> Option<&'static Fault> {
+        FAULTS.iter().find(|fault| fault.drives.contains(&self.drive) && (fault.is_of)(self))
     }
 
     /// What was measured at this work of drives of the same kind.

@@ -45,9 +45,13 @@ fn previewed(text: &str) -> impl Iterator<Item = &str> {
     text.lines().enumerate().filter(is_shown).map(|(_, line)| line)
 }
 
-/// The answer so far, while more is run.
+/// The answer so far, while more is run, and what it leaves out.
 pub fn preview(advice: &Advice, screen: Screen) -> String {
-    format!("At first sight:\n{}\n", lines(previewed(&advice.text), screen))
+    let by = match advice.is_preview {
+        true => format!("by the first {} requests alone", format::count(advice.demand.requests)),
+        false => "by the drive's most likely figures alone".into(),
+    };
+    format!("At first sight, {by}:\n{}\n", lines(previewed(&advice.text), screen))
 }
 
 /// The answer, but for how sure it is, since later runs add to that; after the preview of a text only what that did not show.
@@ -61,7 +65,7 @@ pub fn first(advice: &Advice, preview: &str, screen: Screen) -> String {
     // Only a headline has colours.
     let is_changed = advice.text.lines().next().is_some_and(|headline| !said.contains(&headline));
     let screen = Screen { is_coloured: screen.is_coloured && is_changed, ..screen };
-    "After more runs:\n".to_string() + &lines(new, screen)
+    "After more runs, which count instead:\n".to_string() + &lines(new, screen)
 }
 
 /// The last row of what was tried; before the first of them the rows that the answer was about.

@@ -301,8 +301,8 @@ fn a_backlog_is_called_that() {
         lines[..2],
         [
             "No: tiny can't keep up with a database; a CMR disk can.",
-            "How fast: this load asks for 2.5 MB/s, which is more than the drive does, so that the backlog grows: what comes in an hour takes it \
-             2.5 h."
+            "How fast: this load asks for 2.5 MB/s, and the drive does 1 MB/s, so that the backlog grows: what comes in an hour takes it 2.5 h. \
+             A program that keeps 1 request outstanding, and waits for them, waits 100 ms for each."
         ]
     );
     assert!(!advice.text.contains("times"), "{}", advice.text);
@@ -320,7 +320,7 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     };
     let text = "No: a request takes 9 times as long on tiny as on a CMR disk. That is once its cache is full, after about 24 h of this.";
     assert_eq!(said(from_full(9.0), "No").2, text);
-    let text = "Why: the drive's cache is full after about 24 h of this, but no request waits long for cleaning then.";
+    let text = "Why: the drive's cache is full after about 24 h of this, but no request waits long for that.";
     assert_eq!(said(from_full(1.0), "Why").2, text);
     assert_eq!(said(endless, "Yes").1, Verdict::Fine);
     let filling = |is_endless: bool, whole: Option<f64>| {
@@ -479,12 +479,16 @@ fn the_reason_says_when_the_cache_is_full_if_that_matters() {
     let full = "Why: the cache on the drive's platters is full after 4 s (7 MB), and from then on requests wait while the drive moves what is in \
                 it to its place.";
     assert_eq!(why(3.0, 0.9, 8, true, Some(4.0)), full);
-    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for cleaning then.";
+    let full = "Why: the drive's cache is full after 4 s (7 MB), but no request waits long for that.";
     assert_eq!(why(1.0, 0.9, 8, true, Some(4.0)), full);
     assert_eq!(
         why(3.0, 0.89, 8, true, Some(4.0)),
         "Why: after 4 s (7 MB) the drive begins to clean, and requests wait for it."
     );
+    let mut seldom = advice(1.0, 8);
+    seldom.present[0].own.cache_full_at_s = Some(4.0);
+    let text = "Why: the drive cleans now and then, but few requests wait for that (the longest takes 8 s).";
+    assert_eq!(said(seldom, "Why").2, text);
     assert_eq!(why(3.0, 0.0, 0, true, Some(0.0)), "Why: requests wait for cleaning from the first on.");
     assert_eq!(why(3.0, 0.0, 0, false, Some(0.0)), "Why: requests wait for rewriting from the first on.");
     assert_eq!(
@@ -560,7 +564,7 @@ fn a_budget_does_not_contradict_the_answer() {
     assert_eq!(headline, "No: tiny keeps up, but one request in a hundred takes 2.4 times as long as on a CMR disk.");
     assert_eq!(
         budget,
-        "How much: up to 3 MB/s of this load what waits is worked off again, but requests wait as told above; the load asks for 1 MB/s."
+        "How much: no backlog grows for ever at 3 MB/s of this load, but requests wait as told above; the load asks for 1 MB/s."
     );
     let (headline, budget) = told(1.0, 3e6);
     assert_eq!(headline, "Yes: tiny does as well as a CMR disk for this load.");
@@ -632,11 +636,11 @@ fn a_disk_that_has_failed_has_commands_of_its_own() {
         one.rebuild = Some(RebuildSpec::parse(word).unwrap());
         one.array = Some(ArrayFacts::new(name, Level::named(name).unwrap(), one.rebuild));
         one.present[0].own.disks = disks;
-        let [_, (when, commands)] = words::replaces(&one).try_into().unwrap();
+        let (when, commands) = words::replaces(&one).pop().unwrap();
         (when, commands.join("; "))
     };
     let (zfs, command) = told("raidz1", 4);
-    assert!(zfs.contains("has failed") && zfs.contains("Until it is done there is no redundancy"), "{zfs}");
+    assert!(zfs.contains("has failed") && zfs.contains("until it is done there is no redundancy"), "{zfs}");
     assert_eq!(command, "zpool replace POOL OLD-DISK NEW-DISK");
     assert_eq!(told("raid5", 4).1, "mdadm --manage /dev/mdX --add /dev/NEW-DISK");
     for (name, disks, more) in [("raidz2", 6, "1 disk more"), ("raid6", 6, "1 disk more"), ("raid1", 4, "2 disks more")]
@@ -1078,34 +1082,92 @@ fn resilver(used: bool) -> RebuildSpec {
     RebuildSpec { task: Task::Rebuild { disk: 0, before: true, used }, ..RebuildSpec::parse("resilver").unwrap() }
 }
 
+/// A disk of this model is replaced in this array in so many hours, as fast as a conventional one.
+fn replaced(drive: &str, array: &str, disks: u64, spec: RebuildSpec, hours: u64) -> Advice {
+    let mut one = advice(1.0, 1);
+    let level = Level::named(array).unwrap();
+    (one.rebuild, one.array) = (Some(spec), Some(ArrayFacts::new(array, level, Some(spec))));
+    (one.system.drive, one.present[0].own.disks) = (drive.into(), disks);
+    let disk_bytes = if drive.starts_with("st8") { 8_000_000_000_000 } else { 4_000_000_000_000 };
+    let rebuilt = RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: disk_bytes, disk_bytes };
+    (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (Some(rebuilt), Some(rebuilt));
+    one
+}
+
 #[test]
 fn what_was_measured_is_not_contradicted() {
-    let said = |hours: u64, within_days: Option<u64>, used: bool| {
-        let mut one = advice(1.0, 1);
+    let said = |hours: u64, within_days: Option<u64>| {
+        let mut one = replaced("st8000as0002", "raid1", 2, RebuildSpec::parse("rebuild").unwrap(), hours);
         one.need.within = within_days.map(|days| Nanos(days * 24 * 3600 * S));
-        let rebuild = Some(resilver(used));
-        (one.rebuild, one.array) = (rebuild, Some(ArrayFacts::new("raidz1", Level::Raid5, rebuild)));
-        (one.system.drive, one.present[0].own.disks) = ("wd40efax".into(), 4);
-        let rebuilt =
-            RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 4_000_000_000_000, disk_bytes: 4_000_000_000_000 };
-        (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (Some(rebuilt), Some(rebuilt));
         answered(one)
     };
-    let far = said(15, None, true);
+    let far = said(15, None);
     assert_eq!((far.answer, far.verdict), (Answer::Perhaps, Verdict::Depends));
-    let headline = "Perhaps: simulated wd40efax does as well as CMR disks, but 229 h for 4 TB was measured by others (ServeTheHome, 2020, on a \
-                    pool that was three quarters full).";
+    let headline = "Perhaps: simulated st8000as0002 does as well as CMR disks, but 57 h for 8 TB was measured by others (StorageReview, 2015, by a \
+                    NAS in use).";
     assert_eq!(far.text.lines().next().unwrap(), headline);
-    assert!(!far.text.contains("; 229 h for 4 TB was measured"), "{}", far.text);
-    let near = said(130, None, true);
-    assert!(near.answer == Answer::Yes && near.text.contains("; 229 h for 4 TB was measured"), "{}", near.text);
+    assert!(!far.text.contains("; 57 h for 8 TB was measured"), "{}", far.text);
+    let near = said(40, None);
+    assert!(near.answer == Answer::Yes && near.text.contains("; 57 h for 8 TB was measured"), "{}", near.text);
     // A need that the simulated time meets, and the measured one does not.
-    assert_eq!(said(15, Some(3), true).text.lines().next().unwrap(), headline);
-    let enough = said(15, Some(12), true);
-    assert!(enough.answer == Answer::Yes && enough.text.contains("; 229 h for 4 TB was measured"), "{}", enough.text);
+    let in_time = " The rebuild itself takes 15 h of the 48 h that you have.";
+    assert_eq!(said(15, Some(2)).text.lines().next().unwrap(), headline.to_string() + in_time);
+    let enough = said(15, Some(3));
+    assert!(enough.answer == Answer::Yes && enough.text.contains("; 57 h for 8 TB was measured"), "{}", enough.text);
     // The disk that was measured had been used.
-    let trimmed = said(15, None, false);
-    assert!(trimmed.answer == Answer::Yes && !trimmed.text.contains("229 h"), "{}", trimmed.text);
+    let measured = |used| replaced("wd40efax", "raidz1", 4, resilver(used), 15).asked_work().known().is_some();
+    assert!(measured(true) && !measured(false));
+}
+
+#[test]
+fn a_drive_that_is_known_to_fail_is_not_advised_however_fast_it_is() {
+    let mut one = replaced("wd40efax", "raidz1", 4, resilver(false), 15);
+    one.need.within = Some(Nanos(10 * 3600 * S));
+    one.ends = vec![end(false, one.present[0].own.clone())];
+    let one = answered(one);
+    assert_eq!((one.answer, one.verdict), (Answer::No, Verdict::Fails));
+    let lines: Vec<&str> = one.text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "No: owners report that WD40EFAX disks answer writes with errors in the midst of a resilver, new ones too, until ZFS drops them \
+         (openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020). Nor is the resilver done in the 10 h that you have: it takes 15 h."
+    );
+    assert!(lines[2].starts_with("Why: that is a fault of the firmware, which no run shows; as simulated, "), "{}", lines[2]);
+    assert!(one.actions[0].what.starts_with("Take a CMR disk as the new one: 15 h."), "{:?}", one.actions);
+    // No other work, and no other drive, has been seen to fail so.
+    let md = replaced("wd40efax", "raid5", 4, RebuildSpec::parse("rebuild").unwrap(), 15);
+    for other in [md, replaced("st8000dm004", "raidz1", 4, resilver(false), 15)] {
+        assert_eq!(answered(other).verdict, Verdict::Fine);
+    }
+}
+
+#[test]
+fn all_of_a_load_and_what_comes_after_the_first_wait_have_a_multiple_each() {
+    let headline = |whole: f64, later: f64| {
+        let mut one = advice(whole, 1);
+        one.present[0].own.cache_full_at_s = Some(60.0);
+        one.present[0].against.from_first_wait = times(later).whole.into();
+        said(one, "")
+    };
+    let both = "No: this load takes 3 times as long on tiny as on a CMR disk, and 12 times as long once it has to clean.";
+    assert_eq!(headline(3.0, 12.0), (Answer::No, Verdict::Slow, both.into()));
+    let later = "No: once it has to clean, after 60 s, this load takes 12 times as long on tiny as on a CMR disk.";
+    assert_eq!(headline(1.2, 12.0), (Answer::No, Verdict::Slow, later.into()));
+    assert_eq!(headline(3.0, 3.5).2, "No: this load takes 3 times as long on tiny as on a CMR disk.");
+}
+
+#[test]
+fn a_first_look_says_until_when_it_holds() {
+    let mut one = Advice { is_preview: true, is_endless: true, whole_bytes: None, ..advice(1.0, 1) };
+    one.present[0].own.full_in_s = Some(500.0);
+    let one = answered(one);
+    assert_eq!(
+        screen::preview(&one, Screen { width: 120, ..Screen::default() }),
+        "At first sight, by the first 1,000 requests alone:\n\
+         Until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes then is\n\
+         simulated now.\n\
+         How fast: 1 MB/s; a CMR disk 1 MB/s.\n"
+    );
 }
 
 #[test]
@@ -1509,8 +1571,8 @@ fn what_was_said_already_is_not_said_again() {
     let first = |preview: &str| screen::first(&one, preview, Screen::default());
     let all = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\n";
     assert_eq!(first(""), all);
-    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), format!("After more runs:\n{all}"));
-    assert_eq!(first("Yes: it does.\nHow fast: 1 MB/s."), "After more runs:\nHow fast: 2 MB/s.\nWhy: it is new.\n");
+    assert_eq!(first("Perhaps: it does.\nWhy: it is new."), format!("After more runs, which count instead:\n{all}"));
+    assert_eq!(first("Yes: it does.\nHow fast: 1 MB/s."), "After more runs, which count instead:\nHow fast: 2 MB/s.\nWhy: it is new.\n");
     let rest = screen::rest(&one, &one.text, Screen::default());
     assert_eq!(rest, "\nHow sure: figures are measured.\n", "said once, at the end");
 }

@@ -370,7 +370,7 @@ pub struct Instead {
     pub command: Option<&'static str>,
 }
 
-static INSTEAD: [Instead; 2] = [
+static INSTEAD: [Instead; 3] = [
     Instead {
         of: "restic",
         name: "packs of 128 MiB",
@@ -387,7 +387,25 @@ static INSTEAD: [Instead; 2] = [
         cost: "to restore a file a whole volume is read",
         command: None,
     },
+    Instead {
+        of: "zfs-pool",
+        name: "writes every 300 s",
+        makes: "zfs-pool:every=300s",
+        what: "Have ZFS write every 300 s. Synchronous writes must not go to the pool: give it an SSD as log device, and leave logbias at latency",
+        cost: "a crash loses up to five minutes of what no program has synced, and so much stays in memory",
+        command: Some("echo 300 > /sys/module/zfs/parameters/zfs_txg_timeout"),
+    },
 ];
+
+/// True of a use that writes all of the disk, as `Display` gives it.
+pub fn is_of_whole_disk(asked: &str) -> bool {
+    ["format", "badblocks"].contains(&asked.split(':').next().unwrap_or_default())
+}
+
+/// True if any of the uses, as `Display` gives them, is of a disk behind a USB adapter.
+pub fn is_on_usb(asked: &str) -> bool {
+    asked.split(" + ").any(|one| ["copy", "duplicati"].contains(&one.split(':').next().unwrap_or_default()))
+}
 
 /// The change of this name.
 pub fn instead(name: &str) -> Option<&'static Instead> {
@@ -399,8 +417,11 @@ impl AskedUse {
     pub fn instead(&self) -> Option<(&'static Instead, AskedUse)> {
         let one = INSTEAD.iter().find(|one| one.of == self.info.name && self.beside.is_empty())?;
         let mut other: AskedUse = one.makes.parse().expect("a use");
-        let (own, made) = (self.values(1.0), other.values(1.0));
-        if other.given.iter().all(|(key, _)| own.bytes(key) >= made.bytes(key)) {
+        let amount = |asked: &AskedUse, key| {
+            let text = asked.values(1.0).text(key).to_string();
+            parse_bytes(&text).or_else(|_| parse_duration(&text).map(|time| time.0)).expect("checked by AskedUse")
+        };
+        if other.given.iter().all(|(key, _)| amount(self, key) >= amount(&other, key)) {
             return None;
         }
         let kept: Vec<_> = self.given.iter().filter(|(key, _)| other.given(key).is_none()).cloned().collect();
@@ -609,6 +630,36 @@ pub static USES: &[Use] = &[
         assumed: "Records are combined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), which go to contiguous \
                   free space; ten are outstanding (zfs_vdev_async_write_max_active). For every 64 MiB a block of 4 KiB \
                   of metadata is written (assumption). There is a flush every 5 s (zfs_txg_timeout).",
+    },
+    Use {
+        name: "zfs-pool",
+        what: "a ZFS pool in light use",
+        keys: &[
+            ("rate", "100kB/s", "bytes that are changed on a disk"),
+            ("every", "5s", "time between writes to the disks: zfs_txg_timeout, or 1s with synchronous writes all the time"),
+            ("buffer", "5s", "longest write that ZFS's memory bridges"),
+        ],
+        pace: Pace::buffered(false, "ZFS's memory", "whoever writes to the pool has to wait"),
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(24.0);
+            let (every, rate) = (of.time("every"), of.rate("rate"));
+            let at_once = format!("interval={},{lasts}", seconds(every.as_secs()));
+            // Allocators write to a region of the disk each (spa_allocators).
+            let piece = ((rate * every.as_secs() / 4.0 / 4096.0).ceil() as u64).max(1) * 4096;
+            let region = |nth: u64| {
+                let start = 3 + 24 * nth;
+                format!(
+                    "sequential-write:size={piece},start={start}%,span=22%,{at_once}+random-write:size=16Ki,start={start}%,span=3%,{at_once}"
+                )
+            };
+            let labels = ["start=0", "start=99.9%"].map(|at| format!("random-write:size=4Ki,{at},span=256Ki,{at_once}"));
+            let regions: Vec<String> = (0..4).map(region).collect();
+            format!("{}+{}+flush:{at_once}", regions.join("+"), labels.join("+"))
+        }),
+        assumed: "What has changed is gathered in memory and written to contiguous free space in four regions of the disk \
+                  (spa_allocators), with a block of 16 KiB of metadata nearby in each (assumption), two labels, and a flush. \
+                  Synchronous writes go to the pool at once, unless it has a log device and logbias is latency: with some \
+                  all the time, use `every=1s`. One day is simulated.",
     },
     Use {
         name: "surveillance",

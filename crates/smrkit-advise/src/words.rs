@@ -12,8 +12,8 @@ use crate::advice::{Action, Advice, Answer, End, KnownFigures, Measure, Present,
 use crate::budget::Recovery;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{ALIKE, Effect, FACTOR, FULL, Multiples, SHORT_NS, Trajectory};
-use crate::measured::Known;
-use crate::{Buffer, LoadKind, uses};
+use crate::measured::{Fault, Known};
+use crate::{AT_FIRST_SIGHT, Buffer, LoadKind, uses};
 
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
 const SMALL_BYTES: f64 = 131_072.0;
@@ -43,7 +43,11 @@ pub const HOW_SURE: &str = "How sure: ";
 pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
-    let mut lines = vec![headline(advice) + &once_full(advice) + &recovered(advice) + &spread(advice)];
+    let mut first = headline(advice) + &in_time(advice) + &once_full(advice) + &recovered(advice) + &spread(advice);
+    if advice.is_preview && advice.demand.requests >= AT_FIRST_SIGHT && advice.answer == Answer::Yes {
+        first = first.replacen("Yes", "Yes so far", 1);
+    }
+    let mut lines = vec![first];
     let is_known = match advice.verdict {
         Verdict::Refused => false,
         // Of a load without an end it is told how fast it was until the end of the run.
@@ -159,6 +163,7 @@ fn headline(advice: &Advice) -> String {
             }
             None => format!("No: {}.", slower(advice)),
         },
+        Verdict::Fails => fails(advice),
         Verdict::Elsewhere => {
             let not = if advice.system.is_conventional { ", it is not the shingling" } else { "" };
             let (reported, pace) = (reported(advice).unwrap_or_default(), pace(advice, own));
@@ -195,9 +200,11 @@ fn too_short(advice: &Advice) -> String {
         None => ("longer".into(), slower(advice)),
     };
     let room = if advice.system.is_dynamic { "free room is" } else { "cache is" };
-    let until = format!("until the drive's {room} full, after about {full} of this, {so_far}");
-    let then = if advice.is_preview { "is tried now" } else { "was not simulated" };
-    format!("Too short to say for {how_long}: {until}. What comes then {then}.")
+    let until = format!("ntil the drive's {room} full, after about {full} of this, {so_far}");
+    match advice.is_preview {
+        true => format!("U{until}. What comes then is simulated now."),
+        false => format!("Too short to say for {how_long}: u{until}. What comes then was not simulated."),
+    }
 }
 
 /// On what it depends.
@@ -215,13 +222,25 @@ fn depends(advice: &Advice) -> String {
             "Perhaps: the longest {kind} in {run} takes {longest}, and {name} bridges {bridges}. When one takes longer than yours bridges, {harm}."
         );
     }
-    match contradicted(advice) {
-        Some(Known { figure, source, .. }) => format!(
-            "Perhaps: simulated {who} does as well as {}, but {figure} was measured by others ({source}).",
-            disks(advice)
-        ),
-        None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
+    let Some(Known { figure, source, .. }) = contradicted(advice) else {
+        return format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice));
+    };
+    let (what, disks) = (what(advice), disks(advice));
+    let measured = format!("but {figure} was measured by others ({source})");
+    match advice.drive_range.as_ref().filter(|range| range.of == Measure::Seconds) {
+        Some(range) => {
+            let takes = between(range, range.high);
+            format!("Perhaps: {what} takes {takes} on simulated {who}, at best about as long as on {disks}, {measured}.")
+        }
+        None => format!("Perhaps: simulated {who} does as well as {disks}, {measured}."),
     }
+}
+
+/// The failure that owners have reported.
+fn fails(advice: &Advice) -> String {
+    let asked = advice.asked_work();
+    let Some(Fault { what, source, .. }) = asked.fault() else { return String::new() };
+    format!("No: owners report that {} disks {what} ({source}).", asked.drive.to_uppercase())
 }
 
 /// What others have measured, where that alone is in the way of a yes: it is the headline then.
@@ -266,6 +285,21 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
     }
 }
 
+/// Whether a rebuild is done in time, where the answer is about something else.
+fn in_time(advice: &Advice) -> String {
+    let is_told = matches!(advice.verdict, Verdict::Misses | Verdict::Meets | Verdict::Refused);
+    let Some(within) = advice.need.within.filter(|_| advice.rebuild.is_some() && !is_told) else { return String::new() };
+    let (limit, work) = (nanos(within.0), work(advice));
+    match advice.seconds(&advice.judged().own) {
+        _ if advice.decided_by_trim().is_some() => format!(" You have {limit}."),
+        Some(takes_s) if takes_s <= within.as_secs() => {
+            format!(" The {work} itself takes {} of the {limit} that you have.", seconds(takes_s))
+        }
+        Some(takes_s) => format!(" Nor is the {work} done in the {limit} that you have: it takes {}.", seconds(takes_s)),
+        None => String::new(),
+    }
+}
+
 /// Since when that is so, where the answer is about a cache that has become full.
 fn once_full(advice: &Advice) -> String {
     let after_s = advice.judged().own.full_after_s.filter(|_| advice.answer == Answer::No);
@@ -293,16 +327,23 @@ fn recovered(advice: &Advice) -> String {
     }
 }
 
-/// By how much it is slower than conventional disks.
+/// By how much it is slower than conventional disks: all of it, and what comes after the first wait for cleaning if that is far slower.
 fn slower(advice: &Advice) -> String {
     let (present, who, disks) = (advice.judged(), system(advice), disks(advice));
-    let (times_as_long, is_open) = (multiple(advice, present), advice.is_open());
+    let (times_as_long, later, is_open) = (multiple(advice, present), later_multiple(advice, present), advice.is_open());
     let p99 = present.against.whole.p99;
+    let what = if advice.measure() == Measure::MeanNs { "a request".into() } else { what(advice) };
     // Some requests may be far slower though the mean is not.
     let is_by_p99 = is_open && times_as_long <= FACTOR && p99 > FACTOR;
     if times_as_long > ALIKE && !is_by_p99 {
-        let what = if advice.measure() == Measure::MeanNs { "a request".into() } else { what(advice) };
-        return format!("{what} takes {} as long on {who} as on {disks}", times(times_as_long));
+        let then = later.filter(|later| *later > ALIKE * times_as_long).map_or(String::new(), |later| {
+            format!(", and {} as long once it has to clean", times(later))
+        });
+        return format!("{what} takes {} as long on {who} as on {disks}{then}", times(times_as_long));
+    }
+    if let Some((later, at_s)) = later.filter(|&later| later > ALIKE).zip(present.own.cache_full_at_s) {
+        let (when, later) = (seconds(at_s), times(later));
+        return format!("once it has to clean, after {when}, {what} takes {later} as long on {who} as on {disks}");
     }
     let longer = times(present.against.from_first_wait.map_or(p99, |later| later.p99.max(p99)));
     match is_open {
@@ -314,18 +355,21 @@ fn slower(advice: &Advice) -> String {
 /// The time of all of it, or of a request, as a multiple of that on conventional disks.
 fn multiple(advice: &Advice, present: &Present) -> f64 {
     let Present { own, conventional, against, .. } = present;
-    match advice.measure() {
-        Measure::Seconds => advice.metric(own) / advice.metric(conventional).max(1e-9),
-        Measure::MeanNs => against.whole.mean,
-        Measure::BytesPerS if advice.is_even => {
-            conventional.lasting_bytes_per_s() / own.lasting_bytes_per_s().max(1e-9)
-        }
-        // What comes after the first wait may be something else than what came before.
-        Measure::BytesPerS => {
-            let whole = against.whole.elapsed.unwrap_or(against.whole.mean);
-            against.from_first_wait.and_then(|later| later.elapsed).map_or(whole, |later| later.max(whole))
-        }
+    match (advice.measure(), advice.whole_bytes) {
+        (Measure::Seconds, _) => advice.metric(own) / advice.metric(conventional).max(1e-9),
+        (Measure::BytesPerS, Some(whole)) if against.whole.elapsed.is_some() => own.seconds_for(whole) / conventional.seconds_for(whole).max(1e-9),
+        _ => against.whole.elapsed.unwrap_or(against.whole.mean),
     }
+}
+
+/// The same of what comes after the first wait for cleaning, where the time is the disk's own.
+fn later_multiple(advice: &Advice, present: &Present) -> Option<f64> {
+    present.against.from_first_wait.and_then(|later| later.elapsed).filter(|_| advice.rebuild.is_none())
+}
+
+/// What requests wait for: a layer with a cache cleans it, and others rewrite at once.
+fn cleaning(advice: &Advice) -> &'static str {
+    if advice.system.cleans || advice.system.cache_sectors > 0 { "cleaning" } else { "rewriting" }
 }
 
 /// In which way it does not do what is needed.
@@ -500,12 +544,16 @@ fn figures(advice: &Advice) -> String {
     };
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
-            let asked = rate(own.asked_bytes_per_s());
+            let [asked, served] = [own.arrivals_ns, own.elapsed_ns].map(|ns| rate(own.bytes as f64 / (ns as f64 / 1e9).max(1e-9)));
             let takes = seconds(own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64 * 3600.0);
             let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
+            // Who waits for answers has no growing backlog: by Little's law each request waits for all those outstanding to be served.
+            let depth = u64::from(advice.engine.depth);
+            let requests = counted(depth, "request");
+            let waits = nanos(depth * own.elapsed_ns / own.requests.max(1));
             format!(
-                "How fast: {when}this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an \
-                 hour takes it {takes}.{}",
+                "How fast: {when}this load asks for {asked}, and the drive does {served}, so that the backlog grows: what comes in an hour takes \
+                 it {takes}. A program that keeps {requests} outstanding, and waits for them, waits {waits} for each.{}",
                 beside_reported(advice)
             )
         }
@@ -529,7 +577,10 @@ fn figures(advice: &Advice) -> String {
         }
         Measure::BytesPerS => {
             let lasting = own.lasting_bytes_per_s();
-            let usual = beside(format!("{disks} {}", rate(lasting * multiple(advice, advice.judged()))));
+            // What comes after the first wait may be something else than what came before: CMR disks are told for the same requests.
+            let later = later_multiple(advice, advice.judged()).filter(|_| !advice.is_even);
+            let usual = later.map_or(conventional.lasting_bytes_per_s(), |later| lasting * later);
+            let usual = beside(format!("{disks} {}", rate(usual)));
             let before = own.rate_before_bytes_per_s.unwrap_or(0.0);
             let later = own.cache_full_at_s.filter(|&at_s| at_s > 0.0 && lasting < before && !is_conventional);
             let first = later.map_or(String::new(), |at_s| format!("{} for {}, then ", rate(before), seconds(at_s)));
@@ -602,7 +653,8 @@ fn rebuild(advice: &Advice) -> String {
 fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let present = advice.judged();
     let own = &present.own;
-    let is_slow = multiple(advice, present) > ALIKE || advice.answer == Answer::No;
+    let worst = multiple(advice, present).max(later_multiple(advice, present).unwrap_or(0.0));
+    let is_slow = worst > ALIKE || advice.answer == Answer::No;
     if let (Some(within), Some(whole)) = (advice.need.within, advice.whole_bytes) {
         let asked = whole / within.as_secs();
         if asked > FASTEST * own.disks as f64 {
@@ -626,9 +678,13 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
         return "once it was written full, such a drive has next to no free room, and moves old data to make some for each write".into();
     }
     if let Some(spec) = advice.rebuild {
-        return reason_of_rebuild(spec, is_slow, own.longest_command_ns > SHORT_NS).into();
+        let why = reason_of_rebuild(spec, is_slow, own.longest_command_ns > SHORT_NS);
+        return match advice.verdict {
+            Verdict::Fails => format!("that is a fault of the firmware, which no run shows; as simulated, {why}"),
+            _ => why.into(),
+        };
     }
-    let who = if advice.system.cleans || advice.system.cache_sectors > 0 { "cleaning" } else { "rewriting" };
+    let who = cleaning(advice);
     // A run that begins with a full cache stands for a load that had filled it before.
     let full = own.full_after_s.map(|after_s| (format!("after about {} of this", seconds(after_s)), true));
     let first_wait = own.cache_full_at_s.map(|at_s| {
@@ -640,7 +696,7 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     });
     if let Some((when, is_full)) = full.clone().or(first_wait) {
         // Nothing but the map of its cache, which it writes now and then, makes a drive wait for itself.
-        let is_map = own.cache_full_at_s.is_none() && !own.falls_behind && multiple(advice, present) <= ALIKE;
+        let is_map = own.cache_full_at_s.is_none() && !own.falls_behind && worst <= ALIKE;
         let waits = "from then on requests wait while the drive moves what is in it to its place";
         return match (is_slow, is_full) {
             _ if full.is_none() && own.cache_full_at_s == Some(0.0) => {
@@ -653,8 +709,8 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             }
             (true, true) => format!("the cache on the drive's platters is full {when}, and {waits}"),
             (true, false) => format!("{when} the drive begins to clean, and requests wait for it"),
-            (false, true) => format!("the drive's cache is full {when}, but no request waits long for {who} then"),
-            (false, false) => "the drive cleans now and then, but no request waits long for that".into(),
+            (false, true) => format!("the drive's cache is full {when}, {}", seldom(own)),
+            (false, false) => format!("the drive cleans now and then, {}", seldom(own)),
         };
     }
     if advice.demand.written_bytes == 0 {
@@ -673,6 +729,14 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             format!("no request waits for {who}; the drive's cache is {} full at the end", share(fill, 1.0))
         }
         _ => format!("no request waits for {who}"),
+    }
+}
+
+/// How long requests wait for a drive whose cleaning makes little difference on the whole.
+fn seldom(own: &Trajectory) -> String {
+    match own.longest_stall_ns > SHORT_NS {
+        true => format!("but few requests wait for that (the longest takes {})", nanos(own.longest_stall_ns)),
+        false => "but no request waits long for that".into(),
     }
 }
 
@@ -819,13 +883,16 @@ fn grounds(advice: &Advice) -> Vec<String> {
         let asks = if asked.contains(" + ") { "these uses ask".into() } else { format!("{name} asks") };
         say(format!("what {asks} of a disk is assumed as told below"));
     }
+    if advice.is_on_usb() {
+        say("a USB adapter is not simulated, which may reset a disk that does not answer for long".into());
+    }
     advice.note.iter().cloned().for_each(&mut say);
     state(advice).into_iter().for_each(&mut say);
     if let Some(from_full_s) = advice.seconds_from_full() {
         let all = format!("begun with a full cache, all of this takes {}", seconds(from_full_s));
         say(format!("the disk had rested before, so that its cache was empty: {all}"));
     }
-    if advice.is_replacement() && !advice.system.is_conventional {
+    if advice.is_replacement() && !advice.system.is_conventional && advice.verdict != Verdict::Fails {
         say("errors of firmware are not modelled".into());
     }
     let asked = advice.asked_work();
@@ -890,6 +957,7 @@ pub fn budget(advice: &Advice) -> Option<String> {
     };
     let again = match budget.rest_s {
         Some(rest_s) => format!("After a rest of {} it takes as much again.", seconds(rest_s)),
+        None if advice.system.is_dynamic => "Rest does not bring that back, but a trim of free room does.".into(),
         None => "Two days of rest are not enough for as much again.".into(),
     };
     let write = bytes(advice.demand.mean_write_bytes.unwrap_or(budget.request_bytes));
@@ -921,7 +989,7 @@ fn lasting_rate(advice: &Advice, lasting: f64) -> Option<String> {
     };
     // Nobody would say that a drive keeps up with requests which wait too long.
     let keeps_up = match advice.answer == Answer::No && asked <= lasting {
-        true => format!("up to {much} what waits is worked off again, but requests wait as told above"),
+        true => format!("no backlog grows for ever at {much}, but requests wait as told above"),
         false => format!("it keeps up with {much} for as long as you like"),
     };
     Some(format!("How much: {keeps_up}; the load asks for {}.", rate(asked)))
@@ -941,9 +1009,11 @@ fn actions(advice: &Advice) -> Vec<Action> {
         return actions_if_refused(advice);
     }
     let mut actions = Vec::new();
+    let usual = brought(advice, &advice.base().conventional);
     let is_doubted = advice.verdict == Verdict::Depends && advice.decided_by_trim().is_none();
-    if is_doubted {
-        let usual = brought(advice, &advice.base().conventional);
+    if advice.verdict == Verdict::Fails {
+        actions.push(another_new_disk(&usual));
+    } else if is_doubted {
         let buffer = advice.need.scarcest_buffer(&advice.judged().own).filter(|_| advice.misses_an_assumption());
         actions.push(match buffer {
             Some(Buffer { name, .. }) => {
@@ -956,6 +1026,11 @@ fn actions(advice: &Advice) -> Vec<Action> {
                 Some("smrkit drives measure /dev/sdX"),
             ),
         });
+        // Such disks were measured while they were full, and only a trim tells them what is free.
+        if contradicted(advice).is_some() && advice.system.is_dynamic && advice.rebuild.is_none() {
+            let (what, cost, command) = trim(advice);
+            actions.push(step(format!("{what}, which has made such a disk fast again"), cost, command));
+        }
     }
     if !advice.problems.any() {
         return actions;
@@ -970,8 +1045,8 @@ fn actions(advice: &Advice) -> Vec<Action> {
         let help = if remedy.effect == Some(Effect::Helps) { " (helps, but not enough)" } else { "" };
         let shown = format!("{}{so_far}{help}", brought(advice, run));
         actions.extend(match remedy.kind {
-            // That was said in doubt.
-            ChangeKind::Conventional if is_doubted => None,
+            // That was said already.
+            ChangeKind::Conventional if is_doubted || advice.verdict == Verdict::Fails => None,
             ChangeKind::Conventional => conventional(advice, &shown),
             _ => change(advice, remedy, &shown),
         });
@@ -1025,11 +1100,16 @@ fn conventional(advice: &Advice, shown: &str) -> Option<Action> {
         // Light use alone is the problem, and all the others are told without.
         step(format!("Use CMR disks: {} in light use", pace(advice, conventional)), OTHER_DISKS, None)
     } else if advice.is_replacement() {
-        let enough = "One is enough, because only the new disk is written to";
-        step(format!("Take a CMR disk as the new one: {shown}. {enough}"), "another disk", None)
+        another_new_disk(shown)
     } else {
         step(format!("Use CMR disks: {shown}"), OTHER_DISKS, None)
     })
+}
+
+/// A conventional disk instead of the new one.
+fn another_new_disk(shown: &str) -> Action {
+    let enough = "One is enough, because only the new disk is written to";
+    step(format!("Take a CMR disk as the new one: {shown}. {enough}"), "another disk", None)
 }
 
 /// A change of the program, or of what the array's software does, if it is safe to advise here.
@@ -1117,12 +1197,17 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
         level => level.parities() as u64,
     };
     let meanwhile = match spare_copies {
-        0 | 1 => "Until it is done there is no redundancy, so first copy what you can't lose".to_string(),
-        more => format!("Until it is done, {} more may fail", counted(more - 1, "disk")),
+        0 | 1 => "until it is done there is no redundancy, so first copy what you can't lose".to_string(),
+        more => format!("until it is done, {} more may fail", counted(more - 1, "disk")),
     };
+    if works == failed {
+        let when = "To replace a disk, which stays in use until the new one is whole unless it has failed";
+        let when = format!("{when} ({how}). If it has failed, {meanwhile}:");
+        return vec![(when, works)];
+    }
     vec![
         ("To replace a disk that still works, which stays in use until the new one is whole:".into(), works),
-        (format!("{meanwhile}. To replace a disk that has failed ({how}):"), failed),
+        (format!("{}. To replace a disk that has failed ({how}):", capital(&meanwhile)), failed),
     ]
 }
 

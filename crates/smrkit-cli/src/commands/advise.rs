@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use smrkit_advise::advice::{Advice, Answer};
+use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
@@ -58,10 +58,6 @@ struct Printer {
 
 impl Listener for Printer {
     fn preview(&mut self, advice: &Advice) {
-        // That nothing can be said yet helps nobody.
-        if advice.answer == Answer::Unknown {
-            return;
-        }
         self.printed.clone_from(&advice.text);
         // An error of a closed pipe is reported when the rest is printed.
         let _ = print(screen::preview(advice, self.screen));
