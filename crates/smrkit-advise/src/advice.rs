@@ -239,7 +239,9 @@ impl Measure {
     /// A figure as digits and a unit: that of the figure beside which it stands, unless too many digits would be needed.
     pub fn beside(self, value: f64, other: f64) -> (String, String) {
         let (unit, name) = self.unit(other);
-        let is_readable = (0.1 * unit..1e4 * unit).contains(&value);
+        // Nobody says 0.48 hours, or 4,462 seconds.
+        let (least, most) = if self == Measure::Seconds { (1.0, 1e3) } else { (0.1, 1e4) };
+        let is_readable = (least * unit..most * unit).contains(&value);
         let (unit, name) = if is_readable { (unit, name) } else { self.unit(value) };
         (format::short(value / unit), name)
     }

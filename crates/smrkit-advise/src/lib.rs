@@ -347,10 +347,10 @@ impl Inquiry<'_> {
     /// Answers by the first requests of a load, if there is more to run. Until it is known what comes once a cache is full, a hundred times as
     /// many may have to be served. True if the listener was told.
     fn preview(&self, listener: &mut dyn Listener) -> Result<bool, Error> {
-        let Question { run, loads, asked_use, .. } = self.question;
+        let Question { run, loads, .. } = self.question;
         let [load] = loads.as_slice() else { return Ok(false) };
-        // Nobody knows whether a trace begins as it goes on, and a rebuild is run on a part of a disk anyway.
-        if run.rebuild().is_some() || !(load.is_even || asked_use.is_some()) {
+        // Nobody knows whether a trace, or work on all of a disk, begins as it goes on, and a rebuild is run on a part of a disk anyway.
+        if run.rebuild().is_some() || !load.is_even {
             return Ok(false);
         }
         let pair = pool::make_one(self.monitor, "the first requests", |watch| {
@@ -364,7 +364,7 @@ impl Inquiry<'_> {
         if !is_whole || own.trajectory.refused > 0 {
             return Ok(false);
         }
-        // Times and bytes of the whole load are extrapolated, also of one that is run whole later.
+        // Times and bytes of the whole load are extrapolated.
         let even_requests = match load.settings.arrival {
             Arrival::FlatOut => load.demand.open(&run.opening()?)?.progress().total,
             Arrival::Trace | Arrival::Closed => None,

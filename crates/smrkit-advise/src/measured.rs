@@ -33,7 +33,7 @@ pub struct Fault {
 static FAULTS: [Fault; 1] = [Fault {
     drives: &["wd40efax", "wd60efax"],
     is_of: |asked| asked.rebuilds(true),
-    what: "answer writes with errors in the midst of a resilver, new ones too, until ZFS drops them",
+    what: "answer writes with errors during a resilver, even new ones, until ZFS drops them",
     source: "openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020",
 }];
 

@@ -1005,7 +1005,7 @@ fn a_rebuild_is_told_unused_and_used() {
              14.4 h and 16.8 h. The longest command of a disk takes 44 s, in light use; kernels wait 30 s, hardware RAID controllers 7 s.",
             "Why: a resilver writes records here and there, and the drive has to rewrite whole bands for them.",
             "What to do: take a CMR disk as the new one: 14.4 h. One is enough, because only the new disk is written to.",
-            "How sure: of the drive's 20 figures 16 are assumed, and the range covers the 3 least sure of them; simulated on 20 GB of each disk, and \
+            "How sure: 16 of the drive's 20 figures are assumed, and the range covers the 3 least sure of them; simulated on 20 GB of each disk, and \
              extrapolated to all of it; all of the disk had \
              been written before; errors of firmware are not modelled.",
         ]
@@ -1049,7 +1049,7 @@ fn what_depends_on_a_trim_is_told_for_both() {
     assert_eq!(
         lines,
         [
-            "Perhaps: 9 MB/s on tiny while it is new or trimmed, 1 MB/s once it was filled and not trimmed.",
+            "Perhaps: it does 9 MB/s while tiny is new or trimmed, and it does 1 MB/s once it was filled and not trimmed.",
             "How fast: 1 MB/s; trimmed 9 MB/s; a CMR disk 9 MB/s.",
             "Why: once it was written full, such a drive has next to no free room, and moves old data to make some for each write.",
             "What to do: trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim): 9 MB/s.",
@@ -1068,8 +1068,8 @@ fn what_depends_on_a_trim_is_told_for_both() {
     new.rebuild = Some(RebuildSpec::parse("resilver").unwrap());
     (new.present[0].own.rebuild, new.present[0].conventional.rebuild) = (rebuilt(180), rebuilt(14));
     (new.trimmed[0].own.rebuild, new.present[0].load) = (rebuilt(15), LoadKind::Unused);
-    let headline = "Perhaps: the resilver takes 15 h if the new disk was never written or is trimmed first, 7.5 days if all of it was \
-                    written before (used, or tested).";
+    let headline = "Perhaps: the resilver takes 15 h if the new disk was never written or is trimmed first, and 7.5 days if all of it \
+                    was written before (used, or tested).";
     new.array = Some(ArrayFacts::new("raidz1", Level::Raid5, new.rebuild));
     let new = answered(new);
     assert_eq!(new.text.lines().next().unwrap(), headline);
@@ -1129,10 +1129,14 @@ fn a_drive_that_is_known_to_fail_is_not_advised_however_fast_it_is() {
     let lines: Vec<&str> = one.text.lines().collect();
     assert_eq!(
         lines[0],
-        "No: owners report that WD40EFAX disks answer writes with errors in the midst of a resilver, new ones too, until ZFS drops them \
+        "No: owners report that WD40EFAX disks answer writes with errors during a resilver, even new ones, until ZFS drops them \
          (openzfs/zfs issues 10214, 12799 and 15033; iXsystems, 2020). Nor is the resilver done in the 10 h that you have: it takes 15 h."
     );
-    assert!(lines[2].starts_with("Why: that is a fault of the firmware, which no run shows; as simulated, "), "{}", lines[2]);
+    assert!(
+        lines[2].starts_with("Why: that is a fault of the firmware, which no run shows; as simulated, "),
+        "{}",
+        lines[2]
+    );
     assert!(one.actions[0].what.starts_with("Take a CMR disk as the new one: 15 h."), "{:?}", one.actions);
     // No other work, and no other drive, has been seen to fail so.
     let md = replaced("wd40efax", "raid5", 4, RebuildSpec::parse("rebuild").unwrap(), 15);
@@ -1149,7 +1153,8 @@ fn all_of_a_load_and_what_comes_after_the_first_wait_have_a_multiple_each() {
         one.present[0].against.from_first_wait = times(later).whole.into();
         said(one, "")
     };
-    let both = "No: this load takes 3 times as long on tiny as on a CMR disk, and 12 times as long once it has to clean.";
+    let both =
+        "No: this load takes 3 times as long on tiny as on a CMR disk, and 12 times as long once it has to clean.";
     assert_eq!(headline(3.0, 12.0), (Answer::No, Verdict::Slow, both.into()));
     let later = "No: once it has to clean, after 60 s, this load takes 12 times as long on tiny as on a CMR disk.";
     assert_eq!(headline(1.2, 12.0), (Answer::No, Verdict::Slow, later.into()));
@@ -1249,7 +1254,7 @@ fn of_several_drives_each_is_told_by_how_well_it_is_known() {
         lines,
         [
             "How sure: all of the disk had been written before.",
-            "- one, two: of the drive's 20 figures 16 are assumed.",
+            "- one, two: 16 of the drive's 20 figures are assumed.",
             "- three: the drive's figures are published or measured."
         ]
     );
@@ -1572,7 +1577,10 @@ fn what_was_said_already_is_not_said_again() {
     let all = "Yes: it does.\nHow fast: 2 MB/s.\nWhy: it is new.\n";
     assert_eq!(first(""), all);
     assert_eq!(first("Perhaps: it does.\nWhy: it is new."), format!("After more runs, which count instead:\n{all}"));
-    assert_eq!(first("Yes: it does.\nHow fast: 1 MB/s."), "After more runs, which count instead:\nHow fast: 2 MB/s.\nWhy: it is new.\n");
+    assert_eq!(
+        first("Yes: it does.\nHow fast: 1 MB/s."),
+        "After more runs, which count instead:\nHow fast: 2 MB/s.\nWhy: it is new.\n"
+    );
     let rest = screen::rest(&one, &one.text, Screen::default());
     assert_eq!(rest, "\nHow sure: figures are measured.\n", "said once, at the end");
 }

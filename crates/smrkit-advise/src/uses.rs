@@ -636,7 +636,11 @@ pub static USES: &[Use] = &[
         what: "a ZFS pool in light use",
         keys: &[
             ("rate", "100kB/s", "bytes that are changed on a disk"),
-            ("every", "5s", "time between writes to the disks: zfs_txg_timeout, or 1s with synchronous writes all the time"),
+            (
+                "every",
+                "5s",
+                "time between writes to the disks: zfs_txg_timeout, or 1s with synchronous writes all the time",
+            ),
             ("buffer", "5s", "longest write that ZFS's memory bridges"),
         ],
         pace: Pace::buffered(false, "ZFS's memory", "whoever writes to the pool has to wait"),
@@ -652,7 +656,8 @@ pub static USES: &[Use] = &[
                     "sequential-write:size={piece},start={start}%,span=22%,{at_once}+random-write:size=16Ki,start={start}%,span=3%,{at_once}"
                 )
             };
-            let labels = ["start=0", "start=99.9%"].map(|at| format!("random-write:size=4Ki,{at},span=256Ki,{at_once}"));
+            let labels =
+                ["start=0", "start=99.9%"].map(|at| format!("random-write:size=4Ki,{at},span=256Ki,{at_once}"));
             let regions: Vec<String> = (0..4).map(region).collect();
             format!("{}+{}+flush:{at_once}", regions.join("+"), labels.join("+"))
         }),

@@ -230,7 +230,9 @@ fn depends(advice: &Advice) -> String {
     match advice.drive_range.as_ref().filter(|range| range.of == Measure::Seconds) {
         Some(range) => {
             let takes = between(range, range.high);
-            format!("Perhaps: {what} takes {takes} on simulated {who}, at best about as long as on {disks}, {measured}.")
+            format!(
+                "Perhaps: {what} takes {takes} on simulated {who}, at best about as long as on {disks}, {measured}."
+            )
         }
         None => format!("Perhaps: simulated {who} does as well as {disks}, {measured}."),
     }
@@ -266,20 +268,23 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
     let runs = [&trimmed.own, &advice.base().own];
     let is_alike = runs[1].mean_ns as f64 <= ALIKE * runs[0].mean_ns as f64 && !runs[1].falls_behind;
     let [trimmed, written] = runs.map(|run| match advice.measure() {
+        Measure::MeanNs if run.falls_behind => "ever more requests wait".into(),
         // On average there may be no difference, where some requests wait for long.
         Measure::MeanNs if is_alike => format!("one request in a hundred takes {} or more", nanos(run.p99_ns)),
-        _ => pace(advice, run),
+        Measure::MeanNs => format!("a request takes {}", pace(advice, run)),
+        Measure::Seconds => format!("it takes {}", pace(advice, run)),
+        Measure::BytesPerS => format!("it does {}", pace(advice, run)),
     });
     match advice.rebuild {
         Some(_) => format!(
-            "Perhaps: the {} takes {trimmed} if the new disk was never written or is trimmed first, {written} if all of it was written \
-             before (used, or tested).",
-            work(advice)
+            "Perhaps: {} if the new disk was never written or is trimmed first, and {} if all of it was written before (used, or tested).",
+            trimmed.replacen("it", &format!("the {}", work(advice)), 1),
+            written.trim_start_matches("it takes ")
         ),
         None => {
             let who = system(advice);
             format!(
-                "Perhaps: {trimmed} on {who} while it is new or trimmed, {written} once it was filled and not trimmed."
+                "Perhaps: {trimmed} while {who} is new or trimmed, and {written} once it was filled and not trimmed."
             )
         }
     }
@@ -288,14 +293,18 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
 /// Whether a rebuild is done in time, where the answer is about something else.
 fn in_time(advice: &Advice) -> String {
     let is_told = matches!(advice.verdict, Verdict::Misses | Verdict::Meets | Verdict::Refused);
-    let Some(within) = advice.need.within.filter(|_| advice.rebuild.is_some() && !is_told) else { return String::new() };
+    let Some(within) = advice.need.within.filter(|_| advice.rebuild.is_some() && !is_told) else {
+        return String::new();
+    };
     let (limit, work) = (nanos(within.0), work(advice));
     match advice.seconds(&advice.judged().own) {
         _ if advice.decided_by_trim().is_some() => format!(" You have {limit}."),
         Some(takes_s) if takes_s <= within.as_secs() => {
             format!(" The {work} itself takes {} of the {limit} that you have.", seconds(takes_s))
         }
-        Some(takes_s) => format!(" Nor is the {work} done in the {limit} that you have: it takes {}.", seconds(takes_s)),
+        Some(takes_s) => {
+            format!(" Nor is the {work} done in the {limit} that you have: it takes {}.", seconds(takes_s))
+        }
         None => String::new(),
     }
 }
@@ -330,15 +339,16 @@ fn recovered(advice: &Advice) -> String {
 /// By how much it is slower than conventional disks: all of it, and what comes after the first wait for cleaning if that is far slower.
 fn slower(advice: &Advice) -> String {
     let (present, who, disks) = (advice.judged(), system(advice), disks(advice));
-    let (times_as_long, later, is_open) = (multiple(advice, present), later_multiple(advice, present), advice.is_open());
+    let (times_as_long, later, is_open) =
+        (multiple(advice, present), later_multiple(advice, present), advice.is_open());
     let p99 = present.against.whole.p99;
     let what = if advice.measure() == Measure::MeanNs { "a request".into() } else { what(advice) };
     // Some requests may be far slower though the mean is not.
     let is_by_p99 = is_open && times_as_long <= FACTOR && p99 > FACTOR;
     if times_as_long > ALIKE && !is_by_p99 {
-        let then = later.filter(|later| *later > ALIKE * times_as_long).map_or(String::new(), |later| {
-            format!(", and {} as long once it has to clean", times(later))
-        });
+        let then = later
+            .filter(|later| *later > ALIKE * times_as_long)
+            .map_or(String::new(), |later| format!(", and {} as long once it has to clean", times(later)));
         return format!("{what} takes {} as long on {who} as on {disks}{then}", times(times_as_long));
     }
     if let Some((later, at_s)) = later.filter(|&later| later > ALIKE).zip(present.own.cache_full_at_s) {
@@ -357,7 +367,9 @@ fn multiple(advice: &Advice, present: &Present) -> f64 {
     let Present { own, conventional, against, .. } = present;
     match (advice.measure(), advice.whole_bytes) {
         (Measure::Seconds, _) => advice.metric(own) / advice.metric(conventional).max(1e-9),
-        (Measure::BytesPerS, Some(whole)) if against.whole.elapsed.is_some() => own.seconds_for(whole) / conventional.seconds_for(whole).max(1e-9),
+        (Measure::BytesPerS, Some(whole)) if against.whole.elapsed.is_some() => {
+            own.seconds_for(whole) / conventional.seconds_for(whole).max(1e-9)
+        }
         _ => against.whole.elapsed.unwrap_or(against.whole.mean),
     }
 }
@@ -544,7 +556,8 @@ fn figures(advice: &Advice) -> String {
     };
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
-            let [asked, served] = [own.arrivals_ns, own.elapsed_ns].map(|ns| rate(own.bytes as f64 / (ns as f64 / 1e9).max(1e-9)));
+            let [asked, served] =
+                [own.arrivals_ns, own.elapsed_ns].map(|ns| rate(own.bytes as f64 / (ns as f64 / 1e9).max(1e-9)));
             let takes = seconds(own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64 * 3600.0);
             let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
             // Who waits for answers has no growing backlog: by Little's law each request waits for all those outstanding to be served.
@@ -859,7 +872,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
     let (own, rebuild) = (&advice.judged().own, advice.rebuild);
     let mut grounds = Vec::new();
     let mut say = |ground: String| grounds.push(ground);
-    let of_all = format!("of the drive's {all} figures {assumed} are assumed");
+    let of_all = format!("{assumed} of the drive's {all} figures are assumed");
     say(match advice.verdict {
         Verdict::Refused => "that is the standard of such disks (ZBC, ZAC), whatever the model".into(),
         _ if assumed == 0 && ranged == 0 => "the drive's figures are published or measured".into(),
