@@ -40,6 +40,9 @@ pub struct Trajectory {
     pub requests: u64,
     /// Of them those that a host-managed disk would have refused.
     pub refused: u64,
+    /// Of these those that wrote to a zone which had been written full before.
+    #[serde(skip)]
+    pub refused_by_full_zones: u64,
     /// Bytes that they read and wrote.
     pub bytes: u64,
     /// Their time.
@@ -123,10 +126,12 @@ impl Trajectory {
         let disks = outcome.drives();
         let over =
             |of: fn(&CommandTimes) -> u64| disks.iter().filter(|disk| of(&disk.verdict.commands) > 0).count() as u64;
+        let violations = || disks.iter().map(|disk| disk.layer_stats.violations());
         let working_ns = disks.iter().map(Outcome::working_ns).max().unwrap_or(0);
         Trajectory {
             requests: outcome.requests,
-            refused: disks.iter().map(|disk| disk.layer_stats.violations().all).sum(),
+            refused: violations().map(|refused| refused.all).sum(),
+            refused_by_full_zones: violations().map(|refused| refused.to_full_zones).sum(),
             bytes: (outcome.host_read_sectors + outcome.host_written_sectors) * SECTOR_BYTES,
             elapsed_ns: outcome.elapsed_ns,
             arrivals_ns: outcome.arrivals_ns,
@@ -158,6 +163,11 @@ impl Trajectory {
     /// The share of its requests that a host-managed disk would have refused.
     pub fn refused_share(&self) -> f64 {
         self.refused as f64 / self.requests.max(self.refused).max(1) as f64
+    }
+
+    /// True if most of what is refused would have been taken by empty zones.
+    pub fn is_refused_by_full_zones(&self) -> bool {
+        2 * self.refused_by_full_zones > self.refused
     }
 
     /// The rate that remains: from when the cache is full, or throughout.

@@ -202,7 +202,9 @@ impl AdviseOptions {
         let is_paced = asked_use?.is_some_and(|asked| asked.is_paced() && asked.spread_over.is_none());
         let is_recorded =
             arrival == Arrival::Trace || self.measured()?.is_some_and(|measured| measured.depth.is_none());
-        if self.within.is_some() && (is_paced || is_recorded) {
+        // Work of an array has a time of its own.
+        let is_of_array = self.rebuild.is_some() || self.asked_use.iter().any(|one| one.info.work.is_of_array());
+        if self.within.is_some() && (is_paced || is_recorded) && !is_of_array {
             return Err(Error::Usage(
                 "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
             ));
@@ -580,6 +582,9 @@ mod tests {
             assert!(asked(&words).contains("leave `every` out"), "{}", asked(&words));
         }
         assert_eq!(asked(&within), "");
+        // A rebuild ends, whatever goes on beside it.
+        let rebuilt = [("array", "raidz1:disks=4"), ("use", "replace"), ("use", "plex"), ("within", "2d")];
+        assert_eq!(asked(&rebuilt), "");
     }
 
     #[test]

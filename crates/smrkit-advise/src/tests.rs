@@ -200,6 +200,13 @@ fn the_answer_begins_with_yes_or_no_and_the_reason() {
     refused.present[0].own.refused = 993;
     let text = "No: tiny is host-managed and takes writes only in order within each zone. It would refuse 99 % of these requests.";
     assert_eq!(begins(refused), (no, Verdict::Refused, text.into()));
+    let mut full = advice(1.0, 1);
+    (full.present[0].own.refused, full.present[0].own.refused_by_full_zones) = (993, 900);
+    let text = "No: tiny is host-managed, and its zones were full: until a zone is reset it takes no more writes, so that 99 % of these \
+                requests would be refused.";
+    let full = answered(full);
+    assert_eq!(full.text.lines().next(), Some(text));
+    assert!(full.actions[0].what.starts_with("Reset each zone"), "{:?}", full.actions);
     let mut short = advice(9.0, 1);
     short.present[0].own.elapsed_ns = S;
     short.present[0].conventional.elapsed_ns = S / 9;
@@ -539,6 +546,9 @@ fn a_budget_is_told_beside_what_is_asked() {
         words::budget(&Advice { budget: Some(never), ..amount(1.0, 60e9) }).unwrap(),
         "How much: it takes requests of 1.05 MB at 70 MB/s, and did not fall behind within what was simulated."
     );
+    let mut log = Advice { budget: Some(Budget { rest_s: None, ..budget }), ..amount(1.0, 60e9) };
+    log.system.is_dynamic = true;
+    assert!(words::budget(&log).unwrap().contains("Rest does not bring that back, but a trim of free room does."));
     let unknown = Budget { at_once_bytes_per_s: 0.0, ..never };
     assert_eq!(words::budget(&Advice { budget: Some(unknown), ..amount(1.0, 60e9) }), None);
 }
@@ -1173,6 +1183,20 @@ fn a_first_look_says_until_when_it_holds() {
          simulated now.\n\
          How fast: 1 MB/s; a CMR disk 1 MB/s.\n"
     );
+    let mut part = Advice { is_preview: true, ..advice(1.0, 1) };
+    part.demand.requests = crate::AT_FIRST_SIGHT;
+    assert_eq!(said(part, "").2, "Yes so far: tiny does as well as a CMR disk for this load.");
+}
+
+#[test]
+fn a_log_writes_all_of_a_disk_no_faster_than_its_tracks_allow() {
+    let took_s = |is_dynamic| {
+        let mut one = amount(0.5, 1e10);
+        one.asked_use = Some("format".into());
+        one.system.is_dynamic = is_dynamic;
+        one.seconds(&one.base().own).unwrap()
+    };
+    assert_eq!([took_s(false), took_s(true)], [1e4, 2e4], "a CMR disk takes 20,000 s");
 }
 
 #[test]

@@ -417,7 +417,7 @@ impl AskedUse {
     pub fn instead(&self) -> Option<(&'static Instead, AskedUse)> {
         let one = INSTEAD.iter().find(|one| one.of == self.info.name && self.beside.is_empty())?;
         let mut other: AskedUse = one.makes.parse().expect("a use");
-        let amount = |asked: &AskedUse, key| {
+        let amount = |asked: &AskedUse, key: &str| {
             let text = asked.values(1.0).text(key).to_string();
             parse_bytes(&text).or_else(|_| parse_duration(&text).map(|time| time.0)).expect("checked by AskedUse")
         };
@@ -987,6 +987,8 @@ mod tests {
             ("restic:pack=128Mi", None),
             ("restic:bytes=60G,pack=128Mi", None),
             ("restic:pack=256M", None),
+            ("zfs-pool:every=1s,rate=1MB/s", Some("zfs-pool:every=300s,rate=1MB/s")),
+            ("zfs-pool:every=10min", None),
         ] {
             assert_eq!(made(text).as_deref(), instead, "{text}");
         }

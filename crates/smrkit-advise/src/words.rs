@@ -124,6 +124,11 @@ fn headline(advice: &Advice) -> String {
     let (who, disks, what) = (system(advice), disks(advice), what(advice));
     let longest_command = nanos(own.longest_command_ns);
     match advice.verdict {
+        Verdict::Refused if own.is_refused_by_full_zones() => format!(
+            "No: {who} is host-managed, and its zones were full: until a zone is reset it takes no more writes, so that {} of these requests \
+             would be refused.",
+            share(own.refused_share(), 1.0)
+        ),
         Verdict::Refused => format!(
             "No: {who} is host-managed and takes writes only in order within each zone. It would refuse {} of these requests.",
             share(own.refused_share(), 1.0)
@@ -140,6 +145,7 @@ fn headline(advice: &Advice) -> String {
             format!("No: {who} can't keep up with {what}. {others}")
         }
         Verdict::FallsBehind => {
+            let what = beside_rebuild(advice).unwrap_or(what);
             let but = if advice.misses(conventional) { ", but would not do what you need either" } else { "" };
             format!("No: {who} can't keep up with {what}; {disks} can{but}.")
         }
@@ -181,6 +187,12 @@ fn headline(advice: &Advice) -> String {
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks} for {what}."),
     }
+}
+
+/// The load that is served while an array does work of its own.
+fn beside_rebuild(advice: &Advice) -> Option<String> {
+    let load = || format!("your load beside the {}", work(advice));
+    advice.rebuild.map(|_| advice.what.clone().unwrap_or_else(load))
 }
 
 /// Why there is no answer yet.
@@ -1085,6 +1097,10 @@ fn actions_if_refused(advice: &Advice) -> Vec<Action> {
     };
     let set_up = "the disk is set up anew";
     let mut actions = Vec::new();
+    if advice.judged().own.is_refused_by_full_zones() {
+        let what = "Reset each zone before it is written again (blkzone reset)";
+        actions.push(step(what, "what is in the zone is erased", None));
+    }
     if software.is_none() {
         let what = "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, or smrkit's SMRfs";
         actions.push(step(what, set_up, None));
