@@ -534,6 +534,8 @@ const PLACES: u64 = 16;
 const LONG_PART: u64 = 4 * GI;
 /// A plot of Chia (k=32).
 const PLOT_BYTES: f64 = 101.4 * GI as f64;
+/// Bytes in memory at which ZFS writes before it is time: a fifth of a tenth of 8 GB.
+const MOST_DIRTY: f64 = 160e6;
 /// Passes that are run at most.
 const MOST_PASSES: u64 = 8;
 
@@ -646,10 +648,11 @@ pub static USES: &[Use] = &[
         pace: Pace::buffered(false, "ZFS's memory", "whoever writes to the pool has to wait"),
         work: Work::Workload(|of| {
             let lasts = of.lasting(24.0);
-            let (every, rate) = (of.time("every"), of.rate("rate"));
-            let at_once = format!("interval={},{lasts}", seconds(every.as_secs()));
-            // Allocators write to a region of the disk each (spa_allocators).
-            let piece = ((rate * every.as_secs() / 4.0 / 4096.0).ceil() as u64).max(1) * 4096;
+            let rate = of.rate("rate");
+            let every_s = of.time("every").as_secs().min(MOST_DIRTY / rate);
+            let at_once = format!("interval={},{lasts}", seconds(every_s));
+            // Allocators write to a region of the disk each.
+            let piece = ((rate * every_s / 4.0 / 4096.0).ceil() as u64).max(1) * 4096;
             let region = |nth: u64| {
                 let start = 3 + 24 * nth;
                 format!(
@@ -662,7 +665,8 @@ pub static USES: &[Use] = &[
             format!("{}+{}+flush:{at_once}", regions.join("+"), labels.join("+"))
         }),
         assumed: "What has changed is gathered in memory and written to contiguous free space in four regions of the disk \
-                  (spa_allocators), with a block of 16 KiB of metadata nearby in each (assumption), two labels, and a flush. \
+                  (spa_allocators), with a block of 16 KiB of metadata nearby in each (assumption), two labels, and a flush; \
+                  sooner if 160 MB wait (zfs_dirty_data_sync_percent, with 8 GB of memory). \
                   Synchronous writes go to the pool at once, unless it has a log device and logbias is latency: with some \
                   all the time, use `every=1s`. One day is simulated.",
     },
