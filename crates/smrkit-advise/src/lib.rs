@@ -344,22 +344,25 @@ impl Inquiry<'_> {
         Ok(is_trimmed || self.question.need.every.is_some() || changes::at_end(run, true)?.is_some())
     }
 
-    /// Answers by the first requests of a load, if there is more to run. Until it is known what comes once a cache is full, a hundred times as
-    /// many may have to be served. True if the listener was told.
+    /// Answers by the first requests of a load, or by half of the part of each disk that is rebuilt, if there is more to run. Until it is
+    /// known what comes once a cache is full, a hundred times as many may have to be served. True if the listener was told.
     fn preview(&self, listener: &mut dyn Listener) -> Result<bool, Error> {
-        let Question { run, loads, .. } = self.question;
-        let [load] = loads.as_slice() else { return Ok(false) };
-        // Nobody knows whether a trace, or work on all of a disk, begins as it goes on, and a rebuild is run on a part of a disk anyway.
-        if run.rebuild().is_some() || !load.is_even {
+        let Question { run, loads, whole_disk_bytes, .. } = self.question;
+        let Some(load) = loads.first() else { return Ok(false) };
+        // Of a rebuild that is run on a part of each disk, as long as nobody uses the array.
+        let is_part = run.rebuild().is_some() && whole_disk_bytes.is_some();
+        // Nobody knows whether a trace, or work on all of a disk, begins as it goes on.
+        if !is_part && (run.rebuild().is_some() || !load.is_even) {
             return Ok(false);
         }
         let pair = pool::make_one(self.monitor, "the first requests", |watch| {
             let own = Trial { first: Some(AT_FIRST_SIGHT), ..self.trial(load) };
+            let own = if is_part { own.on_half()? } else { own };
             let usual = Trial { run: own.run.conventional()?, ..own.clone() };
             Ok((own.serve(watch)?, Arc::new(usual.serve(watch)?)))
         })?;
         let (own, usual) = &pair;
-        let is_whole = !own.outcome.interrupted && !usual.outcome.interrupted && own.outcome.requests > 0;
+        let is_whole = !own.outcome.interrupted && !usual.outcome.interrupted && (own.outcome.requests > 0 || is_part);
         // What is refused is tried on empty zones first.
         if !is_whole || own.trajectory.refused > 0 {
             return Ok(false);
@@ -373,7 +376,8 @@ impl Inquiry<'_> {
         let mut advice = Advice::new(&question, &pair, vec![present_of((&pair, load))], 0);
         advice.is_preview = true;
         advice.conclude();
-        let is_told = !advice.is_too_short() && (own.asked == AT_FIRST_SIGHT || self.has_more_to_run(&advice)?);
+        let is_all = own.asked < AT_FIRST_SIGHT && !is_part;
+        let is_told = !advice.is_too_short() && (!is_all || self.has_more_to_run(&advice)?);
         if is_told {
             words::answer(&mut advice, &own.outcome);
             listener.preview(&advice);

@@ -47,9 +47,10 @@ fn previewed(text: &str) -> impl Iterator<Item = &str> {
 
 /// The answer so far, while more is run, and what it leaves out.
 pub fn preview(advice: &Advice, screen: Screen) -> String {
-    let by = match advice.is_preview {
-        true => format!("by the first {} requests alone", format::count(advice.demand.requests)),
-        false => "by the drive's most likely figures alone".into(),
+    let by = match advice.judged().own.rebuild.filter(|_| advice.is_preview) {
+        Some(part) => format!("by {} of each disk alone", format::bytes(part.disk_bytes as f64)),
+        None if advice.is_preview => format!("by the first {} requests alone", format::count(advice.demand.requests)),
+        None => "by the drive's most likely figures alone".into(),
     };
     format!("At first sight, {by}:\n{}\n", lines(previewed(&advice.text), screen))
 }

@@ -212,13 +212,18 @@ impl Trial {
         let Some(part) = served.trajectory.rebuild.filter(|_| is_part && cleans && !served.outcome.interrupted) else {
             return Ok(served);
         };
-        let half = |own: &DriveRun| own.with_drive(own.drive.clone().with_capacity(own.drive.geometry.sectors / 2)?);
-        let run = self.run.on(self.run.system().with_drives(&half)?).possible()?;
-        let sectors = run.host_sectors()?.min(self.sectors);
-        let half = Trial { run, sectors, ..self.clone() }.serve_until_known(watch)?;
+        let half = self.on_half()?.serve_until_known(watch)?;
         served.outcome.interrupted |= half.outcome.interrupted;
         served.trajectory.rebuild = half.trajectory.rebuild.map(|half| part.of_whole(half)).or(Some(part));
         Ok(served)
+    }
+
+    /// The same on disks of half the size.
+    pub fn on_half(&self) -> Result<Trial, Error> {
+        let half = |own: &DriveRun| own.with_drive(own.drive.clone().with_capacity(own.drive.geometry.sectors / 2)?);
+        let run = self.run.on(self.run.system().with_drives(&half)?).possible()?;
+        let sectors = run.host_sectors()?.min(self.sectors);
+        Ok(Trial { run, sectors, ..self.clone() })
     }
 
     /// Serves as much of the load as tells what remains. A load without an end is not judged by how it began: if the cache was still filling at

@@ -44,7 +44,8 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
     let mut first = headline(advice) + &in_time(advice) + &once_full(advice) + &recovered(advice) + &spread(advice);
-    if advice.is_preview && advice.demand.requests >= AT_FIRST_SIGHT && advice.answer == Answer::Yes {
+    let is_of_part = advice.demand.requests >= AT_FIRST_SIGHT || advice.rebuild.is_some();
+    if advice.is_preview && is_of_part && advice.answer == Answer::Yes {
         first = first.replacen("Yes", "Yes so far", 1);
     }
     let mut lines = vec![first];
