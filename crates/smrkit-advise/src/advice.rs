@@ -712,16 +712,13 @@ impl Advice {
             !(refused || dropped_30s || slow || end.trajectory.falls_behind || self.leaves_open(&end.trajectory))
         };
         // The ends were run while nobody uses the array, and tell nothing of what does not show in the same figures of the drive itself.
-        use Verdict::{Elsewhere, Fails, Overloaded, Refused};
-        if self.verdict == Fails {
-            return false;
-        }
-        let is_of_load = !matches!(self.verdict, Refused | Overloaded | Elsewhere)
+        let is_of_load = !matches!(self.verdict, Verdict::Refused | Verdict::Overloaded | Verdict::Elsewhere)
             && !self.tries_unused()
             && (self.problems_at(&self.judged().own).any() || self.judged().own.falls_behind);
-        is_of_load && self.ends.iter().any(holds)
+        let suffices = is_of_load && self.ends.iter().any(holds)
             || self.assumes_written && self.trim_suffices()
-            || self.misses_an_assumption()
+            || self.misses_an_assumption();
+        suffices && self.verdict != Verdict::Fails
     }
 
     /// True if a "yes" may be a "no": at an end of what is known of the drive, or with a buffer that only just bridges the waits.

@@ -1120,7 +1120,7 @@ fn what_was_measured_is_not_contradicted() {
     let near = said(40, None);
     assert!(near.answer == Answer::Yes && near.text.contains("; 57 h for 8 TB was measured"), "{}", near.text);
     // A need that the simulated time meets, and the measured one does not.
-    let in_time = " The rebuild itself takes 15 h of the 48 h that you have.";
+    let in_time = " The rebuild itself takes 15 h of the 2 days that you have.";
     assert_eq!(said(15, Some(2)).text.lines().next().unwrap(), headline.to_string() + in_time);
     let enough = said(15, Some(3));
     assert!(enough.answer == Answer::Yes && enough.text.contains("; 57 h for 8 TB was measured"), "{}", enough.text);
@@ -1177,10 +1177,9 @@ fn a_first_look_says_until_when_it_holds() {
     one.present[0].own.full_in_s = Some(500.0);
     let one = answered(one);
     assert_eq!(
-        screen::preview(&one, Screen { width: 120, ..Screen::default() }),
+        screen::preview(&one, Screen { width: 200, ..Screen::default() }),
         "At first sight, by the first 1,000 requests alone:\n\
-         Until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes then is\n\
-         simulated now.\n\
+         Until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes then is simulated now.\n\
          How fast: 1 MB/s; a CMR disk 1 MB/s.\n"
     );
     let mut part = Advice { is_preview: true, ..advice(1.0, 1) };

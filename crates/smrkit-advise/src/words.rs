@@ -212,12 +212,16 @@ fn too_short(advice: &Advice) -> String {
         None if against.is_alike() => ("longer".into(), format!("it does as well as {}", disks(advice))),
         None => ("longer".into(), slower(advice)),
     };
-    let room = if advice.system.is_dynamic { "free room is" } else { "cache is" };
-    let until = format!("ntil the drive's {room} full, after about {full} of this, {so_far}");
+    let until = format!("until the drive's {}, after about {full} of this, {so_far}", filled(advice));
     match advice.is_preview {
-        true => format!("U{until}. What comes then is simulated now."),
-        false => format!("Too short to say for {how_long}: u{until}. What comes then was not simulated."),
+        true => format!("{}. What comes then is simulated now.", capital(&until)),
+        false => format!("Too short to say for {how_long}: {until}. What comes then was not simulated."),
     }
+}
+
+/// What happens when the drive has taken as much as it can at once.
+fn filled(advice: &Advice) -> &'static str {
+    if advice.system.is_dynamic { "free room is used up" } else { "cache is full" }
 }
 
 /// On what it depends.
@@ -325,7 +329,7 @@ fn in_time(advice: &Advice) -> String {
 /// Since when that is so, where the answer is about a cache that has become full.
 fn once_full(advice: &Advice) -> String {
     let after_s = advice.judged().own.full_after_s.filter(|_| advice.answer == Answer::No);
-    let after = |s| format!(" That is once its cache is full, after about {} of this.", seconds(s));
+    let after = |s| format!(" That is once its {}, after about {} of this.", filled(advice), seconds(s));
     after_s.map_or(String::new(), after)
 }
 
@@ -733,9 +737,12 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
                     "no request waits for {who}, but now and then one does while the drive writes the map of its cache"
                 )
             }
+            (true, true) if advice.system.is_dynamic => format!(
+                "the drive's free room is used up {when}, and from then on requests wait while it moves data to make some"
+            ),
             (true, true) => format!("the cache on the drive's platters is full {when}, and {waits}"),
             (true, false) => format!("{when} the drive begins to clean, and requests wait for it"),
-            (false, true) => format!("the drive's cache is full {when}, {}", seldom(own)),
+            (false, true) => format!("the drive's {} {when}, {}", filled(advice), seldom(own)),
             (false, false) => format!("the drive cleans now and then, {}", seldom(own)),
         };
     }
