@@ -382,6 +382,11 @@ fn a_need_is_what_counts() {
     let text =
         "Yes: a backup by restic takes 5 h of the 24 h until the next, and the drive has cleaned up after 10 h more.";
     assert_eq!(said(rested(24), "Yes"), (Answer::Yes, Verdict::Meets, text.into()));
+    let mut both = rested(24);
+    both.need.within = Some(Nanos(8 * hour.0));
+    let text =
+        "Yes: a backup by restic takes 5 h of the 8 h that you have, and the drive has cleaned up after 10 h more.";
+    assert_eq!(said(both, "Yes").2, text);
     let text = "No: a backup by restic is done, but its cleaning is not, when the next one begins after 9 h.";
     assert_eq!(said(rested(9), "No"), (Answer::No, Verdict::Misses, text.into()), "a CMR disk has nothing to clean");
     // It takes 18 GB in five hours, and never has the rest for that again: at 0.5 MB/s it is done in 10 h, each time.

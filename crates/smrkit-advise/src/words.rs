@@ -434,27 +434,26 @@ fn meets(advice: &Advice) -> String {
     let (own, need, what) = (&advice.judged().own, advice.need, what(advice));
     let takes_s = advice.seconds(own).unwrap_or(0.0);
     let takes = seconds(takes_s);
-    // Each later turn takes longer where the drive has not cleaned up by then.
-    let later = advice.later_s(own, takes_s).map_or(String::new(), |later_s| {
-        format!(", and each later one {}, since the drive has not cleaned up by then", seconds(later_s))
-    });
     if let Some(buffer) = need.scarcest_buffer(own) {
         let (longest, bridges) = (nanos(buffer.longest_ns(own)), nanos(buffer.bridges.0));
         return format!("Yes: the longest {} takes {longest}, and {} bridges {bridges}.", kind(&buffer), buffer.name);
     }
-    match (need.within, need.every.filter(|_| !advice.is_open()), need.keep) {
-        (Some(within), ..) => format!("Yes: {what} takes {takes} of the {} that you have{later}.", nanos(within.0)),
-        (_, Some(every), _) => {
-            // Where work comes again before that, the drive keeps up without it.
-            let rest = match advice.rest_s().filter(|rest_s| takes_s + rest_s <= every.as_secs()) {
-                Some(rest_s) => format!(", and the drive has cleaned up after {} more", seconds(rest_s)),
-                None if advice.system.cleans && !advice.is_rest_known => {
-                    ", if the drive has cleaned up by then, which is tried now".into()
-                }
-                None => later,
-            };
-            format!("Yes: {what} takes {takes} of the {} until the next{rest}.", nanos(every.0))
+    let every = need.every.filter(|_| !advice.is_open());
+    let is_rested = |rest_s: &f64| every.is_some_and(|every| takes_s + rest_s <= every.as_secs());
+    // Where work comes again before the drive has cleaned up, each later turn takes longer, or the drive keeps up without a rest.
+    let later = match (advice.rest_s().filter(is_rested), advice.later_s(own, takes_s)) {
+        (Some(rest_s), _) => format!(", and the drive has cleaned up after {} more", seconds(rest_s)),
+        _ if every.is_some() && advice.system.cleans && !advice.is_rest_known => {
+            ", if the drive has cleaned up by then, which is tried now".into()
         }
+        (None, Some(later_s)) => {
+            format!(", and each later one {}, since the drive has not cleaned up by then", seconds(later_s))
+        }
+        (None, None) => String::new(),
+    };
+    match (need.within, every, need.keep) {
+        (Some(within), ..) => format!("Yes: {what} takes {takes} of the {} that you have{later}.", nanos(within.0)),
+        (_, Some(every), _) => format!("Yes: {what} takes {takes} of the {} until the next{later}.", nanos(every.0)),
         (_, _, keep) => {
             let keep_ns = keep.unwrap_or_default().0;
             let longest = format!(", though the longest request takes {}", nanos(own.longest_stall_ns));
