@@ -134,10 +134,14 @@ impl SavedState {
         if !same_array {
             return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
         }
-        let pairs = saved.drives().iter().zip(asked.drives()).zip(self.contents.drives.iter().zip(&own.drives));
-        let differences =
-            pairs.map(|((saved, asked), (saved_hash, hash))| drive_difference(saved, asked, saved_hash == hash));
-        Ok(differences.flatten().next())
+        for (number, (saved, asked)) in saved.drives().iter().zip(asked.drives()).enumerate() {
+            let same_file = self.contents.drives.get(number) == own.drives.get(number);
+            let difference = drive_difference(saved, asked, same_file);
+            if difference.is_some() {
+                return Ok(difference);
+            }
+        }
+        Ok(None)
     }
 }
 
