@@ -256,14 +256,16 @@ fn looks_like_a_model(word: &str) -> bool {
 /// Others may not: WD40EFAX is shingled and WD40EFRX is not; WD60EFAX is and WD80EFAX is not.
 pub fn nearest_model(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
-    let own = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
-    let family: Vec<Model> = models().filter(|model| is_of_family(own, model.name)).collect();
-    let near = nearest(own, family.iter().map(|model| model.name))?;
-    let distance = strsim::levenshtein(own, near);
+    // The name may come with the vendor's and the capacity.
+    let word = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
+    let family: Vec<Model> = models().filter(|model| is_of_family(word, model.name)).collect();
+    let near = nearest(word, family.iter().map(|model| model.name))?;
+    let distance = strsim::levenshtein(word, near);
     // A mistyped letter may lead to another family: ST1000DM048 for ST1000LM048. Models as near as the nearest have to record alike, too.
-    let is_as_near = |model: &Model| strsim::levenshtein(own, model.name) <= distance;
-    let mut rivals = models().filter(is_as_near).chain(family.iter().copied());
-    rivals.all(|model| model.recording == family[0].recording).then_some(near)
+    let is_as_near = |model: &Model| strsim::levenshtein(word, model.name) <= distance;
+    let mut rivals = models().filter(|model| is_as_near(model) || is_of_family(word, model.name));
+    let record_alike = rivals.all(|model| model.recording == family[0].recording);
+    record_alike.then_some(near)
 }
 
 /// The models of the catalogue whose names are most like a mistyped one, at most two mistakes away; swapped letters are one mistake. They
