@@ -288,10 +288,13 @@ impl Home {
 
     /// Sectors of the longest home track.
     pub fn longest_track(&self) -> u64 {
-        match self.geometry.slipped() {
-            0 => self.strips.iter().map(|strip| strip.sectors.value).max().unwrap_or(0),
-            _ => (0..self.tracks).map(|track| self.sectors(track)).max().unwrap_or(0),
-        }
+        // Slips shorten some tracks; without them all tracks of a strip are alike.
+        let longest = if self.geometry.slipped() == 0 {
+            self.strips.iter().map(|strip| strip.sectors.value).max()
+        } else {
+            (0..self.tracks).map(|track| self.sectors(track)).max()
+        };
+        longest.unwrap_or(0)
     }
 
     #[inline]
