@@ -198,15 +198,21 @@ impl Home {
         }
         for strip in &self.strips {
             for k in 0..strip.homes {
+                // Most tracks have no defect, and need no look at each sector.
+                if self.geometry.track_sectors(self.track_of(strip, k)) == strip.sectors.value {
+                    continue;
+                }
                 let raw = self.raw_of(strip, k);
-                let found = strip.sectors.value - self.geometry.track_sectors(self.track_of(strip, k));
-                if found > 0 {
-                    let defects = (raw..raw + strip.sectors.value).filter(|&s| self.geometry.is_defect(s));
-                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value + (s - raw)));
+                for sector in 0..strip.sectors.value {
+                    if self.geometry.is_defect(raw + sector) {
+                        let raw_lba = strip.raw_lba + k * strip.sectors.value + sector;
+                        let defects_before = slips.len() as u64;
+                        slips.push(raw_lba - defects_before);
+                    }
                 }
             }
         }
-        slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
+        slips
     }
 
     /// Finds an LBA's place at home.
