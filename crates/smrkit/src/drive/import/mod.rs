@@ -636,14 +636,20 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
     Ok(())
 }
 
+/// True if a switch is there, and on.
+fn is_set(specs: &Block, key: &str) -> Result<bool, Error> {
+    Ok(specs.optional(key)?.is_some_and(|found| found.value > 0.0))
+}
+
 /// Overheads by kind and by the kind of the request before, and those at the end of a request.
 fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let scale = specs.optional("Time scale for overheads")?.map_or(1.0, |found| found.value);
     let each = specs.optional("Per-request overhead time")?.map_or(0.0, |found| found.value);
     let ms = |found: &SourcedNumber| found.value * scale + each;
-    let is_set = |key: &str| Ok::<bool, Error>(specs.optional(key)?.is_some_and(|found| found.value > 0.0));
-    let disconnects = is_set("Extra write disconnect")?;
-    let extra_disconnect = disconnects.then(|| specs.number("Extradisc command overhead")).transpose()?;
+    let extra_disconnect = match is_set(specs, "Extra write disconnect")? {
+        true => Some(specs.number("Extradisc command overhead")?),
+        false => None,
+    };
     for (kind, key) in [
         ("Read miss", "read_miss_ms"),
         ("Read hit", "read_hit_ms"),
@@ -661,15 +667,20 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
             }
         }
     }
+    bus_overheads(out, specs, scale, extra_disconnect.is_some())
+}
+
+/// Overheads that the bus adds to a request, each the sum of several of DiskSim's. `disconnects_more`: a write disconnects once more.
+fn bus_overheads(out: &mut Toml, specs: &Block, scale: f64, disconnects_more: bool) -> Result<(), Error> {
     let (level, level_at) = specs.count("Fast write level", 2)?;
     let waits_for_media = level == 0;
-    let reselects = !is_set("Never disconnect")?;
+    let reselects = !is_set(specs, "Never disconnect")?;
     // A command that waits for the media disconnects from the bus, and reselects it later.
-    let reselect = if extra_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
-    let delays: &[&str] = match (waits_for_media, &extra_disconnect) {
+    let reselect = if disconnects_more { "Other reselect overhead" } else { "First reselect overhead" };
+    let delays: &[&str] = match (waits_for_media, disconnects_more) {
         (false, _) => &[],
-        (true, None) => &["Minimum seek delay"],
-        (true, Some(_)) => &[
+        (true, false) => &["Minimum seek delay"],
+        (true, true) => &[
             "Extradisc disconnect overhead",
             "Extradisc inter-disconnect delay",
             "Extradisc 2nd disconnect overhead",
