@@ -145,32 +145,19 @@ pub fn unlisted(name: &str) -> Identified {
 /// The disk that a tool's line names, known by its context. The line is in capitals; `column` is where the column of models in `lsblk`
 /// begins and where the next one does, from its header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
-    let disk = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
     if columns.first() == Some(&"NAME") {
-        const MODEL: &str = "MODEL";
-        // Bytes of the header are characters, because lsblk's header is ASCII.
-        *column = line.find(" MODEL").map(|space| {
-            let (from, end) = (space + 1, space + 1 + MODEL.len());
-            let next = line[end..].find(char::is_alphanumeric);
-            (from, next.map_or(usize::MAX, |next| end + next))
-        });
+        *column = model_column(line);
         return None;
     }
     if let Some((key, value)) = line.split_once(':')
         && ["DEVICE MODEL", "MODEL NUMBER", "PRODUCT"].contains(&key.trim())
     {
-        return Some(disk(value, false));
+        return Some(unlisted(value));
     }
-    let mut by_id = line.split_whitespace().filter_map(|word| {
-        let name = word.rsplit('/').next()?;
-        let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
-        // The serial number comes last. A name without one is not a model string.
-        let (model, _) = name.rsplit_once('_')?;
-        Some(disk(&model.replace('_', " "), bus == "NVME"))
-    });
-    if let Some(found) = by_id.next() {
-        return Some(found);
+    let by_id = line.split_whitespace().find_map(disk_by_id);
+    if by_id.is_some() {
+        return by_id;
     }
     let device = columns.first().filter(|word| is_device(word))?;
     let name = match *column {
@@ -187,7 +174,31 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
         word.contains("SSD") || word.len() >= 6 && has(word, char::is_alphabetic) && has(word, char::is_numeric)
     };
     let is_named = if column.is_some() { !name.trim().is_empty() } else { words(&name).iter().any(is_name) };
-    is_named.then(|| disk(&name, device.starts_with("NVME")))
+    is_named.then(|| disk_on_bus(&name, device.starts_with("NVME")))
+}
+
+/// Where the column of models begins, and where the next one does, in the header of `lsblk`.
+fn model_column(header: &str) -> Option<(usize, usize)> {
+    // Bytes of the header are characters, because it is ASCII.
+    let from = header.find(" MODEL")? + 1;
+    let end = from + "MODEL".len();
+    let next = header[end..].find(char::is_alphanumeric);
+    Some((from, next.map_or(usize::MAX, |next| end + next)))
+}
+
+/// The disk of a name as in `/dev/disk/by-id`: bus, model and serial number.
+fn disk_by_id(word: &str) -> Option<Identified> {
+    let (bus, name) = word.rsplit('/').next()?.split_once('-')?;
+    if !["ATA", "SCSI", "NVME", "USB"].contains(&bus) {
+        return None;
+    }
+    // The serial number comes last. A name without one is not a model string.
+    let (model, _) = name.rsplit_once('_')?;
+    Some(disk_on_bus(&model.replace('_', " "), bus == "NVME"))
+}
+
+fn disk_on_bus(name: &str, is_nvme: bool) -> Identified {
+    if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) }
 }
 
 /// True of Linux's names of whole disks, in capitals.
