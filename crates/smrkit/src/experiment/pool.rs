@@ -267,7 +267,7 @@ impl Observer for RunWatch<'_> {
     }
 
     fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
-        self.accesses.as_mut().map(|of| of(drive))
+        self.accesses.as_mut().map(|recorder_of| recorder_of(drive))
     }
 }
 

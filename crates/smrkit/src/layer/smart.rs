@@ -759,7 +759,7 @@ impl Layer for Smart {
     }
 
     fn gauges(&self) -> Gauges {
-        let sum = |of: fn(&Area) -> u32| self.areas.iter().map(|area| u64::from(of(area))).sum::<u64>() as f64;
+        let sum = |count: fn(&Area) -> u32| self.areas.iter().map(|area| u64::from(count(area))).sum::<u64>() as f64;
         let (tracks, free) = (sum(|area| area.tracks), sum(Area::free_tracks));
         let others = vec![
             Gauge::share("share_in_use", 1.0 - free / tracks),
