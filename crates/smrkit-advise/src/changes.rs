@@ -79,7 +79,7 @@ impl ArrayFacts {
     /// True if ZFS can rebuild it in the order of the disk: mirrors only (and dRAID, which is not modelled), since the
     /// records of a RAIDZ have to be found by its block pointers.
     pub fn rebuilds_in_order(&self) -> bool {
-        self.software == Software::Md || matches!(self.level, Level::Raid1 | Level::Raid10 { .. })
+        self.software == Software::Md || matches!(self.level, Level::Raid1 | Level::Raid10)
     }
 
     /// Other ways to rebuild that its software has.

@@ -1229,7 +1229,7 @@ pub fn replaces(advice: &Advice) -> Vec<(String, &'static [&'static str])> {
     };
     let spare_copies = match array.level {
         Level::Raid1 => advice.judged().own.disks.saturating_sub(1),
-        Level::Raid10 { copies } => u64::from(copies) - 1,
+        Level::Raid10 => 1,
         level => level.parities() as u64,
     };
     let meanwhile = match spare_copies {

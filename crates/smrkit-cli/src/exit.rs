@@ -93,14 +93,21 @@ pub fn option(field: &str) -> Cow<'static, str> {
 
 /// An error and its causes, with their fields in braces.
 pub fn chain(error: &anyhow::Error) -> String {
-    let cause = |cause: &(dyn StdError + 'static)| {
-        let known = cause.downcast_ref().map(Error::message);
-        let known = known.or_else(|| cause.downcast_ref().map(LiveError::message));
-        let known = known.or_else(|| cause.downcast_ref().map(MountError::message));
-        let known = known.or_else(|| cause.downcast_ref().map(|told: &ChildError| told.error.clone()));
-        known.unwrap_or_else(|| cause.to_string())
+    let message = |cause: &(dyn StdError + 'static)| {
+        // `Display` of our own errors has replaced the braces already.
+        if let Some(error) = cause.downcast_ref::<Error>() {
+            error.message()
+        } else if let Some(error) = cause.downcast_ref::<LiveError>() {
+            error.message()
+        } else if let Some(error) = cause.downcast_ref::<MountError>() {
+            error.message()
+        } else if let Some(child) = cause.downcast_ref::<ChildError>() {
+            child.error.clone()
+        } else {
+            cause.to_string()
+        }
     };
-    error.chain().map(cause).collect::<Vec<_>>().join(": ")
+    error.chain().map(message).collect::<Vec<_>>().join(": ")
 }
 
 /// An error reported by another process of this program, and its exit code there.

@@ -260,8 +260,9 @@ fn place(array: &mut ArraySpec, names: &str) -> Result<(), Error> {
         let all = names.len();
         return Err(Error::Usage(format!("{all} drives are named, but the array has {disks}: write disks={all}")));
     }
-    for (nth, member) in array.members.iter_mut().enumerate() {
-        member.drive = Some(names[nth.min(names.len() - 1)].into());
+    let last = names[names.len() - 1];
+    for (number, member) in array.members.iter_mut().enumerate() {
+        member.drive = Some(names.get(number).copied().unwrap_or(last).into());
     }
     Ok(())
 }
@@ -324,14 +325,11 @@ impl DemandOptions {
         if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
             return refuse("standard input can be read once: name - for one {trace} only".into());
         }
-        let pairs = self
-            .trace
-            .iter()
-            .enumerate()
-            .flat_map(|(n, one)| self.trace[n + 1..].iter().map(move |other| (one, other)));
-        if let Some((one, other)) = pairs.into_iter().find(|(one, other)| are_one_blktrace(one, other)) {
-            let (one, other) = (one.display(), other.display());
-            return refuse(format!("{{trace}} {one} reads the files of all CPUs, {other} too: name one of them"));
+        for (number, path) in self.trace.iter().enumerate() {
+            if let Some(earlier) = self.trace[..number].iter().find(|earlier| are_one_blktrace(earlier, path)) {
+                let (one, other) = (earlier.display(), path.display());
+                return refuse(format!("{{trace}} {one} reads the files of all CPUs, {other} too: name one of them"));
+            }
         }
         match (arrival, self.interleave) {
             (Arrival::Trace, Some(rule)) if rule != Interleave::Time => refuse(format!(

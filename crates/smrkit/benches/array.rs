@@ -25,7 +25,7 @@ const CASES: &[(&str, Level, usize, u32, Queue)] = &[
     ("raid0-sptf", Level::Raid0, 4, 32, Queue::Sptf),
     ("span", Level::Span, 4, 1, Queue::Fcfs),
     ("raid1", Level::Raid1, 2, 1, Queue::Fcfs),
-    ("raid10", Level::Raid10 { copies: 2 }, 4, 1, Queue::Fcfs),
+    ("raid10", Level::Raid10, 4, 1, Queue::Fcfs),
     ("raid5", Level::Raid5, 4, 1, Queue::Fcfs),
     ("raid5-32", Level::Raid5, 4, 32, Queue::Fcfs),
     ("raid6", Level::Raid6, 5, 1, Queue::Fcfs),

@@ -318,23 +318,20 @@ struct SavedMap {
 }
 
 /// A chunk with extents or room, or that has copied its part of the base: its number in the leaf, entries that it has room for on the heap, and
-/// the extents.
+/// for each extent the sectors between the end of the one before and its start, its sectors, and its PBA.
 #[derive(Serialize, Deserialize)]
-struct SavedChunk(u8, usize, Vec<SavedExtent>);
-
-/// Sectors between the end of the extent before and this one, its sectors, and its PBA.
-#[derive(Serialize, Deserialize)]
-struct SavedExtent(u16, u16, u64);
+struct SavedChunk(u8, usize, Vec<(u16, u16, u64)>);
 
 impl Serialize for ExtentMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let extents = |chunk: &Chunk| {
-            let mut end = 0;
-            let saved = chunk.0.iter().map(|extent| {
-                let gap = extent.start() - std::mem::replace(&mut end, extent.end());
-                SavedExtent(gap as u16, (extent.end() - extent.start()) as u16, extent.pba())
-            });
-            saved.collect()
+            let (mut saved, mut end) = (Vec::with_capacity(chunk.0.len()), 0);
+            for extent in &chunk.0 {
+                let (gap, sectors) = (extent.start() - end, extent.end() - extent.start());
+                saved.push((gap as u16, sectors as u16, extent.pba()));
+                end = extent.end();
+            }
+            saved
         };
         let chunks = |(number, leaf): (usize, &Option<Leaf>)| {
             let is_copied = |at: usize| is_marked(&self.copied, (number * LEAF + at) as u64);
@@ -384,7 +381,7 @@ impl ExtentMap {
                 }
                 chunk.reserve_exact(room);
                 let mut end = 0;
-                for SavedExtent(gap, sectors, pba) in extents {
+                for (gap, sectors, pba) in extents {
                     let start = end + u64::from(gap);
                     end = start + u64::from(sectors);
                     if sectors == 0 || end > CHUNK || pba > PBA_MAX {

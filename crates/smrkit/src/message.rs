@@ -12,11 +12,8 @@ const FIELDS: &str = "\
 /// Remedy for a trace that is not in the order of its times.
 pub const PUT_IN_ORDER: &str = "use {arrival} flat-out, or put the rows in order with {sort}";
 
-/// A front end's name for an option.
-pub type FieldNames = dyn Fn(&str) -> Cow<'static, str>;
-
-/// The message with `name` in place of each field. Other braces are the user's own, and stay.
-pub fn worded(message: &str, name: &FieldNames) -> String {
+/// The message with a front end's `name` of each field in its place. Other braces are the user's own, and stay.
+pub fn worded(message: &str, name: &dyn Fn(&str) -> Cow<'static, str>) -> String {
     let (mut worded, mut rest) = (String::with_capacity(message.len()), message);
     while let Some((before, after)) = rest.split_once('{') {
         worded += before;

@@ -106,13 +106,11 @@ pub(crate) fn parse_capacity(text: &str) -> Result<u64, Error> {
 pub fn parse_sectors(text: &str) -> Result<u64, Error> {
     let bytes = parse_bytes(text)?;
     if !bytes.is_multiple_of(SECTOR_BYTES) {
-        let (below, above) =
-            (bytes / SECTOR_BYTES * SECTOR_BYTES, bytes.div_ceil(SECTOR_BYTES).saturating_mul(SECTOR_BYTES));
-        let instead = match below {
-            0 => exact_bytes(above),
-            // The end of the next sector would overflow in bytes.
-            _ if bytes > u64::MAX - SECTOR_BYTES => exact_bytes(below),
-            _ => format!("{} or {}", exact_bytes(below), exact_bytes(above)),
+        let below = bytes - bytes % SECTOR_BYTES;
+        let instead = match below.checked_add(SECTOR_BYTES) {
+            Some(above) if below == 0 => exact_bytes(above),
+            Some(above) => format!("{} or {}", exact_bytes(below), exact_bytes(above)),
+            None => exact_bytes(below),
         };
         return Err(Error::Usage(format!(
             "`{text}` is {bytes} bytes, not a whole number of 512-byte sectors: write {instead} \

@@ -174,8 +174,8 @@ impl Tally {
     /// Counts one access.
     #[inline]
     pub fn count(&mut self, access: &Access) {
-        let of = if access.write { &mut self.writes } else { &mut self.reads };
-        let counter = &mut of[access.cause as usize];
+        let counters = if access.write { &mut self.writes } else { &mut self.reads };
+        let counter = &mut counters[access.cause as usize];
         counter.commands += 1;
         counter.sectors += access.sectors;
         counter.adjusted += adjusted(access.sectors);

@@ -75,10 +75,9 @@ impl<'i> TomlKeys<'i> {
         key: &str,
         number: impl Fn(&str) -> Option<Result<f64, Error>>,
     ) -> Result<Option<T>, Mistake> {
-        let text = self.left.get(key).and_then(|value| value.get_ref().as_str().map(|text| (text, value.span())));
-        let Some((read, place)) = text.and_then(|(text, place)| Some((number(text)?, place))) else {
-            return self.get(key);
-        };
+        let Some(value) = self.left.get(key) else { return Ok(None) };
+        let place = value.span();
+        let Some(read) = value.get_ref().as_str().and_then(number) else { return self.get(key) };
         let number = read.map_err(|error| Mistake(error.to_string(), place.clone()))?;
         self.left.remove(key);
         // A whole number also fits a field that holds integers.

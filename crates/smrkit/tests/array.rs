@@ -144,7 +144,7 @@ fn raid1_loses_nothing() {
 
 #[test]
 fn raid10_loses_nothing() {
-    survives(Level::Raid10 { copies: 2 });
+    survives(Level::Raid10);
 }
 
 #[test]
@@ -183,7 +183,7 @@ impl BackgroundTask for Never {
 
 #[test]
 fn what_completes_at_once_counts_as_from_event_to_event() {
-    let kinds = [Level::Span, Level::Raid0, Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid5, Level::Dedicated];
+    let kinds = [Level::Span, Level::Raid0, Level::Raid1, Level::Raid10, Level::Raid5, Level::Dedicated];
     for seed in 0..60 {
         let trial = Trial::new(kinds[seed as usize % kinds.len()], seed);
         let depth = [1, 1, 2][seed as usize / kinds.len() % 3];

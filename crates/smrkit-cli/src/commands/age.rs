@@ -498,10 +498,8 @@ impl PolicyRun {
     }
 }
 
-/// A number by which policies are compared, with its name.
-type Compared = (&'static str, fn(&PolicyRun) -> f64);
-
-const COMPARED: [Compared; 3] = [
+/// The numbers by which policies are compared, with their names.
+const COMPARED: [(&str, fn(&PolicyRun) -> f64); 3] = [
     ("moved (% of written)", |run| 100.0 * (run.write_amplification - 1.0)),
     ("longest stall (s)", |run| run.longest_stall_s),
     ("writable at once (%)", |run| run.writable_percent),
@@ -531,9 +529,12 @@ impl Policies {
         let mut grid = Grid::new(["placement", "disks", "full", moved, stall, writable]);
         for (placement, runs) in self.by_placement() {
             let full = runs.iter().filter(|run| run.is_full).count();
-            let spreads = COMPARED.iter().filter_map(|(_, number)| Spread::new(runs.iter().map(|run| number(run))));
-            let cells = [placement.to_string(), runs.len().to_string(), full.to_string()];
-            grid.rows.push(cells.into_iter().chain(spreads.map(|spread| spread.text(1.0))).collect());
+            let mut cells = vec![placement.to_string(), runs.len().to_string(), full.to_string()];
+            for (_, number) in COMPARED {
+                let spread = Spread::new(runs.iter().map(|run| number(run)));
+                cells.extend(spread.map(|spread| spread.text(1.0)));
+            }
+            grid.rows.push(cells);
         }
         grid
     }
@@ -542,21 +543,26 @@ impl Policies {
     fn differences(&self) -> Vec<String> {
         let policies = self.by_placement();
         let Some(((first, first_runs), others)) = policies.split_first() else { return Vec::new() };
-        let sentence = |(other, runs): &(&str, Vec<&PolicyRun>)| {
-            let difference = |(name, number): &(&str, fn(&PolicyRun) -> f64)| {
-                let partner = |run: &PolicyRun| first_runs.iter().find(|one| one.seed == run.seed).copied();
-                let spread = Spread::new(runs.iter().filter_map(|run| Some(number(run) - number(partner(run)?))))?;
+        let mut sentences = Vec::new();
+        for (other, runs) in others {
+            let mut differences = Vec::new();
+            for (name, number) in COMPARED {
+                let beside_partner = |run: &&PolicyRun| {
+                    let partner = first_runs.iter().find(|partner| partner.seed == run.seed)?;
+                    Some(number(run) - number(partner))
+                };
+                let Some(spread) = Spread::new(runs.iter().filter_map(beside_partner)) else { continue };
                 let more = if spread.mean > 0.0 { "higher" } else { "lower" };
                 let size = Spread { mean: spread.mean.abs(), ..spread };
-                Some(match size.mean > size.half && size.n > 1 {
+                // Told apart if the interval excludes zero.
+                differences.push(match size.mean > size.half && size.n > 1 {
                     true => format!("{name} {more} by {}", size.text(1.0)),
                     false => format!("{name} not told apart"),
-                })
-            };
-            let differences: Vec<String> = COMPARED.iter().filter_map(difference).collect();
-            format!("{other} beside {first}, seed by seed: {}.", differences.join("; "))
-        };
-        others.iter().map(sentence).collect()
+                });
+            }
+            sentences.push(format!("{other} beside {first}, seed by seed: {}.", differences.join("; ")));
+        }
+        sentences
     }
 
     fn text(&self) -> String {

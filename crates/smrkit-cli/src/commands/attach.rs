@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
-use smrkit_live::block::control::{ControlRequest, control, listen};
+use smrkit_live::block::control::{ControlRequest, Controller, control, listen};
 use smrkit_live::block::image;
 use smrkit_live::block::server::{DriveServer, Frontend};
 use smrkit_live::daemon::{self, Started};
@@ -111,32 +111,7 @@ impl Attach {
         let detach = move || to_detach.lock().unwrap_or_else(PoisonError::into_inner).detach();
         let _socket = listen(image, &controller, detach)?;
         let lock = || attached.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stop, watched, is_forced) = (controller.clone(), attached.clone(), lock().is_forced.clone());
-        let mut first_signal: Option<Instant> = None;
-        handle_signals(move || {
-            // If the lock is taken, detach waits for users of the device, which is then not mounted any more.
-            let is_in_use = watched.try_lock().is_ok_and(|attached| attached.is_taken());
-            match first_signal {
-                Some(at) if is_in_use && at.elapsed() < SECOND_SIGNAL_AFTER => {}
-                None if is_in_use => {
-                    first_signal = Some(Instant::now());
-                    eprintln!(
-                        "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
-                    );
-                }
-                // Requests fail from now on, so that users of the device end soon.
-                None => {
-                    first_signal = Some(Instant::now());
-                    stop.send(ControlRequest::Stop);
-                }
-                Some(_) => {
-                    is_forced.store(true, Ordering::Relaxed);
-                    stop.send(ControlRequest::Stop);
-                    // A second stop does not wait for requests in flight.
-                    stop.send(ControlRequest::Stop);
-                }
-            }
-        })?;
+        stop_at_signals(controller, attached.clone())?;
         match self.daemon {
             true => daemon::tell(&Started::Ready)?,
             false => {
@@ -151,6 +126,36 @@ impl Attach {
         closed?;
         Ok(())
     }
+}
+
+/// Stops the server at a signal, but while the device is in use only at a second one.
+fn stop_at_signals(server: Controller, attached: Arc<Mutex<Attached>>) -> anyhow::Result<()> {
+    let is_forced = attached.lock().unwrap_or_else(PoisonError::into_inner).is_forced.clone();
+    let mut first_signal: Option<Instant> = None;
+    handle_signals(move || {
+        // If the lock is taken, detach waits for users of the device, which is then not mounted any more.
+        let is_in_use = attached.try_lock().is_ok_and(|attached| attached.is_taken());
+        match first_signal {
+            Some(at) if is_in_use && at.elapsed() < SECOND_SIGNAL_AFTER => {}
+            None if is_in_use => {
+                first_signal = Some(Instant::now());
+                eprintln!(
+                    "smrkit: the device is in use: unmount what is on it, or take it out of its array; a second signal ends it all the same"
+                );
+            }
+            // Requests fail from now on, so that users of the device end soon.
+            None => {
+                first_signal = Some(Instant::now());
+                server.send(ControlRequest::Stop);
+            }
+            Some(_) => {
+                is_forced.store(true, Ordering::Relaxed);
+                server.send(ControlRequest::Stop);
+                // A second stop does not wait for requests in flight.
+                server.send(ControlRequest::Stop);
+            }
+        }
+    })
 }
 
 /// The directory, beside the control socket, where the drive in an image is mounted as a file.

@@ -147,11 +147,14 @@ fn table(survey: &Survey) -> Grid {
 
 fn fill(bands: &Fill) -> Grid {
     let mut grid = Grid::new(["bands", "number"]);
-    let tenths = bands.by_tenth_live.iter().enumerate();
-    let tenths = tenths.map(|(i, &count)| (format!("up to {} % live", 10 * (i + 1)), count));
-    let classes = [("empty".to_string(), bands.empty), ("dead".into(), bands.dead)].into_iter().chain(tenths);
-    let all = classes.chain([("lost".into(), bands.lost)]).filter(|(_, count)| *count > 0);
-    grid.rows.extend(all.map(|(name, count)| vec![name, format::count(count)]));
+    let mut classes = vec![("empty".to_string(), bands.empty), ("dead".into(), bands.dead)];
+    for (tenth, &count) in bands.by_tenth_live.iter().enumerate() {
+        classes.push((format!("up to {} % live", 10 * (tenth + 1)), count));
+    }
+    classes.push(("lost".into(), bands.lost));
+    for (name, count) in classes.into_iter().filter(|(_, count)| *count > 0) {
+        grid.rows.push(vec![name, format::count(count)]);
+    }
     grid.rows.push(vec!["(of these open)".into(), format::count(bands.open)]);
     grid
 }

@@ -142,14 +142,17 @@ fn show(drive: &Drive) -> String {
 fn in_words(setting: &DriveSetting) -> String {
     let a_second = if setting.unit.ends_with("/s") { "/s" } else { "" };
     let is_size = setting.unit.starts_with("bytes") || setting.unit.is_empty() && setting.key.ends_with("_bytes");
-    let size = |text: &str| text.parse().map_or(text.to_string(), |bytes: Bytes| format!("{bytes}{a_second}"));
-    let (value, unit) = match is_size {
-        true => (size(&setting.value), ""),
-        false => (setting.value.clone(), setting.unit.as_str()),
+    let shown = |text: &str| match text.parse::<Bytes>() {
+        Ok(bytes) if is_size => format!("{bytes}{a_second}"),
+        _ => text.to_string(),
     };
-    let one = |text: &String| if is_size { size(text) } else { text.clone() };
-    let range = setting.range.as_ref().map_or(String::new(), |(low, high)| format!(" ({} to {})", one(low), one(high)));
-    format!("{value}{range} {unit}").trim_end().to_string()
+    let range = match &setting.range {
+        Some((low, high)) => format!(" ({} to {})", shown(low), shown(high)),
+        None => String::new(),
+    };
+    // A size has its unit already.
+    let unit = if is_size { "" } else { &setting.unit };
+    format!("{}{range} {unit}", shown(&setting.value)).trim_end().to_string()
 }
 
 /// A sentence on the capacity that the drive offers as it is sold, and the part that it keeps for itself.

@@ -81,15 +81,18 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
         Ok(HelperRequest::Remount { point, read_only }) => {
             mount::canonical(&point).and_then(|point| mount::remount(&point, read_only)).map_err(anyhow::Error::from)
         }
-        Ok(HelperRequest::Mount(arguments)) => {
-            let words = std::iter::once(OsString::from(helper.name())).chain(arguments.iter().cloned());
-            let matches = Mount::augment_args(clap::Command::new(helper.name())).try_get_matches_from(words);
-            let mount = matches.and_then(|matches| Mount::from_arg_matches(&matches));
-            mount.map_err(anyhow::Error::from).and_then(|mount| mount.start_daemon(&arguments)).map(drop)
-        }
+        Ok(HelperRequest::Mount(arguments)) => mount_with(helper, &arguments),
     };
     let message = |error| worded(&exit::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &message(error)), |()| 0)
+}
+
+/// Mounts by the command `mount` with these arguments.
+fn mount_with(helper: Helper, arguments: &[OsString]) -> anyhow::Result<()> {
+    let command = Mount::augment_args(clap::Command::new(helper.name()).no_binary_name(true));
+    let mount = Mount::from_arg_matches(&command.try_get_matches_from(arguments)?)?;
+    mount.start_daemon(arguments)?;
+    Ok(())
 }
 
 fn unmount(request: &HelperUmount) -> Result<(), MountError> {

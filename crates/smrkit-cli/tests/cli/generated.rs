@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use smrkit::device::level::{Copies, LEVELS, LevelSpec, SectorSpread};
+use smrkit::device::level::{LEVELS, LevelSpec, SectorSpread};
 use smrkit::device::spec::ArraySpec;
 use smrkit::edit::Edit;
 use smrkit::engine::rebuild::RebuildSpec;
@@ -161,20 +161,19 @@ fn levels() -> String {
 }
 
 fn disks(level: &LevelSpec) -> String {
-    match (level.copies, level.disks_max) {
-        (Copies::Chosen, _) => "`copies` or more".into(),
-        (_, usize::MAX) => format!("{} or more", level.disks_min),
-        (_, most) => format!("{} to {most}", level.disks_min),
+    match level.disks_max {
+        usize::MAX => format!("{} or more", level.disks_min),
+        most => format!("{} to {most}", level.disks_min),
     }
 }
 
 fn room(level: &LevelSpec) -> String {
     let each = if level.is_per_source { "; each source has a member of its own" } else { "" };
-    match (level.spread, level.copies) {
+    match (level.spread, level.copies_max) {
         (SectorSpread::EndToEnd, _) => format!("all sectors, one member after another{each}"),
         (SectorSpread::Whole, _) => "all sectors of the smallest member".into(),
-        (SectorSpread::Chunks, Copies::Chosen) => "⌊*n* · *c* / `copies`⌋ chunks".into(),
-        (SectorSpread::Chunks, _) => "*n* · *c* chunks".into(),
+        (SectorSpread::Chunks, 1) => "*n* · *c* chunks".into(),
+        (SectorSpread::Chunks, copies) => format!("⌊*n* · *c* / {copies}⌋ chunks"),
         (SectorSpread::Stripes, _) => format!("(*n* − {}) · *c* chunks", level.parities),
     }
 }

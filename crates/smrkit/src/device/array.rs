@@ -117,7 +117,8 @@ impl Array {
 
     /// The drives that have not failed.
     pub(super) fn working(&self) -> impl Iterator<Item = &MemberDrive> {
-        self.drives().iter().zip(&self.health).filter(|(_, health)| health.works()).map(|(drive, _)| drive)
+        let drives = self.drives().iter().zip(&self.health);
+        drives.filter_map(|(drive, health)| health.works().then_some(drive))
     }
 
     /// In check mode: the parts that were written on any member, which have to be compared. In all others copies and parities agree from

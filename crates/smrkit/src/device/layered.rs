@@ -248,8 +248,9 @@ impl LayeredDisk {
     /// Sectors read from the platters and written to them so far.
     pub fn physical_sectors(&self) -> (u64, u64) {
         let tally = self.disk.tally();
-        let sum = |of: &dyn Fn(Cause) -> u64| Cause::ALL.into_iter().map(of).sum();
-        (sum(&|cause| tally.reads(cause).sectors), sum(&|cause| tally.writes(cause).sectors))
+        let read = Cause::ALL.into_iter().map(|cause| tally.reads(cause).sectors).sum();
+        let written = Cause::ALL.into_iter().map(|cause| tally.writes(cause).sectors).sum();
+        (read, written)
     }
 }
 

@@ -26,35 +26,24 @@ pub enum SectorSpread {
     Stripes,
 }
 
-/// The number of copies that a level keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
-    /// One: nothing is kept twice.
-    One,
-    /// One on every disk.
-    Every,
-    /// As many as the user says.
-    Chosen,
-}
-
 /// Properties of a level.
 #[derive(Debug)]
 pub struct LevelSpec {
-    /// The level, with the copies that it keeps unless said otherwise.
+    /// The level.
     pub level: Level,
     /// Its name in options and results.
     pub name: &'static str,
     /// Way in which sectors are spread.
     pub spread: SectorSpread,
-    /// Copies, parity not counted.
-    pub copies: Copies,
+    /// The most copies of a sector, parity not counted; fewer if there are fewer disks.
+    pub copies_max: usize,
     /// Parity units of a stripe.
     pub parities: usize,
     /// True if they go round all disks; else they lie on the last.
     pub rotates: bool,
     /// True if each source has a disk of its own.
     pub is_per_source: bool,
-    /// The fewest disks; with chosen copies as many as those.
+    /// The fewest disks.
     pub disks_min: usize,
     /// The most disks.
     pub disks_max: usize,
@@ -67,7 +56,7 @@ const PLAIN: LevelSpec = LevelSpec {
     level: Level::Span,
     name: "span",
     spread: SectorSpread::EndToEnd,
-    copies: Copies::One,
+    copies_max: 1,
     parities: 0,
     rotates: false,
     is_per_source: false,
@@ -88,15 +77,15 @@ pub const LEVELS: [LevelSpec; 9] = [
         level: Level::Raid1,
         name: "raid1",
         spread: SectorSpread::Whole,
-        copies: Copies::Every,
+        copies_max: usize::MAX,
         disks_min: 2,
         ..PLAIN
     },
     LevelSpec {
-        level: Level::Raid10 { copies: 2 },
+        level: Level::Raid10,
         name: "raid10",
         spread: SectorSpread::Chunks,
-        copies: Copies::Chosen,
+        copies_max: 2,
         disks_min: 2,
         ..PLAIN
     },
@@ -142,11 +131,8 @@ pub enum Level {
     Raid0,
     /// A copy on every disk.
     Raid1,
-    /// Chunks in turn, each on this many neighbouring disks.
-    Raid10 {
-        /// Number of copies of each chunk.
-        copies: u32,
-    },
+    /// Chunks in turn, each on two neighbouring disks.
+    Raid10,
     /// A parity on the last disk.
     Raid4,
     /// A parity that goes round all disks.
@@ -160,7 +146,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level of this name or of ZFS's name for it. A `raid10` has the default of two copies.
+    /// The level of this name or of ZFS's name for it.
     pub fn named(name: &str) -> Result<Level, Error> {
         let name = Level::name_as_written(name)?;
         let common = OF_ZFS.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, common)| common);
@@ -186,14 +172,13 @@ impl Level {
 
     /// The names of the levels that keep copies or parity, with commas between.
     pub fn redundant_names() -> String {
-        let is_redundant = |spec: &&LevelSpec| spec.parities > 0 || spec.copies != Copies::One;
+        let is_redundant = |spec: &&LevelSpec| spec.parities > 0 || spec.copies_max > 1;
         LEVELS.iter().filter(is_redundant).map(|spec| spec.name).collect::<Vec<_>>().join(", ")
     }
 
     /// Properties of the level.
     pub fn spec(&self) -> &'static LevelSpec {
-        let same = |spec: &&LevelSpec| std::mem::discriminant(&spec.level) == std::mem::discriminant(self);
-        LEVELS.iter().find(same).unwrap_or(&LEVELS[0])
+        LEVELS.iter().find(|spec| spec.level == *self).expect("the table has every level")
     }
 
     /// Its name in options and results.
@@ -206,20 +191,9 @@ impl Level {
         self.spec().parities
     }
 
-    /// The copies that the user has chosen, where the level lets them.
-    pub fn chosen_copies(&self) -> Option<u32> {
-        match self {
-            Level::Raid10 { copies } => Some(*copies),
-            _ => None,
-        }
-    }
-
     /// Number of copies that an array of `disks` keeps of each sector, parity not counted.
     pub fn copies(&self, disks: usize) -> u32 {
-        match self.spec().copies {
-            Copies::Every => disks as u32,
-            Copies::One | Copies::Chosen => self.chosen_copies().unwrap_or(1),
-        }
+        disks.min(self.spec().copies_max) as u32
     }
 
     /// True if addresses are dealt out in chunks.
@@ -227,14 +201,10 @@ impl Level {
         matches!(self.spec().spread, SectorSpread::Chunks | SectorSpread::Stripes)
     }
 
-    /// The fewest disks.
-    pub fn disks_min(&self) -> usize {
-        self.chosen_copies().map_or(self.spec().disks_min, |copies| copies as usize)
-    }
-
     /// Refuses a number of disks that the level, which the user calls `name`, can't have.
     pub fn check_disks(&self, name: &str, disks: usize) -> Result<(), Error> {
-        let (spec, min) = (self.spec(), self.disks_min());
+        let spec = self.spec();
+        let min = spec.disks_min;
         let is_zfs = OF_ZFS.iter().any(|(alias, _)| *alias == name);
         // A user who named the level as ZFS does gets the remedy in the same words.
         let in_same_words = |other: &'static str| {
@@ -242,27 +212,19 @@ impl Level {
             let alias = OF_ZFS.iter().rev().find(|(_, common)| is_zfs && *common == other);
             alias.map_or(other, |(alias, _)| alias)
         };
-        let message = match self.chosen_copies() {
-            Some(0 | 1) => {
-                let message = format!("{name} with copies below 2 mirrors nothing: raise copies, or use raid0");
-                return Err(Error::Usage(message));
-            }
-            Some(copies) if disks < min => {
-                format!("{name} of {disks} disks can't keep {copies} copies: raise disks or lower copies")
-            }
-            _ if disks > spec.disks_max => format!(
+        if disks > spec.disks_max {
+            return Err(Error::Impossible(format!(
                 "{name} of {disks} disks: its parities tell {DATA_DISKS_MAX} data disks apart; lower disks to {}",
                 spec.disks_max
-            ),
-            _ if disks < min => {
-                // The level named instead needs one disk less.
-                let other = spec.instead.filter(|_| disks + 1 == min);
-                let other = other.map_or(String::new(), |other| format!(", or use {}", in_same_words(other)));
-                format!("{name} of {disks} disks: raise disks to {min} or more{other}")
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::Impossible(message))
+            )));
+        }
+        if disks < min {
+            // The level named instead needs one disk less.
+            let other = spec.instead.filter(|_| disks + 1 == min);
+            let other = other.map_or(String::new(), |other| format!(", or use {}", in_same_words(other)));
+            return Err(Error::Impossible(format!("{name} of {disks} disks: raise disks to {min} or more{other}")));
+        }
+        Ok(())
     }
 }
 
@@ -283,12 +245,13 @@ mod tests {
             (Level::Span, 1),
             (Level::Raid0, 1),
             (Level::Raid1, 2),
+            (Level::Raid10, 2),
             (Level::Raid4, 3),
             (Level::Raid5, 3),
             (Level::Raid6, 4),
             (Level::Raidz3, 5),
         ] {
-            assert_eq!((level.disks_min(), said(level, least)), (level.spec().disks_min, Ok(())), "{level:?}");
+            assert_eq!(said(level, least), Ok(()), "{level:?}");
             if least > 1 {
                 let few = said(level, least - 1).unwrap_err();
                 assert!(few.contains(&format!("of {} disks: raise disks to {least} or more", least - 1)), "{few}");
@@ -303,15 +266,8 @@ mod tests {
                 assert!(said(level, most + 1).unwrap_err().contains(&format!("lower disks to {most}")));
             }
         }
-        let mirrored = |copies, disks| said(Level::Raid10 { copies }, disks);
-        assert!(mirrored(2, 2).is_ok() && mirrored(3, 3).is_ok() && mirrored(3, 7).is_ok());
-        assert!(mirrored(1, 4).unwrap_err().contains("mirrors nothing"));
-        assert!(mirrored(0, 4).unwrap_err().contains("mirrors nothing"));
-        assert!(mirrored(3, 2).unwrap_err().contains("of 2 disks can't keep 3 copies"));
-        let copies = |level: Level| (level.copies(5), level.chosen_copies());
-        assert_eq!(copies(Level::Raid1), (5, None));
-        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3)));
-        assert_eq!(copies(Level::Raid5), (1, None));
+        let copies = [Level::Raid1, Level::Raid10, Level::Raid5].map(|level| level.copies(5));
+        assert_eq!(copies, [5, 2, 1]);
     }
 
     #[test]

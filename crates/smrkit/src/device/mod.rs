@@ -297,13 +297,16 @@ fn joined_gauges(all: impl Iterator<Item = Gauges>) -> Gauges {
         fills.extend(gauges.cache_fill);
         for gauge in gauges.others {
             match others.iter_mut().find(|(known, _)| known.name == gauge.name) {
-                Some((sum, count)) => (sum.value, *count) = (sum.value + gauge.value, *count + 1),
+                Some((sum, count)) => {
+                    sum.value += gauge.value;
+                    *count += 1;
+                }
                 None => others.push((gauge, 1)),
             }
         }
     }
-    let joined = |(sum, count): (Gauge, u32)| match sum.unit {
-        GaugeUnit::Share => Gauge { value: sum.value / f64::from(count), ..sum },
+    let joined = |(sum, drives): (Gauge, u32)| match sum.unit {
+        GaugeUnit::Share => Gauge { value: sum.value / f64::from(drives), ..sum },
         GaugeUnit::Count | GaugeUnit::Bytes => sum,
     };
     Gauges {

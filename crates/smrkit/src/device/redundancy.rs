@@ -90,21 +90,22 @@ fn new_parity(
 ) -> u64 {
     let (data, old) = (layout.data_disks(), known_row(layout, known, stripe, offset));
     let new = |unit: usize| own.get(layout.lba_of(Unit { stripe, index: unit as u32, offset }));
-    let whole: Option<Vec<u64>> = (0..data).map(|unit| new(unit).or(old[unit])).collect();
-    if let Some(units) = whole {
+    let units: Option<Vec<u64>> = (0..data).map(|unit| new(unit).or(old[unit])).collect();
+    if let Some(units) = units {
         return parity(number, &units);
     }
-    // Parity is linear: the change of the parity is the parity of the changes.
-    let change = |unit: usize| new(unit).map_or(Some(0), |new| Some(old[unit]? ^ new));
+    // Parity is linear: the change of the parity is the parity of the changes. `None` for a unit that changes, and was not read.
+    let change = |unit: usize| match new(unit) {
+        None => Some(0),
+        Some(new) => Some(old[unit]? ^ new),
+    };
     let changes: Option<Vec<u64>> = (0..data).map(change).collect();
-    match (changes, old[data + number]) {
-        (Some(changes), Some(old)) => parity(number, &changes) ^ old,
-        _ => {
-            let old = whole_row(layout, &old);
-            let units: Vec<u64> = (0..data).map(|unit| new(unit).unwrap_or(old[unit])).collect();
-            parity(number, &units)
-        }
+    if let (Some(changes), Some(old_parity)) = (changes, old[data + number]) {
+        return parity(number, &changes) ^ old_parity;
     }
+    let restored = whole_row(layout, &old);
+    let units: Vec<u64> = (0..data).map(|unit| new(unit).unwrap_or(restored[unit])).collect();
+    parity(number, &units)
 }
 
 /// The stamp of a member's sector in an array that began full. `host` returns the stamp of a sector of the array.
@@ -166,12 +167,17 @@ fn restored(data: usize, units: &[Option<u64>]) -> Option<Vec<u64>> {
     let (known, parities) = units.split_at(data);
     let lost: Vec<usize> = (0..data).filter(|&unit| known[unit].is_none()).collect();
     let mut whole: Vec<u64> = known.iter().map(|unit| unit.unwrap_or(0)).collect();
-    // The stored parity less the parity of the known units is the contribution of the lost units.
-    let equation = |(number, stored): (usize, &Option<u64>)| {
-        let share = parity(number, &whole) ^ (*stored)?;
-        Some((lost.iter().map(|&unit| power(number * unit)).collect(), share))
-    };
-    let equations: Vec<Equation> = parities.iter().enumerate().filter_map(equation).take(lost.len()).collect();
+    let mut equations: Vec<Equation> = Vec::new();
+    for (number, stored) in parities.iter().enumerate() {
+        // As many equations as unknowns are enough.
+        if let Some(stored) = stored
+            && equations.len() < lost.len()
+        {
+            // The stored parity less that of the known units is what the lost units contribute to it.
+            let contribution = stored ^ parity(number, &whole);
+            equations.push((lost.iter().map(|&unit| power(number * unit)).collect(), contribution));
+        }
+    }
     if equations.len() < lost.len() {
         return None;
     }
@@ -190,13 +196,14 @@ fn solved(mut equations: Vec<Equation>) -> Vec<u64> {
     for unknown in 0..equations.len() {
         let pivot = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
         equations.swap(unknown, pivot.expect("the equations are independent"));
-        let own = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
+        // With a factor of 1 for its unknown, it can be taken from each other equation as often as that has the unknown.
+        let pivot = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
         for (_, other) in equations.iter_mut().enumerate().filter(|(row, _)| *row != unknown) {
-            let (factors, sum) = times_equation(&own, other.0[unknown]);
-            other.0.iter_mut().zip(factors).for_each(|(factor, own)| *factor ^= own);
+            let (factors, sum) = times_equation(&pivot, other.0[unknown]);
+            other.0.iter_mut().zip(factors).for_each(|(factor, subtracted)| *factor ^= subtracted);
             other.1 ^= sum;
         }
-        equations[unknown] = own;
+        equations[unknown] = pivot;
     }
     equations.into_iter().map(|(_, unit)| unit).collect()
 }
@@ -252,7 +259,7 @@ mod tests {
 
     #[test]
     fn copies_and_parity_that_differ_are_told() {
-        for level in [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid5, Level::Raid6] {
+        for level in [Level::Raid1, Level::Raid10, Level::Raid5, Level::Raid6] {
             let layout = ArrayLayout::new(level, 4, &[16; 4]).unwrap();
             let at = |disk: u32, at: u64| first_stamp(&layout, disk, Lba(at), |lba| 1 + lba.0 * 7);
             let all: BTreeMap<(u32, u64), u64> =
@@ -274,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_a_member_lost_is_read_and_written_from_the_others() {
-        for level in [Level::Raid0, Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid5, Level::Raid6] {
+        for level in [Level::Raid0, Level::Raid1, Level::Raid10, Level::Raid5, Level::Raid6] {
             let layout = ArrayLayout::new(level, 4, &[16; 4]).unwrap();
             let all = |disk: u32, at: u64| first_stamp(&layout, disk, Lba(at), |lba| 1 + lba.0 * 7);
             let lost = if level.parities() > 0 || level.copies(4) > 1 { 2 } else { 4 };

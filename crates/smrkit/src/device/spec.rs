@@ -10,7 +10,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use super::level::{CHUNK_SECTORS, Copies, Level};
+use super::level::{CHUNK_SECTORS, Level};
 use crate::error::Error;
 use crate::keys;
 use crate::names::known;
@@ -24,7 +24,7 @@ pub const DRIVES_MAX: usize = 4096;
 /// An array; `Display` gives its canonical text, which parses to the same array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArraySpec {
-    /// Its kind, with the copies of a RAID 10.
+    /// Its kind.
     pub level: Level,
     /// The level's name as it was written: that of ZFS or that of md.
     pub name: &'static str,
@@ -100,14 +100,7 @@ impl ArraySpec {
         }
         let keys = ArrayKeys::read(&values)?;
         let name = Level::name_as_written(kind.text)?;
-        let level = match (Level::named(name)?, keys.copies) {
-            (level, None) => level,
-            (Level::Raid10 { .. }, Some(copies)) => Level::Raid10 { copies: u32::try_from(copies).unwrap_or(u32::MAX) },
-            (level, Some(_)) if level.spec().copies == Copies::Every => {
-                return usage(format!("{level} keeps a copy on every disk: leave out copies, or use raid10"));
-            }
-            (level, Some(_)) => return usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
-        };
+        let level = Level::named(name)?;
         let shared = shared.inheriting(&DriveSpec::default())?;
         let members = members.iter().map(|own| own.inheriting(&shared)).collect::<Result<Vec<_>, Error>>()?;
         let members = with_count(members, keys.disks, name, shared)?;
@@ -157,9 +150,6 @@ impl fmt::Display for ArraySpec {
         if self.name == self.level.name() || self.chunk_sectors != CHUNK_SECTORS {
             write!(f, ",chunk={}", CHUNK.write(&self.chunk_sectors).text)?;
         }
-        if let Some(copies) = self.level.chosen_copies() {
-            write!(f, ",copies={copies}")?;
-        }
         // Members that are all alike are described once, by keys of the array.
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
         match self.members.first() {
@@ -206,8 +196,6 @@ keys! {
         disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
         /// Length of a chunk: so much is stored on one member before the next member follows.
         chunk: u64 = CHUNK, "512Ki";
-        /// Number of copies of each chunk (raid10 only); 2 by default.
-        copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
     }
 }
 

@@ -23,13 +23,11 @@ pub struct CommandOrder {
 
 /// The interference of a drive file. Errors: keys of more than one form, or half a form.
 pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error> {
-    let physical = [t.inner_tracks.is_some(), t.outer_tracks.is_some()];
-    let angles = t.cw_degrees.is_some() || t.ccw_degrees.is_some();
-    let distances = [t.did_sectors.is_some(), t.dpid_sectors.is_some()];
-    let (has_distances, is_physical) = (distances.contains(&true), physical.contains(&true));
-    let forms = [t.blocks.is_some(), t.tracks.is_some(), has_distances, is_physical];
-    let refuse = |m: &str| Err(Error::Impossible(format!("interference: {m}")));
-    if forms.iter().filter(|f| **f).count() > 1 {
+    let refuse = |message: &str| Err(Error::Impossible(format!("interference: {message}")));
+    let is_by_distances = t.did_sectors.is_some() || t.dpid_sectors.is_some();
+    let is_physical = t.inner_tracks.is_some() || t.outer_tracks.is_some();
+    let forms = [t.blocks.is_some(), t.tracks.is_some(), is_by_distances, is_physical];
+    if forms.iter().filter(|is_given| **is_given).count() > 1 {
         return refuse(
             "more than one form: give blocks, or tracks, or did_sectors and dpid_sectors, or inner_tracks and outer_tracks",
         );
@@ -37,33 +35,34 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     if t.band_tracks.is_some() && t.tracks.is_none() {
         return refuse("band_tracks goes with tracks: add tracks or leave it out");
     }
-    if t.writes.is_some() && !has_distances {
+    if t.writes.is_some() && !is_by_distances {
         return refuse("writes goes with did_sectors and dpid_sectors: add them or leave it out");
     }
-    if angles && !is_physical {
+    if (t.cw_degrees.is_some() || t.ccw_degrees.is_some()) && !is_physical {
         return refuse(
             "cw_degrees and ccw_degrees go with inner_tracks and outer_tracks: add them or leave the angles out",
         );
     }
-    // At most one form is given, so that the order of these does not matter; half a form fits none of the first four.
-    match (t, distances, physical) {
-        (InterferenceTable { blocks: Some(b), .. }, ..) => Ok(Interference::Blocks { reach: b.value }),
-        (InterferenceTable { tracks: Some(w), .. }, ..) => {
-            Ok(Interference::Tracks { width: w.value, band: t.band_tracks.given() })
-        }
-        (InterferenceTable { did_sectors: Some(did), dpid_sectors: Some(dpid), .. }, ..) => {
-            let writes = t.writes.given().unwrap_or(1);
-            Ok(Interference::Distances { did: did.value, dpid: dpid.value, writes })
-        }
-        (InterferenceTable { inner_tracks: Some(inner), outer_tracks: Some(outer), .. }, ..) => {
-            let angle = |degrees: &Option<Sourced<f64>>| turn(degrees.given().unwrap_or(0.0) / 360.0);
-            let (cw, ccw) = (angle(&t.cw_degrees), angle(&t.ccw_degrees));
-            Ok(Interference::Physical(Profile::new(inner.value, outer.value, cw, ccw)?))
-        }
-        (_, [false, false], [false, false]) => Ok(Interference::None),
-        (_, _, [false, false]) => refuse("did_sectors and dpid_sectors go together: give both"),
-        _ => refuse("inner_tracks and outer_tracks go together: give both, 1 for the side that is not affected"),
+    if let Some(reach) = t.blocks.given() {
+        return Ok(Interference::Blocks { reach });
     }
+    if let Some(width) = t.tracks.given() {
+        return Ok(Interference::Tracks { width, band: t.band_tracks.given() });
+    }
+    if is_by_distances {
+        let (Some(did), Some(dpid)) = (t.did_sectors.given(), t.dpid_sectors.given()) else {
+            return refuse("did_sectors and dpid_sectors go together: give both");
+        };
+        return Ok(Interference::Distances { did, dpid, writes: t.writes.given().unwrap_or(1) });
+    }
+    if is_physical {
+        let (Some(inner), Some(outer)) = (t.inner_tracks.given(), t.outer_tracks.given()) else {
+            return refuse("inner_tracks and outer_tracks go together: give both, 1 for the side that is not affected");
+        };
+        let angle = |degrees: &Option<Sourced<f64>>| turn(degrees.given().unwrap_or(0.0) / 360.0);
+        return Ok(Interference::Physical(Profile::new(inner, outer, angle(&t.cw_degrees), angle(&t.ccw_degrees))?));
+    }
+    Ok(Interference::None)
 }
 
 /// The geometry of a drive file: each recording zone on one surface after another, and on each copy of the surfaces. Zones shingle towards

@@ -145,32 +145,19 @@ pub fn unlisted(name: &str) -> Identified {
 /// The disk that a tool's line names, known by its context. The line is in capitals; `column` is where the column of models in `lsblk`
 /// begins and where the next one does, from its header.
 fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Identified> {
-    let disk = |name: &str, is_nvme| if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) };
     let columns = words(line);
     if columns.first() == Some(&"NAME") {
-        const MODEL: &str = "MODEL";
-        // Bytes of the header are characters, because lsblk's header is ASCII.
-        *column = line.find(" MODEL").map(|space| {
-            let (from, end) = (space + 1, space + 1 + MODEL.len());
-            let next = line[end..].find(char::is_alphanumeric);
-            (from, next.map_or(usize::MAX, |next| end + next))
-        });
+        *column = model_column(line);
         return None;
     }
     if let Some((key, value)) = line.split_once(':')
         && ["DEVICE MODEL", "MODEL NUMBER", "PRODUCT"].contains(&key.trim())
     {
-        return Some(disk(value, false));
+        return Some(unlisted(value));
     }
-    let mut by_id = line.split_whitespace().filter_map(|word| {
-        let name = word.rsplit('/').next()?;
-        let (bus, name) = name.split_once('-').filter(|(bus, _)| ["ATA", "SCSI", "NVME", "USB"].contains(bus))?;
-        // The serial number comes last. A name without one is not a model string.
-        let (model, _) = name.rsplit_once('_')?;
-        Some(disk(&model.replace('_', " "), bus == "NVME"))
-    });
-    if let Some(found) = by_id.next() {
-        return Some(found);
+    let by_id = line.split_whitespace().find_map(disk_by_id);
+    if by_id.is_some() {
+        return by_id;
     }
     let device = columns.first().filter(|word| is_device(word))?;
     let name = match *column {
@@ -187,7 +174,31 @@ fn disk_by_context(line: &str, column: &mut Option<(usize, usize)>) -> Option<Id
         word.contains("SSD") || word.len() >= 6 && has(word, char::is_alphabetic) && has(word, char::is_numeric)
     };
     let is_named = if column.is_some() { !name.trim().is_empty() } else { words(&name).iter().any(is_name) };
-    is_named.then(|| disk(&name, device.starts_with("NVME")))
+    is_named.then(|| disk_on_bus(&name, device.starts_with("NVME")))
+}
+
+/// Where the column of models begins, and where the next one does, in the header of `lsblk`.
+fn model_column(header: &str) -> Option<(usize, usize)> {
+    // Bytes of the header are characters, because it is ASCII.
+    let from = header.find(" MODEL")? + 1;
+    let end = from + "MODEL".len();
+    let next = header[end..].find(char::is_alphanumeric);
+    Some((from, next.map_or(usize::MAX, |next| end + next)))
+}
+
+/// The disk of a name as in `/dev/disk/by-id`: bus, model and serial number.
+fn disk_by_id(word: &str) -> Option<Identified> {
+    let (bus, name) = word.rsplit('/').next()?.split_once('-')?;
+    if !["ATA", "SCSI", "NVME", "USB"].contains(&bus) {
+        return None;
+    }
+    // The serial number comes last. A name without one is not a model string.
+    let (model, _) = name.rsplit_once('_')?;
+    Some(disk_on_bus(&model.replace('_', " "), bus == "NVME"))
+}
+
+fn disk_on_bus(name: &str, is_nvme: bool) -> Identified {
+    if is_nvme { Identified::SolidState(name.trim().into()) } else { unlisted(name) }
 }
 
 /// True of Linux's names of whole disks, in capitals.
@@ -256,14 +267,16 @@ fn looks_like_a_model(word: &str) -> bool {
 /// Others may not: WD40EFAX is shingled and WD40EFRX is not; WD60EFAX is and WD80EFAX is not.
 pub fn nearest_model(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
-    let own = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
-    let family: Vec<Model> = models().filter(|model| is_of_family(own, model.name)).collect();
-    let near = nearest(own, family.iter().map(|model| model.name))?;
-    let distance = strsim::levenshtein(own, near);
+    // The name may come with the vendor's and the capacity.
+    let word = words(&name).into_iter().max_by_key(|word| (looks_like_a_model(word), word.len()))?;
+    let family: Vec<Model> = models().filter(|model| is_of_family(word, model.name)).collect();
+    let near = nearest(word, family.iter().map(|model| model.name))?;
+    let distance = strsim::levenshtein(word, near);
     // A mistyped letter may lead to another family: ST1000DM048 for ST1000LM048. Models as near as the nearest have to record alike, too.
-    let is_as_near = |model: &Model| strsim::levenshtein(own, model.name) <= distance;
-    let mut rivals = models().filter(is_as_near).chain(family.iter().copied());
-    rivals.all(|model| model.recording == family[0].recording).then_some(near)
+    let is_as_near = |model: &Model| strsim::levenshtein(word, model.name) <= distance;
+    let mut rivals = models().filter(|model| is_as_near(model) || is_of_family(word, model.name));
+    let record_alike = rivals.all(|model| model.recording == family[0].recording);
+    record_alike.then_some(near)
 }
 
 /// The models of the catalogue whose names are most like a mistyped one, at most two mistakes away; swapped letters are one mistake. They

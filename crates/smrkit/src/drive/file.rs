@@ -319,9 +319,10 @@ impl FileValue for Parameter {
     fn is_between(&self, low: &Self, high: &Self) -> bool {
         let size = |text: &str| parse_bytes(text).map(|bytes| bytes as f64);
         let duration = |text: &str| parse_duration(text).map(|time| time.0 as f64);
-        let number = |text: &str| parse_number(text).or_else(|_| size(text)).or_else(|_| duration(text));
-        match [low, self, high].map(|own| number(&own.0)) {
-            [Ok(low), Ok(own), Ok(high)] => low <= own && own <= high && low < high,
+        // The kind of value is known to the layer alone: it may be a number, a size or a duration.
+        let number = |text: &str| parse_number(text).or_else(|_| size(text)).or_else(|_| duration(text)).ok();
+        match [low, self, high].map(|parameter| number(&parameter.0)) {
+            [Some(low), Some(value), Some(high)] => low <= value && value <= high && low < high,
             _ => false,
         }
     }

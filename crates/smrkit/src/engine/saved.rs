@@ -127,17 +127,21 @@ impl SavedState {
         Ok(self.contents.now)
     }
 
-    /// The first difference between its system and `own`.
-    fn difference(&self, own: &Contents) -> Result<Option<String>, Error> {
-        let (saved, asked) = (SystemSpec::parse(&self.contents.system)?, SystemSpec::parse(&own.system)?);
-        let same_array = shape(&saved) == shape(&asked) && self.contents.used_sectors == own.used_sectors;
+    /// The first difference between its system and that of a `run`.
+    fn difference(&self, run: &Contents) -> Result<Option<String>, Error> {
+        let (saved, asked) = (SystemSpec::parse(&self.contents.system)?, SystemSpec::parse(&run.system)?);
+        let same_array = shape(&saved) == shape(&asked) && self.contents.used_sectors == run.used_sectors;
         if !same_array {
             return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
         }
-        let pairs = saved.drives().iter().zip(asked.drives()).zip(self.contents.drives.iter().zip(&own.drives));
-        let differences =
-            pairs.map(|((saved, asked), (saved_hash, hash))| drive_difference(saved, asked, saved_hash == hash));
-        Ok(differences.flatten().next())
+        for (number, (saved, asked)) in saved.drives().iter().zip(asked.drives()).enumerate() {
+            let same_file = self.contents.drives.get(number) == run.drives.get(number);
+            let difference = drive_difference(saved, asked, same_file);
+            if difference.is_some() {
+                return Ok(difference);
+            }
+        }
+        Ok(None)
     }
 }
 

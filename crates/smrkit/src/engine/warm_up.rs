@@ -190,14 +190,18 @@ impl WarmUp {
 
 /// True if the second half of `windows` is steady. `spare` is the number of sectors that the host must have written if there is no cache.
 fn has_settled(windows: &[SteadyWindow], spare: u64) -> bool {
-    let (first, second) = windows.split_at(windows.len() / 2);
-    let rates: Vec<f64> = second.iter().map(|one| one.moved as f64 / one.written.max(1) as f64).collect();
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    let alike = rates.iter().all(|rate| (rate - mean).abs() <= RATE_LEAST.max(mean * RATE_TOLERANCE));
-    let fill = |half: &[SteadyWindow]| half.last().and_then(|window| window.fill);
-    match (fill(first), fill(second)) {
-        (Some(before), Some(after)) => alike && (after - before).abs() <= FILL_TOLERANCE * after,
-        _ => alike && windows.iter().map(|window| window.written).sum::<u64>() >= spare,
+    let (first_half, second_half) = windows.split_at(windows.len() / 2);
+    let rate = |window: &SteadyWindow| window.moved as f64 / window.written.max(1) as f64;
+    let mean = second_half.iter().map(rate).sum::<f64>() / second_half.len() as f64;
+    let tolerance = RATE_LEAST.max(mean * RATE_TOLERANCE);
+    if second_half.iter().any(|window| (rate(window) - mean).abs() > tolerance) {
+        return false;
+    }
+    let fill_at_end = |half: &[SteadyWindow]| half.last().and_then(|window| window.fill);
+    match (fill_at_end(first_half), fill_at_end(second_half)) {
+        (Some(before), Some(after)) => (after - before).abs() <= FILL_TOLERANCE * after,
+        // Until the spare sectors are used up, cleaning has hardly begun, and its rate may be steady at 0.
+        _ => windows.iter().map(|window| window.written).sum::<u64>() >= spare,
     }
 }
 

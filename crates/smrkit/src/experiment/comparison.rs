@@ -52,19 +52,22 @@ pub(super) struct Group {
 impl Group {
     /// The groups of `runs`, each with the number of its demand.
     pub fn from_runs<'a>(runs: impl Iterator<Item = (&'a PlannedRun, usize)>) -> Result<Vec<Group>, Error> {
+        // Each with the record of its baseline, by which baselines are told apart.
         let mut groups: Vec<(RunRecord, Group)> = Vec::new();
         for (at, (run, demand)) in runs.enumerate() {
             let conventional = run.conventional()?;
-            let (record, sectors) = (conventional.run.record(), run.host_sectors().map_err(|error| run.named(error))?);
-            let same = |(known, group): &&mut (RunRecord, Group)| {
-                *known == record && group.conventional.settings() == conventional.settings()
-            };
-            match groups.iter_mut().filter(|(_, group)| group.demand == demand).find(same) {
+            let record = conventional.run.record();
+            let host_sectors = run.host_sectors().map_err(|error| run.named(error))?;
+            let known = groups.iter_mut().find(|(known, group)| {
+                let has_same_baseline = *known == record && group.conventional.settings() == conventional.settings();
+                has_same_baseline && group.demand == demand
+            });
+            match known {
                 Some((_, group)) => {
                     group.runs.push(at);
-                    group.host_sectors = group.host_sectors.min(sectors);
+                    group.host_sectors = group.host_sectors.min(host_sectors);
                 }
-                None => groups.push((record, Group { runs: vec![at], demand, host_sectors: sectors, conventional })),
+                None => groups.push((record, Group { runs: vec![at], demand, host_sectors, conventional })),
             }
         }
         Ok(groups.into_iter().map(|(_, group)| group).collect())
@@ -98,40 +101,42 @@ pub fn compare_each(
         return Err(Error::Usage("each run takes the number of one demand".into()));
     }
     let groups = Group::from_runs(runs.iter().zip(served.iter().copied()))?;
-    let (mut all, mut demand_of) = (runs.to_vec(), served.to_vec());
-    let mut baseline_of: Vec<usize> = Vec::new();
+    // The runs asked for, then the conventional ones that are not among them; each with the number of its demand.
+    let mut all: Vec<(PlannedRun, usize)> = runs.iter().cloned().zip(served.iter().copied()).collect();
+    let mut baselines: Vec<usize> = Vec::new();
     for group in &groups {
-        // The workload must fit the smallest of them, because all get the same requests.
-        group.runs.iter().for_each(|&run| all[run].host_sectors = Some(group.host_sectors));
+        for &run in &group.runs {
+            // The workload must fit the smallest of them, because all get the same requests.
+            all[run].0.host_sectors = Some(group.host_sectors);
+        }
         let listed = group.runs.iter().copied().find(|&run| runs[run].is_conventional());
-        // Conventional runs that nobody listed are appended to the listed ones.
-        baseline_of.push(listed.unwrap_or(all.len()));
+        baselines.push(listed.unwrap_or(all.len()));
         if listed.is_none() {
-            all.push(PlannedRun { host_sectors: Some(group.host_sectors), ..group.conventional.clone() });
-            demand_of.push(group.demand);
+            let host_sectors = Some(group.host_sectors);
+            all.push((PlannedRun { host_sectors, ..group.conventional.clone() }, group.demand));
         }
     }
-    // The first run of the same demand.
-    let first_of = |at: usize| demand_of.iter().position(|demand| *demand == demand_of[at]).unwrap_or(at);
-    // Only the first run is recorded.
+    let first_of_same_demand: Vec<usize> =
+        all.iter().map(|(_, demand)| all.iter().position(|(_, other)| other == demand).expect("itself")).collect();
     let records = Mutex::new(Some(records));
-    let results = pool::make_all(&all, monitor, what, |at, run, watch| {
+    let results = pool::make_all(&all, monitor, what, |at, (run, demand), watch| {
+        // Only the first run is recorded.
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
-        let opening = Opening { hash: first_of(at) == at, ..run.opening()? };
-        run.measure(demands[demand_of[at]], &opening, &mut watch.recording(records))
+        // To hash a trace takes about as long as to read it, and one run for each demand is enough.
+        let opening = Opening { hash: first_of_same_demand[at] == at, ..run.opening()? };
+        run.measure(demands[*demand], &opening, &mut watch.recording(records))
     });
-    let named = results.into_iter().zip(&all).map(|(result, run)| result.map_err(|error| run.named(error)));
-    let mut measured = named.collect::<Result<Vec<_>, Error>>()?;
-    // The first run of a demand hashed its traces, and the others have the same sources.
-    for at in 0..measured.len() {
-        let hashed = measured[first_of(at)].as_ref().map(|first| first.replayed.clone());
-        if let (Some(measured), Some(hashed)) = (&mut measured[at], hashed) {
-            measured.replayed.take_hashes(&hashed);
+    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
+    for (result, (run, _)) in results.into_iter().zip(&all) {
+        let mut outcome = result.map_err(|error| run.named(error))?.map(Outcome::conclude);
+        // A first run is never later than those that take its hashes.
+        if let (Some(own), Some(Some(first))) = (&mut outcome, outcomes.get(first_of_same_demand[outcomes.len()])) {
+            own.replayed.take_hashes(&first.replayed);
         }
+        outcomes.push(outcome);
     }
-    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.conclude())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
-    for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
+    for (group, &at) in groups.iter().zip(&baselines) {
         let Some(baseline) = outcomes[at].clone().filter(is_complete) else { continue };
         for &run in &group.runs {
             // A part of the requests can't be compared with all of them.
@@ -140,10 +145,10 @@ pub fn compare_each(
             }
         }
     }
-    let conventional = baseline_of.iter().filter_map(|&at| outcomes[at].clone().filter(is_complete)).collect();
+    let conventional = baselines.iter().filter_map(|&at| outcomes[at].clone().filter(is_complete)).collect();
     outcomes.truncate(runs.len());
-    let runs = outcomes.into_iter().flatten().collect();
-    Ok(Compared { outcomes: Outcomes::new(runs), conventional, complete })
+    let asked_for = outcomes.into_iter().flatten().collect();
+    Ok(Compared { outcomes: Outcomes::new(asked_for), conventional, complete })
 }
 
 fn is_complete(outcome: &Outcome) -> bool {

@@ -81,19 +81,19 @@ pub trait Demand: Send + Sync {
 /// A demand opened for one run.
 pub trait Opened: Source {
     /// The inner demand, if this one only passes its requests on.
-    fn of(&self) -> Option<&dyn Opened> {
+    fn inner_demand(&self) -> Option<&dyn Opened> {
         None
     }
 
     /// Description of the replay for results.
     fn describe(&self) -> Replayed {
-        self.of().map_or_else(Replayed::default, |opened| opened.describe())
+        self.inner_demand().map_or_else(Replayed::default, |opened| opened.describe())
     }
 
     /// Refuses to replay a trace by its times if it has none, or if rows have a time before the first row's. Such rows count as simultaneous
     /// with the first, so that the engine can't notice the disorder.
     fn refuse_disorder(&self) -> Result<(), Error> {
-        self.of().map_or(Ok(()), |opened| opened.refuse_disorder())
+        self.inner_demand().map_or(Ok(()), |opened| opened.refuse_disorder())
     }
 }
 
@@ -189,13 +189,13 @@ impl Opened for Described {
 }
 
 impl Opened for Taken<Box<dyn Opened>> {
-    fn of(&self) -> Option<&dyn Opened> {
+    fn inner_demand(&self) -> Option<&dyn Opened> {
         Some(&*self.source)
     }
 }
 
 impl Opened for Packed<Box<dyn Opened>> {
-    fn of(&self) -> Option<&dyn Opened> {
+    fn inner_demand(&self) -> Option<&dyn Opened> {
         Some(&*self.source)
     }
 }
@@ -244,9 +244,10 @@ struct EditedRequests {
 }
 
 impl EditedRequests {
-    /// The demand under the adapters of its edits.
+    /// The demand below its three edits: `Edited` splits what is packed of what is taken.
     fn unedited(&self) -> &dyn Opened {
-        &*self.source.source.source.source
+        let taken = &self.source.source.source;
+        &*taken.source
     }
 }
 
@@ -261,7 +262,7 @@ impl Source for EditedRequests {
 }
 
 impl Opened for EditedRequests {
-    fn of(&self) -> Option<&dyn Opened> {
+    fn inner_demand(&self) -> Option<&dyn Opened> {
         Some(self.unedited())
     }
 

@@ -61,10 +61,12 @@ impl Experiment {
         self.demand.look_for_volumes()?;
         let runs = Systems::new(&self.system)?.runs(&self.settings, self.needed_sectors()?)?;
         let groups = Group::from_runs(runs.iter().map(|run| (run, 0)))?;
-        let group_of =
-            |run: usize| groups.iter().find(|group| group.runs.contains(&run)).expect("each run is in a group");
-        let serving = |(at, run): (usize, PlannedRun)| run.serving(self.demand.as_ref(), group_of(at).host_sectors);
-        runs.into_iter().enumerate().map(serving).collect()
+        let mut planned = Vec::new();
+        for (at, run) in runs.into_iter().enumerate() {
+            let group = groups.iter().find(|group| group.runs.contains(&at)).expect("each run is in a group");
+            planned.push(run.serving(self.demand.as_ref(), group.host_sectors)?);
+        }
+        Ok(planned)
     }
 
     fn validate(&self) -> Result<(), Error> {

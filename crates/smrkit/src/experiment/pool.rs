@@ -44,7 +44,7 @@ pub trait Monitor: Sync {
 
     /// Begins `runs` runs for the purpose `what`.
     fn begin(&self, _runs: usize, _what: &str) -> Box<dyn Stage> {
-        Box::new(Unseen)
+        Box::new(Unwatched)
     }
 }
 
@@ -71,14 +71,12 @@ pub enum RunStage {
     },
 }
 
-/// A monitor that shows nothing and never interrupts.
+/// Shows nothing and never interrupts.
 pub struct Unwatched;
 
 impl Monitor for Unwatched {}
 
-struct Unseen;
-
-impl Stage for Unseen {}
+impl Stage for Unwatched {}
 
 /// Calls `make` for each of `jobs`, with the job's number. After an interrupt or a failure no further job begins; jobs that were not begun
 /// are `None`, and come last.
@@ -269,7 +267,7 @@ impl Observer for RunWatch<'_> {
     }
 
     fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
-        self.accesses.as_mut().map(|of| of(drive))
+        self.accesses.as_mut().map(|recorder_of| recorder_of(drive))
     }
 }
 

@@ -148,21 +148,24 @@ impl System {
             ([], _) => candidates().map(ChosenLayer::Named).collect(),
             (names, _) => names.iter().map(|name| ChosenLayer::find(name.trim())).collect::<Result<_, _>>()?,
         };
-        let on_drives = |one: &ChosenLayer| drives.iter().map(|drive| one.on(drive)).collect::<Result<Vec<_>, _>>();
         let mut distinct: Vec<ChosenLayer> = Vec::new();
-        for one in chosen {
-            let layers = on_drives(&one)?;
-            if !self.layers.is_empty() {
-                layers.iter().zip(drives).try_for_each(|(layer, drive)| layer.check_on(drive))?;
+        // The names of their layers on each drive.
+        let mut listed: Vec<Vec<&str>> = Vec::new();
+        for layer in chosen {
+            let mut names = Vec::new();
+            for drive in drives {
+                let spec = layer.on(drive)?;
+                if !self.layers.is_empty() {
+                    spec.check_on(drive)?;
+                }
+                names.push(spec.name);
             }
             // A conventional disk is sold with the baseline itself, so the same layer would be listed twice.
-            let name = |spec: &&'static LayerSpec| spec.name;
-            let is_same = |other: &ChosenLayer| {
-                on_drives(other).is_ok_and(|own| own.iter().map(name).eq(layers.iter().map(name)))
-            };
-            if !(matches!(one, ChosenLayer::AsSold { .. }) && distinct.iter().any(is_same)) {
-                distinct.push(one);
+            if matches!(layer, ChosenLayer::AsSold { .. }) && listed.contains(&names) {
+                continue;
             }
+            distinct.push(layer);
+            listed.push(names);
         }
         Ok(distinct)
     }
@@ -301,12 +304,18 @@ impl Systems {
         asked.refuse_unused(specs)?;
         let default = [DEFAULT_DRIVE.to_string()];
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
-        // Members without a drive of their own have the requested one.
-        let drive_names = |asked| specs.iter().map(move |spec| spec.drive.as_deref().unwrap_or(asked));
-        let names: BTreeSet<&str> = asked_drives.iter().flat_map(|asked| drive_names(asked.as_str())).collect();
-        let given_or_loaded =
-            |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
-        let drives = with_distinct_paths(names.into_iter().map(given_or_loaded).collect::<Result<_, Error>>()?);
+        let mut drives = BTreeMap::new();
+        for asked_drive in asked_drives {
+            for spec in specs {
+                // Members without a drive of their own have the one asked for.
+                let name = spec.drive.as_deref().unwrap_or(asked_drive);
+                if !drives.contains_key(name) {
+                    let given = asked.given.get(name).cloned();
+                    drives.insert(name.to_string(), given.map_or_else(|| load(name), Ok)?);
+                }
+            }
+        }
+        let drives = with_distinct_paths(drives);
         let mut choices = Vec::new();
         for drive in asked_drives {
             choices.extend(self::choices(drive, specs, &drives, asked)?);
@@ -346,7 +355,9 @@ impl Systems {
         let mut runs = Vec::new();
         for choices in self.choices.chunk_by(|a, b| a.drive == b.drive) {
             let sized = self.sized(choices, needed)?;
-            runs.extend(settings.iter().flat_map(|one| sized.iter().map(|run| run.clone().with(*one))));
+            for settings in settings {
+                runs.extend(sized.iter().map(|run| run.clone().with(*settings)));
+            }
         }
         Ok(runs)
     }
@@ -360,9 +371,14 @@ impl Systems {
         // The runs with drives of the `nth` size; `None` if that is too small.
         let fitting = |nth: u64| match runs_of_size(nth) {
             Ok(runs) => {
-                let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
-                Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
+                for run in &runs {
+                    if run.host_sectors()? < needed {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(runs))
             }
+            // A small drive may have no room for its layer's own needs.
             Err(error) if matches!(error.cause(), Error::Impossible(_)) => Ok(None),
             Err(other) => Err(other),
         };
@@ -399,18 +415,15 @@ impl Systems {
         let mut built: Vec<(&DriveSpec, DriveRun, u64)> = Vec::new();
         let (mut members, mut sizes) = (Vec::new(), Vec::new());
         for spec in self.spec.drives() {
-            let known =
-                built.iter().find(|(known, ..)| *known == spec).map(|(_, run, sectors)| (run.clone(), *sectors));
-            let (run, sectors) = match known {
-                Some(known) => known,
-                None => {
-                    let (run, sectors) = self.drive(spec, choice, nth)?;
-                    built.push((spec, run.clone(), sectors));
-                    (run, sectors)
-                }
-            };
-            members.push(run);
-            sizes.push(sectors);
+            let known = built.iter().position(|(known, ..)| *known == spec);
+            let at = known.unwrap_or(built.len());
+            if known.is_none() {
+                let (run, sectors) = self.drive(spec, choice, nth)?;
+                built.push((spec, run, sectors));
+            }
+            let (_, run, sectors) = &built[at];
+            members.push(run.clone());
+            sizes.push(*sectors);
         }
         let (system, host_sectors): (SystemRun, u64) = match &self.spec {
             SystemSpec::Drive(_) => (members.remove(0).into(), sizes[0]),
@@ -440,7 +453,7 @@ impl Systems {
         };
         let layer = layer.on(&drive)?;
         // The description's own parameters come last, and override.
-        let shared = choice.set.iter().filter(|(of, _)| *of == layer.name).map(|(_, value)| value);
+        let shared = choice.set.iter().filter(|(of_layer, _)| *of_layer == layer.name).map(|(_, value)| value);
         let set: Vec<(String, String)> = shared.chain(&spec.set).cloned().collect();
         let parameters = layer.resolve_on(&drive, &set)?;
         let drive = match spec.capacity_sectors {
@@ -473,25 +486,37 @@ fn choices(
     asked: &System,
 ) -> Result<Vec<Choice>, Error> {
     let drive_of = |spec: &DriveSpec| &loaded[spec.drive.as_deref().unwrap_or(drive)];
-    let with_layer = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
-    let own_layers: Vec<&LayerSpec> =
-        with_layer.map(|(spec, layer)| ChosenLayer::find(layer)?.on(drive_of(spec))).collect::<Result<_, _>>()?;
-    let undecided: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(drive_of).collect();
+    // The layers of drives that name one, and the drives that name none.
+    let (mut named, mut undecided): (Vec<&LayerSpec>, Vec<&Drive>) = (Vec::new(), Vec::new());
+    for spec in specs {
+        match &spec.layer {
+            Some(layer) => named.push(ChosenLayer::find(layer)?.on(drive_of(spec))?),
+            None => undecided.push(drive_of(spec)),
+        }
+    }
     let chosen = match undecided.is_empty() {
         true => vec![None],
         false => asked.chosen(&undecided)?.into_iter().map(Some).collect(),
     };
-    // The layers of all drives if those without get `layer`.
-    let used = |layer: Option<ChosenLayer>| -> Result<Vec<&LayerSpec>, Error> {
-        let chosen_layers = layer.iter().flat_map(|layer| undecided.iter().map(|drive| layer.on(drive)));
-        own_layers.iter().copied().map(Ok).chain(chosen_layers).collect()
-    };
-    let all: Vec<&LayerSpec> = chosen.iter().map(|&layer| used(layer)).collect::<Result<Vec<_>, _>>()?.concat();
-    let set = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
+    // For each layer chosen, the layers of all drives if the undecided ones get it.
+    let mut layers_used: Vec<Vec<&LayerSpec>> = Vec::new();
+    for layer in &chosen {
+        let mut layers = named.clone();
+        if let Some(layer) = layer {
+            for drive in &undecided {
+                layers.push(layer.on(drive)?);
+            }
+        }
+        layers_used.push(layers);
+    }
+    // A parameter must be of a layer that some run uses; runs under other layers ignore it.
+    let all = layers_used.concat();
+    let settings = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
     let mut choices = Vec::new();
-    for layer in chosen {
-        let choice = |set| Choice { drive: drive.to_string(), layer, set };
-        choices.extend(combinations(&set, &used(layer)?).into_iter().map(choice));
+    for (layer, layers) in chosen.into_iter().zip(&layers_used) {
+        for set in combinations(&settings, layers) {
+            choices.push(Choice { drive: drive.to_string(), layer, set });
+        }
     }
     Ok(choices)
 }
@@ -541,13 +566,21 @@ impl Setting {
 
 /// Every combination of the values that `settings` have for `layers`, each with its layer.
 fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetValue>> {
-    let of_these = settings.iter().filter(|setting| layers.iter().any(|spec| spec.name == setting.layer.name));
-    of_these.fold(vec![Vec::new()], |lists, Setting { layer, key, values }| {
-        let add = |list: &Vec<SetValue>, text: &String| {
-            [list.as_slice(), &[(layer.name, (key.clone(), text.clone()))]].concat()
-        };
-        lists.iter().flat_map(|list| values.iter().map(move |text| add(list, text))).collect()
-    })
+    let mut lists: Vec<Vec<SetValue>> = vec![Vec::new()];
+    for Setting { layer, key, values } in settings {
+        if !layers.iter().any(|used| used.name == layer.name) {
+            continue;
+        }
+        let mut longer = Vec::new();
+        for list in &lists {
+            for text in values {
+                let value = (layer.name, (key.clone(), text.clone()));
+                longer.push([list.as_slice(), &[value]].concat());
+            }
+        }
+        lists = longer;
+    }
+    lists
 }
 
 /// The size of drives.

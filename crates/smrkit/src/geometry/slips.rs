@@ -28,13 +28,15 @@ impl From<Vec<Range<u64>>> for Slips {
                 _ => joined.push(range),
             }
         }
-        let with_total = |total: &mut u64, range: Range<u64>| {
+        let mut slipped = 0;
+        let mut runs = Vec::with_capacity(joined.len());
+        for range in joined {
             // The PBA after a run is the number of usable sectors before it.
-            let at = range.start - *total;
-            *total += range.end - range.start;
-            Some((at, *total))
-        };
-        Slips { runs: joined.into_iter().scan(0, with_total).collect() }
+            let pba = range.start - slipped;
+            slipped += range.end - range.start;
+            runs.push((pba, slipped));
+        }
+        Slips { runs: runs.into() }
     }
 }
 
@@ -56,11 +58,16 @@ impl Slips {
         self.runs.last().map_or(0, |(at, total)| at + total)
     }
 
+    /// Number of sectors that the first `runs` runs slip.
+    #[inline]
+    fn slipped_by(&self, runs: usize) -> u64 {
+        runs.checked_sub(1).map_or(0, |last| self.runs[last].1)
+    }
+
     /// The raw sector of a PBA.
     #[inline]
     pub fn raw(&self, pba: Pba) -> u64 {
-        let before = self.runs.partition_point(|run| run.0 <= pba.0);
-        pba.0 + before.checked_sub(1).map_or(0, |last| self.runs[last].1)
+        pba.0 + self.slipped_by(self.runs.partition_point(|run| run.0 <= pba.0))
     }
 
     /// The first PBA at or after a raw sector.
@@ -70,7 +77,7 @@ impl Slips {
         let (mut low, mut high) = (0, self.runs.len());
         while low < high {
             let middle = (low + high) / 2;
-            if self.runs[middle].0 + middle.checked_sub(1).map_or(0, |before| self.runs[before].1) < raw {
+            if self.runs[middle].0 + self.slipped_by(middle) < raw {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -98,14 +105,11 @@ impl Slips {
     /// The runs inside a stretch of raw sectors, cut to it, ascending.
     pub fn ranges_within(&self, raw: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let (start, end) = (raw.start, raw.end);
-        let after = self.runs.partition_point(|(at, total)| at + total <= start);
-        let before = after.checked_sub(1).map_or(0, |last| self.runs[last].1);
-        let range = |slipped: &mut u64, &(at, total): &(u64, u64)| {
-            let start = at + *slipped;
-            *slipped = total;
-            Some(start..at + total)
-        };
-        let ranges = self.runs[after..].iter().scan(before, range);
+        let first = self.runs.partition_point(|(pba, slipped)| pba + slipped <= start);
+        let ranges = (first..self.runs.len()).map(|run| {
+            let (pba, slipped) = self.runs[run];
+            pba + self.slipped_by(run)..pba + slipped
+        });
         ranges.take_while(move |range| range.start < end).map(move |range| range.start.max(start)..range.end.min(end))
     }
 }

@@ -134,8 +134,11 @@ impl SetAssoc {
             return Ok(true);
         };
         // Reads all extents in one access, including the gaps between them.
-        let ends = self.cached(native).map(|(_, n, pba)| (pba, pba + n));
-        let (start, end) = ends.fold((Pba(u64::MAX), Pba(0)), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+        let (mut start, mut end) = (Pba(u64::MAX), Pba(0));
+        for (_, sectors, pba) in self.cached(native) {
+            start = start.min(pba);
+            end = end.max(pba + sectors);
+        }
         let (mut cached, mut region) = (disk.buf(end - start), disk.buf(self.region_sectors));
         disk.read(start, end - start, Cause::Destage, &mut cached, 0)?;
         self.merge(disk, native, start, &cached, &mut region)?;

@@ -401,9 +401,16 @@ impl Area {
         if is_pool || element > spared {
             return None;
         }
-        let gain =
-            self.usable(first, tracks + element + more).checked_sub(before + element).filter(|&gain| gain > 0)?;
-        Some(Move { from, tracks: element, to: self.pool, is_to_pool: true, gain })
+        let joined = self.usable(first, tracks + element + more);
+        // The element takes as many tracks of the pool as it frees.
+        let needed = before + element;
+        (joined > needed).then(|| Move {
+            from,
+            tracks: element,
+            to: self.pool,
+            is_to_pool: true,
+            gain: joined - needed,
+        })
     }
 
     /// The move with the largest gain for each moved track, among the next [`WINDOW`] elements, or more if none of these gains. Elements of up
@@ -416,15 +423,15 @@ impl Area {
             let mut runs = self.runs.range(range).map(|(&first, &tracks)| (first, tracks));
             let Some(mut run) = runs.next() else { continue };
             for next in runs {
-                let one = self.gathering(run, next, spared);
                 // Gains for each moved track are compared without a division.
                 let product = |gain: u32, tracks: u32| u64::from(gain) * u64::from(tracks);
-                if let Some(one) = one
-                    && best.is_none_or(|best| product(one.gain, best.tracks) > product(best.gain, one.tracks))
+                if let Some(found) = self.gathering(run, next, spared)
+                    && best.is_none_or(|best| product(found.gain, best.tracks) > product(best.gain, found.tracks))
                 {
-                    best = Some(one);
+                    best = Some(found);
                 }
-                (seen, run) = (seen + 1, next);
+                run = next;
+                seen += 1;
                 if seen >= WINDOW && best.is_some() {
                     self.hand = run.0;
                     return best;
@@ -524,27 +531,27 @@ impl Smart {
     fn relocate(&mut self, disk: &mut Disk, zone: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
         let layout = Arc::clone(&self.layout);
         let area = &mut self.areas[zone];
-        let moved: Vec<(u32, u64)> = (from..from + tracks)
-            .map(|track| area.owner[track as usize])
-            .map(|logical| (logical, u64::from(area.written[logical as usize])))
-            .collect();
-        let mut buf = disk.buf(moved.iter().map(|&(_, written)| written).sum());
+        let logicals: Vec<u32> = area.owner[from as usize..(from + tracks) as usize].to_vec();
+        let written: Vec<u64> = logicals.iter().map(|&logical| area.written[logical as usize].into()).collect();
+        let mut buf = disk.buf(written.iter().sum());
         for (first, writes) in [(from, false), (to, true)] {
             let (mut run, mut done) = (Joined::default(), 0);
             let mut access = |pba, at, n| match writes {
                 true => disk.write(pba, n, Cause::Clean, &buf, at),
                 false => disk.read(pba, n, Cause::Clean, &mut buf, at),
             };
-            for (track, &(_, written)) in (first..).zip(&moved).filter(|(_, (_, written))| *written > 0) {
-                run.add((layout.start(zone, track), done, written), &mut access)?;
-                done += written;
+            for (track, &written) in (first..).zip(&written) {
+                if written > 0 {
+                    run.add((layout.start(zone, track), done, written), &mut access)?;
+                    done += written;
+                }
             }
             run.end(access)?;
         }
         // Mapped only now, because a torn write leaves the data at the old places.
-        for (i, (logical, _)) in (0..).zip(moved) {
-            area.take(to + i, logical);
-            area.release(from + i);
+        for (moved, logical) in (0..).zip(logicals) {
+            area.take(to + moved, logical);
+            area.release(from + moved);
         }
         self.counts.tracks_gathered += u64::from(tracks);
         Ok(())
@@ -752,7 +759,7 @@ impl Layer for Smart {
     }
 
     fn gauges(&self) -> Gauges {
-        let sum = |of: fn(&Area) -> u32| self.areas.iter().map(|area| u64::from(of(area))).sum::<u64>() as f64;
+        let sum = |count: fn(&Area) -> u32| self.areas.iter().map(|area| u64::from(count(area))).sum::<u64>() as f64;
         let (tracks, free) = (sum(|area| area.tracks), sum(Area::free_tracks));
         let others = vec![
             Gauge::share("share_in_use", 1.0 - free / tracks),

@@ -205,10 +205,10 @@ impl<T: Copy + PartialEq + Sync> ValueKind for Word<T> {
     type Value = T;
 
     fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
-        let found = self.0.iter().find(|(word, _)| *word == text);
-        found
-            .map(|(_, value)| *value)
-            .ok_or_else(|| Error::Usage(format!("`{text}` is unknown: {}", known(text, self.names()))))
+        match self.0.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok(*value),
+            None => Err(Error::Usage(format!("`{text}` is unknown: {}", known(text, self.names())))),
+        }
     }
 
     fn write(&self, value: &T) -> Canonical {

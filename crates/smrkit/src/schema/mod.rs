@@ -221,12 +221,13 @@ impl Values {
     }
 
     fn find(&self, key: &str) -> Result<usize, Refused> {
-        self.keys.iter().position(|known| known.name == key).ok_or_else(|| {
-            Refused::Key(match self.keys.as_slice() {
-                [] => "it takes no parameters".into(),
-                keys => known(key, keys.iter().map(|key| key.name)),
-            })
-        })
+        if let Some(found) = self.keys.iter().position(|known| known.name == key) {
+            return Ok(found);
+        }
+        Err(Refused::Key(match self.keys.as_slice() {
+            [] => "it takes no parameters".into(),
+            keys => known(key, keys.iter().map(|key| key.name)),
+        }))
     }
 
     /// Sets a key, again if it was set before.
@@ -252,12 +253,15 @@ impl Values {
 
     /// All values that have an effect, defaults included.
     pub fn scalars(&self) -> BTreeMap<String, Scalar> {
-        let value = |(key, given): (&Key, &Option<Canonical>)| {
+        let mut scalars = BTreeMap::new();
+        for (key, given) in self.keys.iter().zip(&self.given) {
             let value = given.clone().unwrap_or_else(|| key.canonical_default());
             // A key without an effect is no part of a record.
-            (!value.text.is_empty()).then(|| (key.name.to_string(), value.scalar))
-        };
-        self.keys.iter().zip(&self.given).filter_map(value).collect()
+            if !value.text.is_empty() {
+                scalars.insert(key.name.to_string(), value.scalar);
+            }
+        }
+        scalars
     }
 
     /// The values that differ in `settled`, which was made of these: such as `auto`.

@@ -198,17 +198,19 @@ impl BucketCounts {
     fn list(&self) -> OpList {
         let mut values = values_of(&self.waiting);
         for (at, &count) in (0..).zip(&self.counts) {
-            let upper = if self.overflown.is_empty() { 0 } else { self.overflown.get(&at).copied().unwrap_or(0) };
-            let count = upper.saturating_add(count.into());
+            let overflown = self.overflown.get(&at).copied().unwrap_or(0);
+            let count = overflown.saturating_add(count.into());
             if count > 0 {
                 values.push((largest(at), count));
             }
         }
         // The stable sort only has to merge two ascending runs.
         values.sort();
-        values.dedup_by(|next, last| {
-            let is_same = next.0 == last.0;
-            last.1 = if is_same { last.1.saturating_add(next.1) } else { last.1 };
+        values.dedup_by(|(next_ns, next_count), (ns, count)| {
+            let is_same = next_ns == ns;
+            if is_same {
+                *count = count.saturating_add(*next_count);
+            }
             is_same
         });
         OpList { values, sum_ns: self.sum_ns, max_ns: self.max_ns }
@@ -235,10 +237,11 @@ fn buckets_text(buckets: &[(u64, u64)]) -> String {
     for &(ns, count) in buckets {
         let (skipped, more) = (index(ns) - next, count - 1);
         text.push(digit(skipped.min(LONG) << 3 | more.min(LONG)));
-        [skipped, more]
-            .into_iter()
-            .filter(|&field| field >= LONG)
-            .for_each(|field| write_long(&mut text, field - LONG));
+        for field in [skipped, more] {
+            if field >= LONG {
+                write_long(&mut text, field - LONG);
+            }
+        }
         next = index(ns) + 1;
     }
     text
@@ -260,14 +263,15 @@ fn digit(bits: u64) -> char {
 /// Calls `each` with the largest latency and the count of the text's buckets, ascending.
 fn read_buckets(text: &str, mut each: impl FnMut(u64, u64)) -> Result<(), Error> {
     let mut digits = text.bytes().map(|byte| DIGITS.iter().position(|&digit| digit == byte).map(|at| at as u64));
+    let damaged = || Error::Usage("latency_buckets are damaged: take the record as smrkit wrote it".into());
     let mut next = 0u64;
     while let Some(digit) = digits.next() {
-        let fields = digit.and_then(|digit| Some((field(digit >> 3, &mut digits)?, field(digit & 7, &mut digits)?)));
-        let bucket = fields.and_then(|(skipped, more)| Some((next.checked_add(skipped)?, more.checked_add(1)?)));
-        let Some((index, count)) = bucket.filter(|&(index, _)| index <= LAST) else {
-            return Err(Error::Usage("latency_buckets are damaged: take the record as smrkit wrote it".into()));
-        };
-        each(largest(index), count);
+        // The first digit of a bucket has the short forms of both of its numbers.
+        let digit = digit.ok_or_else(damaged)?;
+        let skipped = field(digit >> 3, &mut digits).ok_or_else(damaged)?;
+        let more = field(digit & 7, &mut digits).ok_or_else(damaged)?;
+        let index = next.checked_add(skipped).filter(|&index| index <= LAST).ok_or_else(damaged)?;
+        each(largest(index), more.checked_add(1).ok_or_else(damaged)?);
         next = index + 1;
     }
     Ok(())
@@ -327,16 +331,16 @@ impl OpList {
 }
 
 /// The summary of several lists together.
-fn summary(of: &[&OpList]) -> Latency {
-    let mut values: Vec<(u64, u64)> = of.iter().flat_map(|list| &list.values).copied().collect();
+fn summary(lists: &[&OpList]) -> Latency {
+    let mut values: Vec<(u64, u64)> = lists.iter().flat_map(|list| &list.values).copied().collect();
     // The stable sort only has to merge ascending runs.
     values.sort();
     let count: u64 = values.iter().fold(0u64, |sum, value| sum.saturating_add(value.1));
     if count == 0 {
         return Latency::default();
     }
-    let max = of.iter().map(|list| list.max_ns).max().unwrap_or(0);
-    let sum_ns: u128 = of.iter().map(|list| list.sum_ns).sum();
+    let max = lists.iter().map(|list| list.max_ns).max().unwrap_or(0);
+    let sum_ns: u128 = lists.iter().map(|list| list.sum_ns).sum();
     let (mut at, mut below) = (0, 0u64);
     // Only correct for rising shares, because it continues where the last call ended.
     let mut percentile = |per_mille: u64| {

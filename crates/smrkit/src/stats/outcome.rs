@@ -114,9 +114,9 @@ macro_rules! outcome {
             /// Joins the outcomes of an array's drives, or of runs.
             fn joined(all: &[&$name], of_drives: bool) -> Result<$name, Error> {
                 Ok($name { $($($column: {
-                    let column = Joined { key: stringify!($column), all };
-                    let of: fn(&$name) -> &$type = |one| &one.$column;
-                    if of_drives { $drives(&column, of)? } else { $runs(&column, of)? }
+                    let read: fn(&$name) -> &$type = |one| &one.$column;
+                    let column = Joined { key: stringify!($column), outcomes: all, read };
+                    if of_drives { $drives(&column)? } else { $runs(&column)? }
                 },)*)* })
             }
         }
@@ -277,23 +277,24 @@ outcome! {
 
 impl DriveEnd<'_> {
     /// A quantity by cause, of the counters of reads and of writes.
-    fn by_cause(&self, of: impl Fn(&Counter, &Counter) -> u64) -> ByCause {
+    fn by_cause(&self, quantity: impl Fn(&Counter, &Counter) -> u64) -> ByCause {
         let tally = self.disk.tally();
-        causes(|cause| of(tally.reads(cause), tally.writes(cause)))
+        causes(|cause| quantity(tally.reads(cause), tally.writes(cause)))
     }
 
-    fn physical_commands(&self, of: fn(&Counter) -> u64) -> Commands {
+    /// Commands to the platters, of which `count` reads the number.
+    fn physical_commands(&self, count: fn(&Counter) -> u64) -> Commands {
         Commands {
-            physical_read: self.by_cause(|read, _| of(read)).total,
-            physical_write: self.by_cause(|_, write| of(write)).total,
+            physical_read: self.by_cause(|read, _| count(read)).total,
+            physical_write: self.by_cause(|_, write| count(write)).total,
             ..Commands::default()
         }
     }
 
     fn cleaning(&self) -> Cleaning {
-        let sum = |of: fn(&Counter) -> u64| {
-            let each = self.by_cause(|read, write| of(read) + of(write));
-            each.destage + each.clean
+        let sum = |quantity: fn(&Counter) -> u64| {
+            let by_cause = self.by_cause(|read, write| quantity(read) + quantity(write));
+            by_cause.destage + by_cause.clean
         };
         let (count, longest) = self.disk.tally().stretches();
         Cleaning { count, sectors: sum(|counter| counter.sectors), ns: sum(|counter| counter.ns), max_ns: longest.0 }
@@ -315,8 +316,8 @@ impl DriveEnd<'_> {
     }
 }
 
-fn causes(of: impl Fn(Cause) -> u64) -> ByCause {
-    let [host, destage, clean, map] = Cause::ALL.map(of);
+fn causes(quantity: impl Fn(Cause) -> u64) -> ByCause {
+    let [host, destage, clean, map] = Cause::ALL.map(quantity);
     ByCause { total: host + destage + clean + map, host, destage, clean, map }
 }
 
@@ -380,13 +381,14 @@ impl Outcome {
     /// a rebuild's members the new ones, of a scrub's their sum.
     pub fn summary(&self) -> Outcome {
         let window_ns = self.timeline.window_ns;
-        let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };
+        let without_buckets =
+            |counts: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..counts.clone() };
         Outcome {
             timeline: Timeline { window_ns, ..Timeline::default() },
             surface: Surface { part_sectors: self.surface.part_sectors, ..Surface::default() },
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
-            by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
+            by_source: self.by_source.as_ref().map(|sources| sources.iter().map(without_buckets).collect()),
             members: rows::shortened(self),
             rebuild: self.rebuild.as_ref().map(Rebuild::summary),
             ..self.clone()

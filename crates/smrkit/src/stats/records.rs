@@ -48,10 +48,16 @@ impl<T> Causes<T> {
         }
     }
 
-    /// Applies `of` to each cause and the total.
-    pub fn map<U>(self, of: impl Fn(T) -> U) -> Causes<U> {
+    /// Applies `change` to each cause and the total.
+    pub fn map<U>(self, change: impl Fn(T) -> U) -> Causes<U> {
         let Causes { total, host, destage, clean, map } = self;
-        Causes { total: of(total), host: of(host), destage: of(destage), clean: of(clean), map: of(map) }
+        Causes {
+            total: change(total),
+            host: change(host),
+            destage: change(destage),
+            clean: change(clean),
+            map: change(map),
+        }
     }
 }
 

@@ -86,38 +86,42 @@ impl Timeline {
         }
         let mean = parts.iter().sum::<f64>() / parts.len() as f64;
         let mut is_fast = parts[0] > mean;
-        // Bytes and parts of each phase.
-        let mut phases = vec![(0.0, 0)];
+        // Parts of each phase.
+        let mut phases: Vec<Vec<f64>> = vec![Vec::new()];
         for bytes in parts {
             let was_fast = is_fast;
             is_fast = bytes > if was_fast { mean / ENDS } else { mean };
             if is_fast != was_fast {
-                phases.push((0.0, 0));
+                phases.push(Vec::new());
             }
-            let last = phases.len() - 1;
-            phases[last] = (phases[last].0 + bytes, phases[last].1 + 1);
+            phases.last_mut().expect("there is a first phase").push(bytes);
         }
-        let time = |parts: usize| Nanos((parts * length) as u64 * window_ns);
-        let phase =
-            |&(bytes, parts): &(f64, usize)| Phase { time: time(parts), bytes_per_s: bytes / time(parts).as_secs() };
-        let phases: Vec<Phase> = phases.iter().map(phase).collect();
-        let is_unsteady = |(one, other): (Phase, Phase)| {
-            one.bytes_per_s.max(other.bytes_per_s) >= UNSTEADY * one.bytes_per_s.min(other.bytes_per_s)
-        };
-        if Phase::of_turns(&phases).is_some_and(is_unsteady) { phases } else { Vec::new() }
+        let phases = phases.iter().map(|parts| {
+            let time = Nanos((parts.len() * length) as u64 * window_ns);
+            Phase { time, bytes_per_s: parts.iter().sum::<f64>() / time.as_secs() }
+        });
+        let phases: Vec<Phase> = phases.collect();
+        match Phase::of_turns(&phases).map(|(even, odd)| (even.bytes_per_s, odd.bytes_per_s)) {
+            Some((even, odd)) if even.max(odd) >= UNSTEADY * even.min(odd) => phases,
+            _ => Vec::new(),
+        }
     }
 }
 
 impl Phase {
     /// The two kinds of alternating phases, each with its mean rate and time; `None` if there is only one phase.
     pub fn of_turns(phases: &[Phase]) -> Option<(Phase, Phase)> {
-        let mean = |nth: usize| {
-            let own = || phases.iter().skip(nth).step_by(2);
-            let time: Nanos = own().map(|phase| phase.time).sum();
-            let bytes: f64 = own().map(|phase| phase.bytes_per_s * phase.time.as_secs()).sum();
-            Phase { time: Nanos(time.0 / own().count().max(1) as u64), bytes_per_s: bytes / time.as_secs() }
+        if phases.len() < 2 {
+            return None;
+        }
+        let every_other = |first: usize| {
+            let alike = phases[first..].iter().step_by(2);
+            let count = alike.len() as u64;
+            let time: Nanos = alike.clone().map(|phase| phase.time).sum();
+            let bytes: f64 = alike.map(|phase| phase.bytes_per_s * phase.time.as_secs()).sum();
+            Phase { time: Nanos(time.0 / count), bytes_per_s: bytes / time.as_secs() }
         };
-        (phases.len() > 1).then(|| (mean(0), mean(1)))
+        Some((every_other(0), every_other(1)))
     }
 }
 

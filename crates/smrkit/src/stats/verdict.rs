@@ -163,9 +163,9 @@ fn violations(outcome: &Outcome) -> String {
         return String::new();
     }
     let first = first.first().map(|first| format!(" The first: {first}.")).unwrap_or_default();
-    let of = outcome.requests.max(all);
+    let requests = outcome.requests.max(all);
     let mut text = format!(
-        "A host-managed disk would refuse {all} of these {of} requests, so that the times below mean nothing.{first}"
+        "A host-managed disk would refuse {all} of these {requests} requests, so that the times below mean nothing.{first}"
     );
     if to_full_zones > 0 && outcome.state.prefill == Prefill::Full {
         text += " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";

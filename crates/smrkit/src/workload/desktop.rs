@@ -81,13 +81,15 @@ pub(super) const LEAST_SECTORS: u64 = 1 << 17;
 /// Requests and sectors of a day, on average.
 pub(super) fn mean_day() -> (f64, f64) {
     let day = day();
-    let mean = |sizes: &[(u32, u64)]| {
-        let whole: u64 = sizes.iter().map(|size| size.1).sum();
-        sizes.iter().map(|size| u64::from(size.0) * size.1).sum::<u64>() as f64 / whole as f64
-    };
-    let sectors = |activity: &Activity| activity.all_requests() as f64 * mean(&day.sizes[&activity.sizes]);
-    let requests: u64 = day.activity.iter().map(Activity::all_requests).sum();
-    (requests as f64, day.activity.iter().map(sectors).sum())
+    let (mut requests, mut sectors) = (0, 0.0);
+    for activity in &day.activity {
+        let sizes = &day.sizes[&activity.sizes];
+        let weights: u64 = sizes.iter().map(|&(_, weight)| weight).sum();
+        let weighted: u64 = sizes.iter().map(|&(size, weight)| u64::from(size) * weight).sum();
+        requests += activity.all_requests();
+        sectors += activity.all_requests() as f64 * (weighted as f64 / weights as f64);
+    }
+    (requests as f64, sectors)
 }
 
 /// The stream of requests, day after day.

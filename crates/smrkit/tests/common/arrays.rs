@@ -19,11 +19,7 @@ use super::Disks;
 
 /// A level with few disks, fewer than any level needs being no array.
 pub fn level(disks: &mut Disks, level: Level) -> (Level, usize) {
-    let level = match level {
-        Level::Raid10 { .. } => Level::Raid10 { copies: disks.random.random_range(2..4) },
-        other => other,
-    };
-    (level, level.disks_min() + disks.random.random_range(0..4))
+    (level, level.spec().disks_min + disks.random.random_range(0..4))
 }
 
 /// A small drive under this layer: a conventional one for the baseline.
@@ -67,7 +63,7 @@ pub fn array_run(disks: &mut Disks, (level, count): (Level, usize), spec: &'stat
 pub fn redundancy(run: &ArrayRun) -> usize {
     match run.level {
         Level::Raid1 => run.members.len() - 1,
-        Level::Raid10 { .. } => 1,
+        Level::Raid10 => 1,
         level => level.parities(),
     }
 }

@@ -68,8 +68,7 @@ pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebui
     run(array, Settings::default(), rebuild, workload).unwrap().rebuild.expect("it came to its end")
 }
 
-pub const LEVELS: [Level; 6] =
-    [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6, Level::Raidz3];
+pub const LEVELS: [Level; 6] = [Level::Raid1, Level::Raid10, Level::Raid4, Level::Raid5, Level::Raid6, Level::Raidz3];
 
 /// Members enough for each of the levels.
 pub const MEMBERS: usize = 5;

@@ -50,14 +50,13 @@ fn cost_of_small_writes(level: Level, members: usize) -> (f64, f64) {
 
 #[test]
 fn a_small_write_costs_one_sector_a_copy_and_a_parity() {
-    let raid10 = |copies| Level::Raid10 { copies };
     for members in 5..8 {
         let cost = |level| cost_of_small_writes(level, members).0;
         for once in [Level::Span, Level::Raid0] {
             assert_eq!(cost(once), 1.0, "{once}");
         }
         assert_eq!(cost(Level::Raid1), members as f64);
-        assert_eq!((cost(raid10(2)), cost(raid10(3))), (2.0, 3.0));
+        assert_eq!(cost(Level::Raid10), 2.0);
         assert_eq!((cost(Level::Raid4), cost(Level::Raid5)), (2.0, 2.0));
         assert_eq!((cost(Level::Raid6), cost(Level::Raidz3)), (3.0, 4.0));
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use smrkit::drive::{Drive, import};
+use smrkit::drive::Drive;
+use smrkit::drive::import::{self, Imported};
 use smrkit::engine::RequestRows;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
@@ -77,14 +78,10 @@ struct Validation {
     slow_reads_within_half_ms: u64,
 }
 
-/// A description and the trace that was measured on its drive.
+/// A described drive, and the trace that was measured on it.
 #[derive(Clone, Debug)]
 struct Subject {
-    name: String,
-    /// The text of its drive file.
-    text: String,
-    /// The description.
-    from: PathBuf,
+    drive: Imported,
     trace: PathBuf,
 }
 
@@ -94,29 +91,29 @@ fn subjects(folder: &Path) -> Result<(Vec<Subject>, Vec<String>), Error> {
     let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
     let mut files: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
-    let mut described: Vec<(String, String, PathBuf)> = Vec::new();
-    for path in files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+    let ends_in =
+        |path: &Path, endings: &[&str]| endings.iter().any(|ending| path.extension() == Some(ending.as_ref()));
+    let mut described: Vec<Imported> = Vec::new();
+    for path in files.iter().filter(|path| ends_in(path, &["toml"])) {
         let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
-        described.push((stem(path), text, path.clone()));
+        described.push(Imported { name: stem(path), text, from: path.clone() });
     }
-    let is_disksim =
-        |path: &PathBuf| path.extension().is_some_and(|own| ["parv", "diskspecs", "model"].iter().any(|e| own == *e));
-    if files.iter().any(is_disksim) {
-        described.extend(import::disksim(folder)?.into_iter().map(|drive| (drive.name, drive.text, drive.from)));
+    if files.iter().any(|path| ends_in(path, &["parv", "diskspecs", "model"])) {
+        described.extend(import::disksim(folder)?);
     }
-    let (mut found, mut missed) = (Vec::new(), Vec::new());
-    for (name, text, from) in described {
-        match files.iter().find(|path| is_trace_of(path, &name)) {
-            Some(trace) => found.push(Subject { name, text, from, trace: trace.clone() }),
-            None => missed.push(name),
+    let (mut subjects, mut missed) = (Vec::new(), Vec::new());
+    for drive in described {
+        match files.iter().find(|path| is_trace_of(path, &drive.name)) {
+            Some(trace) => subjects.push(Subject { drive, trace: trace.clone() }),
+            None => missed.push(drive.name),
         }
     }
-    if found.is_empty() {
+    if subjects.is_empty() {
         let message = "no description with a trace of its name: give a folder with DRIVE.parv (or .diskspecs, .model, .toml) \
                        and DRIVE.trace";
         return Err(Error::input(folder, message));
     }
-    Ok((found, missed))
+    Ok((subjects, missed))
 }
 
 /// A file's name without the endings of traces and descriptions.
@@ -134,14 +131,14 @@ fn is_trace_of(path: &Path, drive: &str) -> bool {
 impl Subject {
     /// Replays the trace.
     fn validate(&self) -> Result<Validation, Error> {
-        let drive = Drive::parse(&self.from.with_extension("toml"), &self.text)?;
+        let drive = Drive::parse(&self.drive.from.with_extension("toml"), &self.drive.text)?;
         let measured = response_times(&self.trace)?;
         let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
         let run = System::of(drive).layer(BASELINE).run(settings)?;
         let mut served = RequestRows::default();
         run.execute(self, &run.opening()?, &mut served)?;
         let replayed: Vec<(Op, f64)> = served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect();
-        Ok(Validation::new(&self.name, &measured, &replayed))
+        Ok(Validation::new(&self.drive.name, &measured, &replayed))
     }
 }
 
@@ -263,7 +260,10 @@ mod tests {
             std::fs::write(path(name), name).unwrap();
         }
         let (found, missed) = subjects(folder.path()).unwrap();
-        let shown: Vec<_> = found.iter().map(|one| (&one.name[..], &one.text[..], &one.from, &one.trace)).collect();
+        let shown: Vec<_> = found
+            .iter()
+            .map(|Subject { drive, trace }| (&drive.name[..], &drive.text[..], &drive.from, trace))
+            .collect();
         let (a, c) = (path("a.toml"), path("c.toml"));
         assert_eq!(shown, [("a", "a.toml", &a, &path("a.trace")), ("c", "c.toml", &c, &path("c.trace.gz"))]);
         assert_eq!(missed, ["b"]);

@@ -3,23 +3,18 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::level::LEVELS;
+use crate::device::level::{LEVELS, LevelSpec};
 
 /// Every level over 1 to 24 members of different size, the chunk and the smallest member anything.
 fn layouts() -> impl Strategy<Value = (ArrayLayout, Vec<u64>)> {
     let sizes = prop::collection::vec(0u64..40, 24);
-    (0..LEVELS.len(), 1usize..=24, 1u64..20, 1u64..60, sizes, 2u32..6).prop_map(
-        |(level, disks, chunk, least, more, copies)| {
-            let level = match LEVELS[level].level {
-                Level::Raid10 { .. } => Level::Raid10 { copies },
-                level => level,
-            };
-            let disks = disks.max(level.disks_min());
-            let least = if level.is_striped() { least.max(chunk) } else { least };
-            let members: Vec<u64> = more[..disks].iter().map(|more| least + more).collect();
-            (ArrayLayout::new(level, chunk, &members).unwrap(), members)
-        },
-    )
+    (0..LEVELS.len(), 1usize..=24, 1u64..20, 1u64..60, sizes).prop_map(|(level, disks, chunk, least, more)| {
+        let LevelSpec { level, disks_min, .. } = LEVELS[level];
+        let disks = disks.max(disks_min);
+        let least = if level.is_striped() { least.max(chunk) } else { least };
+        let members: Vec<u64> = more[..disks].iter().map(|more| least + more).collect();
+        (ArrayLayout::new(level, chunk, &members).unwrap(), members)
+    })
 }
 
 /// Sectors that members of these sizes give.
@@ -30,7 +25,7 @@ fn capacity(level: Level, chunk: u64, members: &[u64]) -> u64 {
         Level::Span | Level::Dedicated => members.iter().sum(),
         Level::Raid0 => disks * chunks * chunk,
         Level::Raid1 => *smallest,
-        Level::Raid10 { copies } => disks * chunks / u64::from(copies) * chunk,
+        Level::Raid10 => disks * chunks / 2 * chunk,
         Level::Raid4 | Level::Raid5 => (disks - 1) * chunks * chunk,
         Level::Raid6 => (disks - 2) * chunks * chunk,
         Level::Raidz3 => (disks - 3) * chunks * chunk,
@@ -156,12 +151,11 @@ proptest! {
 
     #[test]
     fn no_numbers_panic(
-        level in 0..LEVELS.len(), copies: u32, chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
+        level in 0..LEVELS.len(), chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
         lba: u64,
     ) {
-        let level = if level == 3 { Level::Raid10 { copies: copies >> (copies % 32) } } else { LEVELS[level].level };
         let members: Vec<u64> = members.iter().map(|n| n >> shift).collect();
-        let Ok(layout) = ArrayLayout::new(level, chunk >> shift, &members) else { return Ok(()) };
+        let Ok(layout) = ArrayLayout::new(LEVELS[level].level, chunk >> shift, &members) else { return Ok(()) };
         let _ = (layout.stripe_sectors(), stripes(&layout), layout.pieces(Lba(lba), 1).count());
         let (disk, at) = layout.copy(Lba(lba % layout.host_sectors), 0);
         prop_assert!(at.0 < layout.member_sectors(disk));
@@ -187,7 +181,7 @@ fn rows(level: Level, disks: usize, rows: u64) -> Vec<String> {
 #[test]
 fn the_layouts_are_those_of_the_tables_in_the_docs() {
     assert_eq!(rows(Level::Raid0, 4, 2), ["0 1 2 3", "4 5 6 7"]);
-    assert_eq!(rows(Level::Raid10 { copies: 2 }, 3, 3), ["0 0 1", "1 2 2", "3 3 -"]);
+    assert_eq!(rows(Level::Raid10, 3, 3), ["0 0 1", "1 2 2", "3 3 -"]);
     assert_eq!(rows(Level::Raid4, 4, 2), ["0 1 2 P", "3 4 5 P"]);
     assert_eq!(rows(Level::Raid5, 4, 4), ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11"]);
     assert_eq!(rows(Level::Raid6, 4, 4), ["Q 0 1 P", "2 3 P Q", "5 P Q 4", "P Q 6 7"]);
@@ -202,8 +196,7 @@ fn what_no_array_could_be_is_refused_with_its_remedy() {
         (Level::Raid6, 8, vec![99; 258], "lower disks to 257"),
         (Level::Raidz3, 8, vec![99; 4], "raidz3 of 4 disks: raise disks to 5 or more, or use raid6"),
         (Level::Raidz3, 8, vec![99; 259], "lower disks to 258"),
-        (Level::Raid10 { copies: 3 }, 8, vec![99, 99], "raise disks or lower copies"),
-        (Level::Raid10 { copies: 1 }, 8, vec![99, 99], "raise copies, or use raid0"),
+        (Level::Raid10, 8, vec![99], "raid10 of 1 disks: raise disks to 2 or more"),
         (Level::Raid0, 8, vec![], "raise disks to 1"),
         (Level::Raid0, 0, vec![99, 99], "give a chunk of 512 bytes or more"),
         (Level::Raid0, 8, vec![99, 7], "the smallest member has 7 sectors, less than a chunk of 8: lower chunk"),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::level::LEVELS;
+use crate::device::level::{LEVELS, LevelSpec};
 
 fn drive() -> impl Strategy<Value = DriveSpec> {
     let word = || "[a-z][a-z0-9-]{0,8}|[ -~]{0,6}|[\"(),= ]{1,4}";
@@ -14,10 +14,10 @@ fn drive() -> impl Strategy<Value = DriveSpec> {
 fn specs() -> impl Strategy<Value = ArraySpec> {
     let alike = (drive(), 1usize..9).prop_map(|(member, n)| vec![member; n]);
     let members = prop_oneof![alike, prop::collection::vec(drive(), 1..6)];
-    (0..LEVELS.len(), 2u32..4, 1u64..5000, members).prop_map(|(level, copies, chunk_sectors, mut members)| {
-        let level = if level == 3 { Level::Raid10 { copies } } else { LEVELS[level].level };
+    (0..LEVELS.len(), 1u64..5000, members).prop_map(|(level, chunk_sectors, mut members)| {
+        let LevelSpec { level, disks_min, .. } = LEVELS[level];
         let first = members[0].clone();
-        members.resize_with(members.len().max(level.disks_min()), || first.clone());
+        members.resize_with(members.len().max(disks_min), || first.clone());
         ArraySpec { chunk_sectors, ..ArraySpec::new(level, members) }
     })
 }
@@ -48,7 +48,7 @@ fn the_short_form_reads_as_people_write_it() {
         ("raidz1:disks=4", "raidz1:disks=4"),
         ("mirror:disks=2,drive=tiny", "mirror:disks=2,drive=tiny"),
         ("raidz2:disks=6,chunk=64Ki", "raidz2:disks=6,chunk=64Ki"),
-        ("raid10:disks=5,copies=3", "raid10:disks=5,chunk=512Ki,copies=3"),
+        ("raid10:disks=5", "raid10:disks=5,chunk=512Ki"),
         (
             "span:layer=log,set=(segment_tracks=4,policy=fifo),disks=2",
             "span:disks=2,chunk=512Ki,layer=log,set=(segment_tracks=4,policy=fifo)",
@@ -94,8 +94,6 @@ fn mistakes_say_where_they_are_and_what_to_do() {
         ("raid0:disks=2,layer=\"log", "the quote is not closed"),
         ("raid0:disks=2,layer=a\"b\"", "put the whole value in quotes"),
         ("raid5:disks=3,write=rmw", "no key of this name"),
-        ("raid1:disks=2,copies=2", "leave out copies, or use raid10"),
-        ("raid10:disks=2,copies=1", "raise copies, or use raid0"),
         ("raid0:disks=2,capacity=0", "`0` is out of range: expected a size from 512"),
         ("raid0:disks=2,capacity=511", "`511` is out of range"),
     ] {
@@ -104,7 +102,6 @@ fn mistakes_say_where_they_are_and_what_to_do() {
     }
     for (text, message) in [
         ("raid5:disks=2", "raid5 of 2 disks: raise disks to 3 or more, or use raid1"),
-        ("raid10:disks=2,copies=3", "raise disks or lower copies"),
         ("span:disks=99999999999999999999k", "is too large"),
         ("span:disks=5000", "span of more than 4096 drives"),
     ] {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::units::SECTOR_BYTES;
 
 pub use self::params::Read;
-use self::params::{Block, Files, ParamKind, ParamValue, SourcedNumber, Toml, bad};
+use self::params::{Block, Files, ParamKind, SourcedNumber, Toml, bad};
 
 /// A drive file made from a description.
 #[derive(Clone, Debug)]
@@ -200,20 +200,27 @@ struct Spares {
 impl Spares {
     /// How many spares `slips` (first sector and count, in order) leave in the stretch from `start` on.
     fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
+        if !self.take_slips {
+            return self.each;
+        }
         let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
-        let here = &slips[before(start)..before(start + self.stretch)];
-        let used = if self.take_slips { here.iter().map(|slip| slip.1).sum() } else { 0 };
-        self.each.saturating_sub(used)
+        let slips = &slips[before(start)..before(start + self.stretch)];
+        let slipped: u64 = slips.iter().map(|&(_, count)| count).sum();
+        self.each.saturating_sub(slipped)
     }
 
     /// The spares of all stretches of a zone: first sector and count of each.
     fn listed(&self, sectors: u64, slips: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let at = |start: u64| {
+        let mut spares = Vec::new();
+        for stretch in 0..sectors / self.stretch {
+            let start = stretch * self.stretch;
             let count = self.left_in(start, slips);
-            (if self.at_front { start } else { start + self.stretch - count }, count)
-        };
-        let starts = (0..sectors / self.stretch).map(|n| n * self.stretch);
-        starts.map(at).filter(|spares| spares.1 > 0).collect()
+            let first = if self.at_front { start } else { start + self.stretch - count };
+            if count > 0 {
+                spares.push((first, count));
+            }
+        }
+        spares
     }
 }
 
@@ -306,22 +313,33 @@ impl ZoneRules {
             10 => (spares + slips, all * length),
             _ => return None,
         };
-        let (at_front, take_slips) = (matches!(self.scheme, 5 | 6), !matches!(self.scheme, 4 | 6));
-        Some(Spares { each, stretch, at_front, take_slips }).filter(|spares| spares.each > 0)
+        if each == 0 {
+            return None;
+        }
+        Some(Spares {
+            each,
+            stretch,
+            at_front: matches!(self.scheme, 5 | 6),
+            take_slips: !matches!(self.scheme, 4 | 6),
+        })
     }
 
     /// Raw sectors that are passed over, as first and count; whole tracks if tracks are the spares.
     fn slips(&self, zone: &Block, length: u64, tracks: u64) -> Result<Vec<(u64, u64)>, Error> {
-        let (most, each) = if self.scheme == 1 { (tracks, length) } else { (tracks * length, 1) };
-        let slip = |value: &ParamValue| {
-            let number = match &value.kind {
-                ParamKind::Text(_) => value.number().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < most as f64),
-                _ => None,
-            };
-            let message = || format!("slips: expected a place inside of the zone, below {most}");
-            number.map(|n| (n as u64 * each, each)).ok_or_else(|| zone.bad(value.line, message()))
-        };
-        let mut slips = zone.list("slips")?.iter().map(slip).collect::<Result<Vec<_>, _>>()?;
+        let (places, each) = if self.scheme == 1 { (tracks, length) } else { (tracks * length, 1) };
+        let mut slips = Vec::new();
+        for value in zone.list("slips")? {
+            let number = if matches!(value.kind, ParamKind::Text(_)) { value.number() } else { None };
+            match number {
+                Some(place) if place.fract() == 0.0 && place >= 0.0 && place < places as f64 => {
+                    slips.push((place as u64 * each, each));
+                }
+                _ => {
+                    let message = format!("slips: expected a place inside of the zone, below {places}");
+                    return Err(zone.bad(value.line, message));
+                }
+            }
+        }
         slips.sort_unstable();
         Ok(slips)
     }
@@ -341,11 +359,15 @@ fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)
     let Some(start) = stretches.checked_mul(stretch).filter(|start| *start < sectors) else {
         return Err(zone.bad(at.line, "more empty space than the zone holds: give less"));
     };
-    let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
-    let mut raw = start + before + within;
+    let mut raw = start + within;
+    if let Some(spares) = spares.filter(|spares| spares.at_front) {
+        raw += spares.left_in(start, slips);
+    }
     // Each slip that is passed moves the place further, perhaps past the next slip.
-    for (first, count) in slips.iter().filter(|slip| slip.0 >= start) {
-        raw += if *first <= raw { *count } else { 0 };
+    for &(first, count) in slips {
+        if (start..=raw).contains(&first) {
+            raw += count;
+        }
     }
     Ok(raw)
 }
@@ -409,20 +431,32 @@ fn sampled(cylinders: u64, edge: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)
 /// Lines from one cylinder over a third of the stroke, the average seek, to all of it.
 fn lines_through(one: f64, average: Option<f64>, full: f64, cylinders: u64) -> Vec<(u64, f64)> {
     let third = cylinders / 3;
-    let middle = average.filter(|_| third > 1).map(|average| (third, average));
+    let mut points = vec![(1, one)];
+    if let Some(average) = average
+        && third > 1
+    {
+        points.push((third, average));
+    }
     // Beyond the first point, even on a disk without room for it.
-    let last = (cylinders.saturating_sub(1).max(2), full);
-    [Some((1, one)), middle, Some(last)].into_iter().flatten().collect()
+    points.push((cylinders.saturating_sub(1).max(2), full));
+    points
 }
 
 /// The seek curve through the times of a single cylinder, on average and of the full stroke, and its source: lines, or Lee's equation.
 fn three_times(mechanics: &Block, cylinders: u64, by_equation: bool) -> Result<(Vec<(u64, f64)>, String), Error> {
-    let (one, full) = (mechanics.positive("Single cylinder seek time")?, mechanics.positive("Full strobe seek time")?);
-    let average = mechanics.get("Average seek time").map(|_| mechanics.positive("Average seek time")).transpose()?;
-    let sources = [Some(&one), average.as_ref(), Some(&full)].into_iter().flatten();
-    let source = sources.map(|time| time.source.as_str()).collect::<Vec<_>>().join("; ");
+    let one = mechanics.positive("Single cylinder seek time")?;
+    let full = mechanics.positive("Full strobe seek time")?;
+    let average = match mechanics.get("Average seek time") {
+        Some(_) => Some(mechanics.positive("Average seek time")?),
+        None => None,
+    };
+    let source = match &average {
+        Some(average) => format!("{}; {}; {}", one.source, average.source, full.source),
+        None => format!("{}; {}", one.source, full.source),
+    };
     let (one, average, full) = (one.value, average.map(|time| time.value), full.value);
     let lines = lines_through(one, average, full, cylinders);
+    // Lee's equation is fitted to all three.
     let Some(average) = average.filter(|_| by_equation) else { return Ok((lines, source)) };
     let n = cylinders.max(1) as f64;
     let root_factor = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * n.sqrt());
@@ -517,11 +551,13 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
 
 /// The slowest transfer of a sector among all buses (by their `key`) and the drive itself. `None` if no transfer takes time.
 fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
-    let buses = blocks.iter().filter(|block| block.type_name == "disksim_bus");
-    let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;
-    times.push(specs.optional("Bulk sector transfer time")?);
-    let longest = times.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value));
-    Ok(longest.filter(|time| time.value > 0.0))
+    let mut times = Vec::new();
+    for bus in blocks.iter().filter(|block| block.type_name == "disksim_bus") {
+        times.extend(bus.optional(key)?);
+    }
+    times.extend(specs.optional("Bulk sector transfer time")?);
+    times.retain(|time| time.value > 0.0);
+    Ok(times.into_iter().max_by(|a, b| a.value.total_cmp(&b.value)))
 }
 
 /// Buffer, bus and overheads.
@@ -600,14 +636,20 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
     Ok(())
 }
 
+/// True if a switch is there, and on.
+fn is_set(specs: &Block, key: &str) -> Result<bool, Error> {
+    Ok(specs.optional(key)?.is_some_and(|found| found.value > 0.0))
+}
+
 /// Overheads by kind and by the kind of the request before, and those at the end of a request.
 fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let scale = specs.optional("Time scale for overheads")?.map_or(1.0, |found| found.value);
     let each = specs.optional("Per-request overhead time")?.map_or(0.0, |found| found.value);
     let ms = |found: &SourcedNumber| found.value * scale + each;
-    let is_set = |key: &str| Ok::<bool, Error>(specs.optional(key)?.is_some_and(|found| found.value > 0.0));
-    let disconnects = is_set("Extra write disconnect")?;
-    let extra_disconnect = disconnects.then(|| specs.number("Extradisc command overhead")).transpose()?;
+    let extra_disconnect = match is_set(specs, "Extra write disconnect")? {
+        true => Some(specs.number("Extradisc command overhead")?),
+        false => None,
+    };
     for (kind, key) in [
         ("Read miss", "read_miss_ms"),
         ("Read hit", "read_hit_ms"),
@@ -625,15 +667,20 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
             }
         }
     }
+    bus_overheads(out, specs, scale, extra_disconnect.is_some())
+}
+
+/// Overheads that the bus adds to a request, each the sum of several of DiskSim's. `disconnects_more`: a write disconnects once more.
+fn bus_overheads(out: &mut Toml, specs: &Block, scale: f64, disconnects_more: bool) -> Result<(), Error> {
     let (level, level_at) = specs.count("Fast write level", 2)?;
     let waits_for_media = level == 0;
-    let reselects = !is_set("Never disconnect")?;
+    let reselects = !is_set(specs, "Never disconnect")?;
     // A command that waits for the media disconnects from the bus, and reselects it later.
-    let reselect = if extra_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
-    let delays: &[&str] = match (waits_for_media, &extra_disconnect) {
+    let reselect = if disconnects_more { "Other reselect overhead" } else { "First reselect overhead" };
+    let delays: &[&str] = match (waits_for_media, disconnects_more) {
         (false, _) => &[],
-        (true, None) => &["Minimum seek delay"],
-        (true, Some(_)) => &[
+        (true, false) => &["Minimum seek delay"],
+        (true, true) => &[
             "Extradisc disconnect overhead",
             "Extradisc inter-disconnect delay",
             "Extradisc 2nd disconnect overhead",
@@ -654,14 +701,19 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
         ),
     ];
     for (key, parts) in sums {
-        let found = parts.iter().filter_map(|part| specs.optional(part).transpose()).collect::<Result<Vec<_>, _>>()?;
-        let found: Vec<SourcedNumber> = found.into_iter().filter(|found| found.value != 0.0).collect();
-        let sum = found.iter().fold(0.0, |sum, found| sum + found.value * scale);
+        let (mut sum, mut sources) = (0.0, Vec::new());
+        for part in parts {
+            if let Some(time) = specs.optional(part)?.filter(|time| time.value != 0.0) {
+                sum += time.value * scale;
+                sources.push(time.source);
+            }
+        }
         // Media wait for the data of unbuffered writes, even if that comes without delay.
         let waits = waits_for_media && key == "write_data_ms";
+        if waits {
+            sources.push(level_at.source.clone());
+        }
         if sum != 0.0 || waits {
-            let mut sources: Vec<String> = found.into_iter().map(|found| found.source).collect();
-            sources.extend(waits.then(|| level_at.source.clone()));
             out.value(key, sum, &sources.join("; "));
         }
     }

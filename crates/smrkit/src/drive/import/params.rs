@@ -57,9 +57,6 @@ pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
     Error::at_line(path, line, None, message)
 }
 
-/// A word or a mark, and its line.
-type Token<'a> = (u64, &'a str);
-
 /// The marks, each of which is a token of its own.
 const MARKS: &str = "{}[],=";
 
@@ -67,7 +64,8 @@ fn is_mark(token: &str) -> bool {
     MARKS.contains(token)
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+/// The words and marks of a text, each with its line.
+fn tokens(text: &str) -> Vec<(u64, &str)> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let mut rest = line.split('#').next().unwrap_or_default().trim_start();
@@ -84,7 +82,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 
 struct Parser<'a> {
     path: Rc<Path>,
-    tokens: std::iter::Peekable<std::vec::IntoIter<Token<'a>>>,
+    tokens: std::iter::Peekable<std::vec::IntoIter<(u64, &'a str)>>,
 }
 
 /// Reads a file's text; `path` is for messages. Returns its blocks, and the files that it names with `source` outside of them.

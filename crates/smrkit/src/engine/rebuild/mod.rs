@@ -209,7 +209,10 @@ impl BackgroundTask for Rebuilding {
         let (work, bytes) = (ended - began, self.sectors * SECTOR_BYTES);
         let new = self.members.iter().find(|member| member.new);
         // A scrub has no new member: timeouts may drop any.
-        let timed = new.map_or(&self.members[..], std::slice::from_ref);
+        let timed = match new {
+            Some(new) => std::slice::from_ref(new),
+            None => &self.members[..],
+        };
         Ok(Some(Rebuild {
             spec: self.spec,
             begin_ns: (failed - counting).0,

@@ -4,20 +4,9 @@
 //! record begins a run, which runs are in use, and the position of each run are computed from its number and the seed (by a Feistel
 //! permutation), so the order takes no memory.
 
-use std::ops::Range;
-
 use crate::random::{Permutation, bits_under, splitmix};
 use crate::settings::rebuild::RebuildOrder;
 use crate::units::Lba;
-
-/// How records form runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordRuns {
-    /// The mean length of a run, in records.
-    pub mean: f64,
-    /// The share of the runs that is in use.
-    pub live: f64,
-}
 
 /// Pieces of a member: the first sector of each, and how many.
 pub(super) struct RebuildPieces {
@@ -25,34 +14,30 @@ pub(super) struct RebuildPieces {
     end: u64,
     /// Sectors of a piece, except for the last of the member.
     sectors: u64,
-    numbers: PieceNumbers,
-}
-
-enum PieceNumbers {
-    Ascending(Range<u64>),
-    Scattered(RecordNumbers),
+    /// The next piece in ascending order.
+    next: u64,
+    /// The order of the pieces, if it is not ascending.
+    scattered: Option<ScatteredRecords>,
 }
 
 impl RebuildPieces {
     /// The pieces of a member of `end` sectors, in the `order` of its rebuild.
     pub fn new(order: RebuildOrder, end: u64, seed: u64) -> RebuildPieces {
-        let (sectors, numbers) = match order {
-            RebuildOrder::Ascending { sectors } => (sectors, PieceNumbers::Ascending(0..end.div_ceil(sectors))),
+        let (sectors, scattered) = match order {
+            RebuildOrder::Ascending { sectors } => (sectors, None),
             RebuildOrder::Scattered { record_sectors, run_sectors, live } => {
-                let runs = RecordRuns { mean: run_sectors as f64 / record_sectors as f64, live };
-                let records = RecordNumbers::new(end.div_ceil(record_sectors), runs, seed);
-                (record_sectors, PieceNumbers::Scattered(records))
+                let mean_run = run_sectors as f64 / record_sectors as f64;
+                let records = ScatteredRecords::new(end.div_ceil(record_sectors), mean_run, live, seed);
+                (record_sectors, Some(records))
             }
         };
-        RebuildPieces { end, sectors, numbers }
+        RebuildPieces { end, sectors, next: 0, scattered }
     }
 
     /// The sectors of all pieces, about.
     pub fn total(&self) -> u64 {
-        match &self.numbers {
-            PieceNumbers::Ascending(_) => self.end,
-            PieceNumbers::Scattered(records) => (self.end as f64 * records.runs.live) as u64,
-        }
+        let live = self.scattered.as_ref().map_or(1.0, |records| records.live);
+        (self.end as f64 * live) as u64
     }
 }
 
@@ -60,12 +45,18 @@ impl Iterator for RebuildPieces {
     type Item = (Lba, u64);
 
     fn next(&mut self) -> Option<(Lba, u64)> {
-        let number = match &mut self.numbers {
-            PieceNumbers::Ascending(numbers) => numbers.next(),
-            PieceNumbers::Scattered(records) => records.next(),
-        }?;
-        let (at, sectors, end) = (number * self.sectors, self.sectors, self.end);
-        (at < end).then(|| (Lba(at), sectors.min(end - at)))
+        let number = match &mut self.scattered {
+            Some(records) => records.next()?,
+            None => {
+                self.next += 1;
+                self.next - 1
+            }
+        };
+        let start = number * self.sectors;
+        if start >= self.end {
+            return None;
+        }
+        Some((Lba(start), self.sectors.min(self.end - start)))
     }
 }
 
@@ -75,31 +66,34 @@ const RUNS: u64 = 2;
 const LIVE: u64 = 3;
 
 /// The records in use, each once, in the order of the rebuild.
-pub(super) struct RecordNumbers {
+struct ScatteredRecords {
     count: u64,
-    runs: RecordRuns,
+    /// The mean length of a run, in records.
+    mean_run: f64,
+    /// The share of the runs that is in use.
+    live: f64,
     seed: u64,
     order: Permutation,
     /// How many positions of the order have been visited.
-    looked: u64,
+    visited: u64,
     /// The next record of the current run, if it continues.
-    at: u64,
+    next: u64,
     in_run: bool,
 }
 
-impl RecordNumbers {
-    fn new(count: u64, runs: RecordRuns, seed: u64) -> RecordNumbers {
+impl ScatteredRecords {
+    fn new(count: u64, mean_run: f64, live: f64, seed: u64) -> ScatteredRecords {
         let order_seed = splitmix(seed ^ ORDER);
         let keys = [1, 2, 3, 4].map(|round| splitmix(order_seed.wrapping_add(round)));
         // An even number of bits, so that both halves of the Feistel network have the same width.
         let order = Permutation::new(count, bits_under(count).next_multiple_of(2).max(2), keys);
-        RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false }
+        ScatteredRecords { count, mean_run, live, seed, order, visited: 0, next: 0, in_run: false }
     }
 
     /// True if a run begins here.
     fn begins_run(&self, record: u64) -> bool {
         // A run begins with probability 1/mean at each record, so that lengths are geometric with that mean. Record 0 always begins one.
-        record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
+        record == 0 || self.share(record, RUNS) * self.mean_run < 1.0
     }
 
     /// A pseudo-random number from 0 to 1 for a record.
@@ -108,22 +102,22 @@ impl RecordNumbers {
     }
 }
 
-impl Iterator for RecordNumbers {
+impl Iterator for ScatteredRecords {
     type Item = u64;
 
     /// The next record in use: of the same run, else the first of a random run that is in use.
     fn next(&mut self) -> Option<u64> {
-        if self.in_run && self.at < self.count && !self.begins_run(self.at) {
-            self.at += 1;
-            return Some(self.at - 1);
+        if self.in_run && self.next < self.count && !self.begins_run(self.next) {
+            self.next += 1;
+            return Some(self.next - 1);
         }
         self.in_run = false;
-        while self.looked < self.count {
-            let record = self.order.at(self.looked, splitmix);
-            self.looked += 1;
+        while self.visited < self.count {
+            let record = self.order.at(self.visited, splitmix);
+            self.visited += 1;
             // A run is in use as a whole, decided by its first record.
-            if self.begins_run(record) && self.share(record, LIVE) < self.runs.live {
-                (self.at, self.in_run) = (record + 1, true);
+            if self.begins_run(record) && self.share(record, LIVE) < self.live {
+                (self.next, self.in_run) = (record + 1, true);
                 return Some(record);
             }
         }
@@ -144,8 +138,8 @@ mod tests {
             seed in any::<u64>(),
         ) {
             let of = |live| {
-                let records = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live }, seed);
-                RebuildPieces { end, sectors, numbers: PieceNumbers::Scattered(records) }.collect::<Vec<_>>()
+                let records = ScatteredRecords::new(end.div_ceil(sectors), mean, live, seed);
+                RebuildPieces { end, sectors, next: 0, scattered: Some(records) }.collect::<Vec<_>>()
             };
             let mut all = of(1.0);
             all.sort_unstable();
@@ -160,7 +154,7 @@ mod tests {
             part.sort_unstable();
             part.dedup();
             prop_assert_eq!(part.len(), count);
-            let runs = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live }, seed);
+            let runs = ScatteredRecords::new(end.div_ceil(sectors), mean, live, seed);
             let used: Vec<bool> = (0..runs.count).map(|record| part.binary_search_by_key(&(record * sectors), |(at, _)| at.0).is_ok()).collect();
             for record in 1..used.len() {
                 prop_assert!(used[record] == used[record - 1] || runs.begins_run(record as u64));
@@ -180,8 +174,7 @@ mod tests {
 
     #[test]
     fn scattered_runs_have_the_mean_length_and_share_asked_for() {
-        let runs = RecordRuns { mean: 20.0, live: 0.8 };
-        let records: Vec<u64> = RecordNumbers::new(400_000, runs, 7).collect();
+        let records: Vec<u64> = ScatteredRecords::new(400_000, 20.0, 0.8, 7).collect();
         let heads = records.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() + 1;
         let mean = records.len() as f64 / heads as f64;
         assert!((19.0..21.0).contains(&mean), "{mean}");
@@ -194,10 +187,7 @@ mod tests {
     #[test]
     fn the_order_never_changes() {
         // Golden: a change here changes every rebuild in a scattered order.
-        let first = |count| {
-            let singly = RecordRuns { mean: 1.0, live: 1.0 };
-            RecordNumbers::new(count, singly, 7).take(6).collect::<Vec<_>>()
-        };
+        let first = |count| ScatteredRecords::new(count, 1.0, 1.0, 7).take(6).collect::<Vec<_>>();
         assert_eq!(first(300), [258, 226, 113, 182, 118, 286]);
         assert_eq!(first(1000), [258, 226, 476, 338, 502, 286]);
     }

@@ -198,15 +198,21 @@ impl Home {
         }
         for strip in &self.strips {
             for k in 0..strip.homes {
+                // Most tracks have no defect, and need no look at each sector.
+                if self.geometry.track_sectors(self.track_of(strip, k)) == strip.sectors.value {
+                    continue;
+                }
                 let raw = self.raw_of(strip, k);
-                let found = strip.sectors.value - self.geometry.track_sectors(self.track_of(strip, k));
-                if found > 0 {
-                    let defects = (raw..raw + strip.sectors.value).filter(|&s| self.geometry.is_defect(s));
-                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value + (s - raw)));
+                for sector in 0..strip.sectors.value {
+                    if self.geometry.is_defect(raw + sector) {
+                        let raw_lba = strip.raw_lba + k * strip.sectors.value + sector;
+                        let defects_before = slips.len() as u64;
+                        slips.push(raw_lba - defects_before);
+                    }
                 }
             }
         }
-        slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
+        slips
     }
 
     /// Finds an LBA's place at home.
@@ -288,10 +294,13 @@ impl Home {
 
     /// Sectors of the longest home track.
     pub fn longest_track(&self) -> u64 {
-        match self.geometry.slipped() {
-            0 => self.strips.iter().map(|strip| strip.sectors.value).max().unwrap_or(0),
-            _ => (0..self.tracks).map(|track| self.sectors(track)).max().unwrap_or(0),
-        }
+        // Slips shorten some tracks; without them all tracks of a strip are alike.
+        let longest = if self.geometry.slipped() == 0 {
+            self.strips.iter().map(|strip| strip.sectors.value).max()
+        } else {
+            (0..self.tracks).map(|track| self.sectors(track)).max()
+        };
+        longest.unwrap_or(0)
     }
 
     #[inline]

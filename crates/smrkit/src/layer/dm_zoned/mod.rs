@@ -616,23 +616,25 @@ impl DmZoned {
         if self.nothing_to_reclaim {
             return None;
         }
-        let (has_free_sequential, owners) = (!self.unused.sequential.is_empty(), &self.maps.owners);
-        let reclaimable = |&zone: &u32| {
-            let chunk = owners[zone as usize];
+        let has_free_sequential = !self.unused.sequential.is_empty();
+        let can_be_reclaimed = |&zone: &u32| {
+            let chunk = self.maps.owners[zone as usize];
+            // A zone that is no buffer holds the chunk's only data, which take a zone of their own.
             chunk != NONE && (has_free_sequential || self.maps.zones_of(chunk).data != zone)
         };
-        let first = self.layout.first_data();
-        let zones = (first..self.layout.first_sequential()).filter(reclaimable);
-        let zone = zones.min_by_key(|&zone| self.last_used[(zone - first) as usize])?;
-        let chunk = owners[zone as usize];
+        let first_data = self.layout.first_data();
+        let zones = (first_data..self.layout.first_sequential()).filter(can_be_reclaimed);
+        let zone = zones.min_by_key(|&zone| self.last_used[(zone - first_data) as usize])?;
+        let chunk = self.maps.owners[zone as usize];
         let data = self.maps.zones_of(chunk).data;
         let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
         if data == zone {
             return self.unused.sequential.pop_front().map(|to| job(zone, to, true));
         }
         // A buffer can be appended to the sequential zone if its first valid block is not before the write pointer.
-        let first = self.maps.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
-        Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
+        let first_valid = self.maps.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
+        let can_be_appended = first_valid >= self.pointers[data as usize];
+        Some(if can_be_appended { job(zone, data, false) } else { job(data, zone, false) })
     }
 
     /// Ends a job: makes the copy valid, frees the old zone, and commits both.

@@ -498,10 +498,12 @@ impl StaleRuns {
         if !self.is_sorted {
             // The stable sort is fast here: cleaning adds ascending runs, band by band, which it only has to merge.
             self.runs.sort();
-            self.runs.dedup_by(|next, last| {
-                let overlaps = next.0 <= last.1;
-                last.1 = if overlaps { last.1.max(next.1) } else { last.1 };
-                overlaps
+            self.runs.dedup_by(|(next_start, next_end), (_, end)| {
+                let touches = next_start <= end;
+                if touches {
+                    *end = (*end).max(*next_end);
+                }
+                touches
             });
             self.is_sorted = true;
         }

@@ -323,14 +323,17 @@ impl Layer for DriveManaged {
             let direct = self.goes_direct(disk, first, n);
             return self.put_or_bypass(disk, first, n, &data, direct);
         }
+        // Asked once for each, also if all go to the log together, because each answer notes the write as part of a run.
         let direct: SmallVec<[bool; 8]> =
-            writes.iter().map(|one| self.goes_direct(disk, one.lba, one.sectors)).collect();
-        let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
+            writes.iter().map(|write| self.goes_direct(disk, write.lba, write.sectors)).collect();
+        let extents: SmallVec<[Extent; 8]> = writes.iter().map(|write| (write.lba, write.sectors)).collect();
         if !direct.contains(&true) && self.put_together(disk, &extents, n, &data)? {
             return Ok(());
         }
-        let mut each = writes.iter().zip(direct);
-        each.try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct))
+        for (write, direct) in writes.iter().zip(direct) {
+            self.put_or_bypass(disk, write.lba, write.sectors, write.data, direct)?;
+        }
+        Ok(())
     }
 
     fn set_flushing(&mut self, is_flushing: bool) {

@@ -154,19 +154,25 @@ impl OpenFiles {
     /// `open` are the open segments by stream.
     pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
-        let misfit =
-            |at: usize, known: &OpenFile| life.map_or(0, |life| lifetime_misfit(open[at].map(|_| known.life), life));
-        let own = self.files.iter().position(|known| known.file == file);
-        let files = self.files.iter().enumerate();
-        let best = || files.min_by_key(|(at, known)| (misfit(*at, known), known.written)).map(|(at, _)| at);
-        let at = own.or_else(best).unwrap_or(0);
+        // Without a hint all streams fit equally well.
+        let misfit = |stream: usize| {
+            let open_life = open[stream].map(|_| self.files[stream].life);
+            life.map_or(0, |life| lifetime_misfit(open_life, life))
+        };
+        let stream = match self.files.iter().position(|known| known.file == file) {
+            Some(stream) => stream,
+            None => {
+                let all = 0..self.files.len();
+                all.min_by_key(|&stream| (misfit(stream), self.files[stream].written)).unwrap_or(0)
+            }
+        };
         self.now += 1;
         // A segment keeps the lifetime of its first data.
-        let first_life = self.files[at].life;
-        let keeps_life = open[at].is_some() && first_life != lifetime::NOT_SET;
+        let first_life = self.files[stream].life;
+        let keeps_life = open[stream].is_some() && first_life != lifetime::NOT_SET;
         let life = if keeps_life { first_life } else { life.unwrap_or(lifetime::NOT_SET) };
-        self.files[at] = OpenFile { file, written: self.now, life };
-        at as u8
+        self.files[stream] = OpenFile { file, written: self.now, life };
+        stream as u8
     }
 }
 
@@ -175,10 +181,11 @@ impl OpenFiles {
 /// xfs_select_zone_nowait in fs/xfs/xfs_zone_alloc.c).
 fn lifetime_misfit(open: Option<u8>, life: u8) -> u8 {
     use lifetime::{EXTREME, LONG, MEDIUM, SHORT};
+    let is_long = |life: u8| [LONG, EXTREME].contains(&life);
     match open {
-        Some(of) if of == life && [SHORT, MEDIUM].contains(&life) => 0,
+        Some(open_life) if open_life == life && [SHORT, MEDIUM].contains(&life) => 0,
         None => 1,
-        Some(of) if of == life || [LONG, EXTREME].contains(&of) && [LONG, EXTREME].contains(&life) => 2,
+        Some(open_life) if open_life == life || is_long(open_life) && is_long(life) => 2,
         Some(_) => 3,
     }
 }
@@ -328,12 +335,13 @@ impl LogKeys {
         let why = if guards > *sectors { format!(" next to guards of {guards}") } else { String::new() };
         let has_room = |tracks: u64| self.plan(drive, tracks).is_ok_and(|plan| plan.share.is_some());
         let tracks = self.segment_tracks;
-        let mut shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
         let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
-        let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
+        // Halves and doubles are tried: any length that helps will do.
+        let mut shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).filter(|&tracks| tracks > 0);
+        let mut longer = (1..u64::BITS).filter_map(|doublings| tracks.checked_mul(1 << doublings));
         let remedy = if shorter.any(has_room) {
             "lower log.segment_tracks, or "
-        } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
+        } else if longer.any(|tracks| tracks <= longest && has_room(tracks)) {
             "raise log.segment_tracks, or "
         } else {
             ""

@@ -479,9 +479,9 @@ impl SegmentTable {
     /// Checks that counts agree, that each segment's list covers its written sectors, and that its state fits.
     pub fn check(&self, cleaned: Option<u32>) -> DiskResult {
         (0..).zip(&self.all).try_for_each(|(number, segment)| self.check_segment(number, segment, cleaned))?;
-        let sum = |of: fn(&Segment) -> u64| self.all.iter().map(of).sum::<u64>();
-        let sum_in = |state: SegmentState, of: fn(&Segment) -> u64| {
-            self.all.iter().filter(|segment| segment.state == state).map(of).sum::<u64>()
+        let sum = |quantity: fn(&Segment) -> u64| self.all.iter().map(quantity).sum::<u64>();
+        let sum_in = |state: SegmentState, quantity: fn(&Segment) -> u64| {
+            self.all.iter().filter(|segment| segment.state == state).map(quantity).sum::<u64>()
         };
         let sectors = |segment: &Segment| u64::from(segment.place.sectors);
         let agree = [

@@ -174,10 +174,17 @@ impl Victims {
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
-                let oldest = (0..BUCKETS).filter_map(|bucket| self.oldest_in(segments, bucket)).filter(is_eligible);
-                let scored = oldest.map(|number| (benefit(number), number));
-                // Unlike `max_by`, keeps the first of equal benefits.
-                scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, number)| number)
+                let mut best: Option<(f64, u32)> = None;
+                for bucket in 0..BUCKETS {
+                    // The segments of a bucket have about as many live sectors, so the oldest of them gains most.
+                    let Some(number) = self.oldest_in(segments, bucket).filter(is_eligible) else { continue };
+                    let benefit = benefit(number);
+                    // Of equal benefits the first counts.
+                    if best.is_none_or(|(highest, _)| benefit > highest) {
+                        best = Some((benefit, number));
+                    }
+                }
+                best.map(|(_, number)| number)
             }
         }
         .filter(is_eligible)

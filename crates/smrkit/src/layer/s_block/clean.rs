@@ -411,21 +411,26 @@ impl SBlock {
         let most = f64::from(self.largest[section].top().1.max(1));
         let span = (cache.head - cache.tail).max(1) as f64;
         let oldest: Vec<(u32, u64)> = self.nearest_cache_tail(section).take(NEAREST).collect();
-        let age = |sblock: u32| {
-            let found = oldest.iter().find(|(old, _)| *old == sblock);
-            found.map_or(0.0, |&(_, distance)| 1.0 - distance as f64 / span)
-        };
         let score = |sblock: u32| {
             let slot = u64::from(slots.slot_of[sblock as usize]);
             let near = 1.0 - slots.distance(slot) as f64 / slots.slots() as f64;
             let cached = f64::from(self.cached[section * self.layout.natives as usize + sblock as usize]);
-            near_weight * near + cached_weight * cached / most + age_weight * age(sblock)
+            let age = match oldest.iter().find(|(old, _)| *old == sblock) {
+                Some(&(_, from_tail)) => 1.0 - from_tail as f64 / span,
+                None => 0.0,
+            };
+            near_weight * near + cached_weight * cached / most + age_weight * age
         };
-        let near = self.nearest_tail(section).take(NEAREST);
-        let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|&(sblock, _)| sblock));
-        let scored = candidates.map(|sblock| (score(sblock), sblock));
-        // Unlike `max_by`, keeps the first of equal scores.
-        scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, sblock)| sblock)
+        let nearest = self.nearest_tail(section).take(NEAREST);
+        let mut best: Option<(f64, u32)> = None;
+        for sblock in nearest.chain(self.most_cached(section)).chain(oldest.iter().map(|&(sblock, _)| sblock)) {
+            let score = score(sblock);
+            // Of equal scores the first counts.
+            if best.is_none_or(|(highest, _)| score > highest) {
+                best = Some((score, sblock));
+            }
+        }
+        best.map(|(_, sblock)| sblock)
     }
 }
 

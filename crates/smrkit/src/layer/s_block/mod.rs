@@ -209,9 +209,11 @@ impl SBlock {
     /// The parts of the entry at `position` that are valid, because the map still finds them there.
     fn valid_parts(&self, section: usize, position: u64, entry: LoggedRun) -> impl Iterator<Item = (Lba, u64)> + '_ {
         let cache = &self.caches[section];
-        let (lba, sectors) = entry.lba().map_or((Lba(0), 0), |lba| (lba, entry.sectors()));
-        let here = move |&(l, _, pba): &(Lba, u64, _)| pba == cache.pba(position + 1 + (l - lba));
-        self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
+        // Skipped sectors have no LBA, and none of them is valid.
+        let (first, sectors) = entry.lba().map_or((Lba(0), 0), |lba| (lba, entry.sectors()));
+        // The entry's header takes its first sector.
+        let is_here = move |&(lba, _, pba): &(Lba, u64, Pba)| pba == cache.pba(position + 1 + (lba - first));
+        self.map.mapped(first, sectors).filter(is_here).map(|(lba, n, _)| (lba, n))
     }
 
     /// Checks a cache buffer against the map; returns its valid sectors.
@@ -348,15 +350,21 @@ impl SBlockLayout {
             )));
         }
         let reach = reach_sectors(geometry, &drive.interference);
-        let stride = sblock_sectors + 1;
+        let damages_upstream = drive.interference.upstream() > 0;
+        // The cache buffer.
         let limit = cache + cache.div_ceil(ENTRY_SECTORS);
         let reserve = (limit / 8).clamp(RESERVE_SECTORS_MIN, RESERVE_SECTORS_MAX);
         let page_sectors = (limit / 32).clamp(16, PAGE_SECTORS_MAX);
         let guard_pages = reach.div_ceil(page_sectors);
+        // A page's record takes one of its sectors. The pages of the head and of the tail may be used in part.
         let pages = (limit + reserve).div_ceil(page_sectors - 1) + guard_pages + 2;
+        // The S-block buffer, whose slots have a header each.
+        let stride = sblock_sectors + 1;
         let guard_slots = reach.div_ceil(stride);
-        let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM_MIN, SLOTS_KEPT_UPSTREAM_MAX);
-        let kept = SLOTS_KEPT + if drive.interference.upstream() > 0 { quarter } else { 0 };
+        let mut kept = SLOTS_KEPT;
+        if damages_upstream {
+            kept += (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM_MIN, SLOTS_KEPT_UPSTREAM_MAX);
+        }
         let mut layout = SBlockLayout {
             sblock_sectors,
             natives: 0,
@@ -368,7 +376,7 @@ impl SBlockLayout {
             guard_pages,
             limit,
             reserve,
-            damages_upstream: drive.interference.upstream() > 0,
+            damages_upstream,
             starts: Vec::new(),
             capacity: Capacity::default(),
         };

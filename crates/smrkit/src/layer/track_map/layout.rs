@@ -171,30 +171,29 @@ impl TrackLayout {
     /// The sector beside a piece's first one: the same number on the next or the previous track, if that is in the same recording zone.
     pub fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<Pba> {
         let strip = &self.strips[piece.strip as usize];
-        let own = (piece.band - strip.first_band) * self.stride + piece.track as u64;
-        let beside = if is_after {
-            Some(own + 1).filter(|&track| track < strip.bands * self.stride)
-        } else {
-            own.checked_sub(1)
-        }?;
-        Some(self.geometry.usable(strip.origin + beside * strip.track) + piece.first)
+        let track = (piece.band - strip.first_band) * self.stride + piece.track as u64;
+        let neighbour = match is_after {
+            true => Some(track + 1).filter(|&next| next < strip.bands * self.stride),
+            false => track.checked_sub(1),
+        };
+        Some(self.geometry.usable(strip.origin + neighbour? * strip.track) + piece.first)
     }
 
     /// The LBA at a PBA; `None` if that is in no band, or past the used part of its track.
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let raw = self.geometry.raw(pba);
-        let at = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
-        let strip = &self.strips[at];
+        let strip_number = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
+        let strip = &self.strips[strip_number];
         let track_in_strip = (raw - strip.origin) / strip.track;
         let (band, track) = (track_in_strip / self.stride, track_in_strip % self.stride);
         if band >= strip.bands || track >= self.tracks {
             return None;
         }
         let sector = pba - self.geometry.usable(strip.origin + track_in_strip * strip.track);
-        let place = self.order.iter().position(|&of| u64::from(of) == track)?;
+        let place = self.order.iter().position(|&ordered| u64::from(ordered) == track)?;
         let has_place =
             |run: &GroupRun| (run.first_place..run.first_place + run.group_tracks.value as usize).contains(&place);
-        let run = self.runs.iter().find(|run| run.strip as usize == at && has_place(run))?;
+        let run = self.runs.iter().find(|run| run.strip as usize == strip_number && has_place(run))?;
         let track_in_run = band * run.group_tracks.value + (place - run.first_place) as u64;
         (sector < strip.used).then(|| Lba(run.first_lba + track_in_run * strip.used + sector))
     }

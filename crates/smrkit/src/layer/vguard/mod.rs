@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, EPISODE_BANDS, Home, HomeLocation};
 use super::interface::{IdleKeys, record_sectors};
-use crate::extent_map::{MappedPiece, joined};
+use super::runs::Joined;
 use crate::geometry::{Divisor, Geometry};
 use crate::layer::prelude::*;
 use crate::medium::interference::Interference;
@@ -218,16 +218,15 @@ impl Vguard {
 
     /// Reads several tracks; sectors that are contiguous on the platters in one access.
     fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let mut done = 0;
-        let pieces = std::iter::from_fn(|| {
-            let spot = (done < n).then(|| self.home.locate(lba + done))?;
-            let piece = MappedPiece { lba: lba + done, sectors: spot.left.min(n - done), pba: Some(self.place(&spot)) };
-            done += piece.sectors;
-            Some(piece)
-        });
-        joined(pieces, |MappedPiece { lba: first, sectors, pba }| {
-            pba.map_or(Ok(()), |pba| disk.read(pba, sectors, Cause::Host, out, first - lba))
-        })
+        let (mut run, mut done) = (Joined::default(), 0);
+        let mut access = |pba, at, sectors| disk.read(pba, sectors, Cause::Host, out, at);
+        while done < n {
+            let spot = self.home.locate(lba + done);
+            let sectors = spot.left.min(n - done);
+            run.add((self.place(&spot), done, sectors), &mut access)?;
+            done += sectors;
+        }
+        run.end(access)
     }
 
     /// Writes a copy of the map to the next map slot.
@@ -638,13 +637,17 @@ impl Vguard {
     /// damage sectors upstream (DPID). With `partial`, stops after the oldest cached track as soon as all tracks that this damages are cached.
     fn plan(&self, law: &Interference, band: u32) -> Option<Range<u32>> {
         let tracks = self.home.tracks_of(band);
-        let cached = |t: &u32| self.log.has(*t);
-        let first = tracks.clone().find(cached)?;
-        let oldest = tracks.clone().filter(cached).min_by_key(|&t| self.log.numbers[t as usize])?;
+        let is_cached = |track: &u32| self.log.has(*track);
+        let first = tracks.clone().find(is_cached)?;
+        let oldest = tracks.clone().filter(is_cached).min_by_key(|&track| self.log.numbers[track as usize])?;
         let start = if law.upstream() > 0 { tracks.start } else { first };
-        let stops = |end: &u32| cached(end) && (*end..self.home.damaged_end(law, *end - 1)).all(|t| cached(&t));
-        let end = (oldest + 1..tracks.end).find(|end| self.partial && stops(end)).unwrap_or(tracks.end);
-        Some(start..end)
+        let can_stop_before = |track: &u32| {
+            let mut damaged = *track..self.home.damaged_end(law, *track - 1);
+            // The paper stops at a cached track, even if nothing there is damaged.
+            is_cached(track) && damaged.all(|track| is_cached(&track))
+        };
+        let early_end = if self.partial { (oldest + 1..tracks.end).find(can_stop_before) } else { None };
+        Some(start..early_end.unwrap_or(tracks.end))
     }
 
     /// Does one phase of the current band, or of the next one of the episode.

@@ -427,9 +427,9 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
     if width <= 1 {
         return Ok(());
     }
-    if let Some(run) =
-        zones.iter().find_map(|zone| zone.run_tracks().filter(|run| band.is_none_or(|band| run % band != 0)))
-    {
+    // Damage that stops at the end of a band stays within a run of whole bands.
+    let leaves_run = |run: &u64| band.is_none_or(|band| run % band != 0);
+    if let Some(run) = zones.iter().filter_map(|zone| zone.run_tracks()).find(leaves_run) {
         return Err(Error::Impossible(format!(
             "runs of {run} tracks on one surface after another, and a write damages tracks next to it that PBAs do not reach \
              next: give band_tracks that divide {run}, or order = \"surfaces\""
@@ -439,24 +439,28 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
         return Ok(());
     }
     // Zones of one chain follow each other in the order of PBAs and in the direction of shingling.
-    let chains: Vec<usize> =
-        zones.iter().scan(0, |id, z| Some(std::mem::replace(id, *id + usize::from(!z.continues)))).collect();
-    let mut places: Vec<usize> = (0..zones.len()).collect();
-    places.sort_unstable_by_key(|&i| (zones[i].surface(), zones[i].cylinders()));
-    for (at, &i) in places.iter().enumerate() {
-        let edge = zones[i].cylinder(zones[i].tracks - 1);
-        let reached = |j: &&usize| {
-            let (outer, inner) = zones[**j].cylinders();
+    let (mut chains, mut chain) = (Vec::with_capacity(zones.len()), 0);
+    for zone in zones.iter() {
+        chains.push(chain);
+        chain += usize::from(!zone.continues);
+    }
+    let mut by_place: Vec<usize> = (0..zones.len()).collect();
+    by_place.sort_unstable_by_key(|&number| (zones[number].surface(), zones[number].cylinders()));
+    for (place, &writer) in by_place.iter().enumerate() {
+        let edge = zones[writer].cylinder(zones[writer].tracks - 1);
+        let is_reached = |other: &&usize| {
+            let (outer, inner) = zones[**other].cylinders();
             let apart = if outer > edge { outer - edge } else { edge.saturating_sub(inner) };
-            zones[**j].surface() == zones[i].surface() && apart < width
+            zones[**other].surface() == zones[writer].surface() && apart < width
         };
-        let endangered = match zones[i].toward {
-            Edge::Inner => places[at + 1..].iter().take_while(reached).find(|&&j| j < i || chains[j] != chains[i]),
-            Edge::Outer => places[..at].iter().rev().take_while(reached).find(|&&j| j < i || chains[j] != chains[i]),
+        let is_endangered = |other: &&usize| **other < writer || chains[**other] != chains[writer];
+        let endangered = match zones[writer].toward {
+            Edge::Inner => by_place[place + 1..].iter().take_while(is_reached).find(is_endangered),
+            Edge::Outer => by_place[..place].iter().rev().take_while(is_reached).find(is_endangered),
         };
-        if let Some(j) = endangered {
+        if let Some(endangered) = endangered {
             return Err(Error::Impossible(format!(
-                "a write at the end of recording zone {i} damages zone {j}, which PBAs do not reach next: leave {} \
+                "a write at the end of recording zone {writer} damages zone {endangered}, which PBAs do not reach next: leave {} \
                  guard tracks between them (guard_tracks), or list the zones in the direction of shingling",
                 width - 1
             )));
