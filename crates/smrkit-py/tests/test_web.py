@@ -1,6 +1,9 @@
 """The page that runs the simulator in headless Chromium, without a network: its answers are the command's, to the digit."""
 
+import csv
 import gzip
+import io
+import json
 import lzma
 import os
 import pathlib
@@ -67,6 +70,12 @@ class Web(unittest.TestCase):
         asked = [os.environ["SMRKIT"], *words.split(), "--report", outputs[0].name, "--json", outputs[1].name]
         subprocess.run(asked, check=True, capture_output=True, cwd=self.folder)
         return tuple(comparable(output.read_text(encoding="utf-8")) for output in outputs)
+
+    def saved(self, page, button):
+        """The text of the file that a button saves."""
+        with page.expect_download() as download:
+            page.click(button)
+        return pathlib.Path(download.value.path()).read_text(encoding="utf-8")
 
     def drop(self, page, name, content):
         (self.folder / name).write_bytes(content)
@@ -150,9 +159,29 @@ class Web(unittest.TestCase):
         words = "run --drive tiny --workload zipf:count=3000 --layer in-place,set-assoc"
         options = " --set set-assoc.region_sectors=256 --set set-assoc.cache_percent=5,10"
         self.assertEqual(self.command(words + options), self.answer(page))
-        with page.expect_download() as download:
-            page.click("#json")
-        self.assertIn('"runs"', pathlib.Path(download.value.path()).read_text(encoding="utf-8"))
+        self.assertEqual(len(json.loads(self.saved(page, "#json"))["runs"]), 3)
+        rows = list(csv.DictReader(io.StringIO(self.saved(page, "#csv"))))
+        elapsed = [str(run["elapsed_ns"]) for run in json.loads(page.evaluate("json"))["runs"]]
+        self.assertEqual(elapsed, [row["elapsed_ns"] for row in rows])
+        self.assertEqual([], noise)
+
+    def test_a_drive_is_edited_in_place(self):
+        page, noise = self.open("#tab=run&drive=tiny&workload=zipf:count=3000")
+        unedited, _ = self.answer(page)
+        page.locator("summary", has_text="Edit the drive").click()
+        file = page.get_by_role("textbox", name="The drive's file")
+        while not file.input_value():
+            page.wait_for_timeout(20)
+        file.fill(file.input_value().replace("rpm = { value = 7200", "rpm = { value = 5400"))
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_selector("#results", state="hidden")
+        found = self.answer(page)
+        self.assertNotEqual(unedited, found[0])
+        (self.folder / "edited.toml").write_text(self.saved(page, "#save-drive"), encoding="utf-8")
+        self.assertEqual(self.command("run --drive edited.toml --workload zipf:count=3000"), found)
+        # A link brings the edited drive along.
+        page, _ = self.open(page.url[page.url.index("#") :])
+        self.assertEqual(found, self.answer(page))
         self.assertEqual([], noise)
 
     def test_the_keyboard_is_enough(self):

@@ -2,7 +2,9 @@
 const $ = id => document.getElementById(id);
 const form = $('question');
 const files = new Map();
-let [catalogue, mode, asking, json, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', ''];
+let [catalogue, mode, asking, json, csv, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', '', ''];
+// The name of the drive file that is edited in the form.
+const EDITED = 'edited.toml';
 
 // The program, unpacked and compiled once.
 const program = (async () => {
@@ -49,7 +51,12 @@ function addDrive(value = '') {
     countDrives();
     drives()[0].focus();
   });
-  input.addEventListener('change', () => describe(input, about));
+  input.addEventListener('change', () => {
+    describe(input, about);
+    // What was edited is another drive's.
+    form.elements.file.value = '';
+    $('edit').open = false;
+  });
   $('drives').append(line);
   countDrives();
   describe(input, about);
@@ -83,6 +90,7 @@ function arrange() {
     if (element.matches('fieldset, input, button')) element.disabled = !isShown;
     element.querySelectorAll('input').forEach(input => { if (!element.matches('fieldset')) input.disabled = !isShown; });
   };
+  form.elements.file.disabled = !$('edit').open;
   form.querySelectorAll('[data-mode]').forEach(part => toggle(part, part.dataset.mode === mode));
   // A run is of one drive.
   [...$('drives').children].slice(1).forEach(line => toggle(line, mode === 'advise'));
@@ -119,7 +127,8 @@ function command() {
   const all = values();
   const of = name => all.filter(([own]) => own === name).map(([, value]) => value);
   const words = [mode];
-  if (of('drive').length) words.push('--drive', of('drive').join(','));
+  const named = of('file').length ? [EDITED] : of('drive');
+  if (named.length) words.push('--drive', named.join(','));
   if (of('array').length) words.push('--array', `${of('array')[0]}:disks=${of('disks')[0] ?? 4}`);
   if (use() && mode === 'advise') {
     const keys = all.filter(([name]) => name.startsWith('for.')).map(([name, value]) => `${name.slice(4)}=${value}`);
@@ -151,7 +160,7 @@ function readAddress() {
   choose(of('tab')[0] === 'run' ? 'run' : 'advise');
   $('drives').replaceChildren();
   (of('drive').length ? of('drive') : ['']).forEach(addDrive);
-  form.querySelectorAll('input:not([type="file"], [name="drive"])').forEach(input => { input.value = input.defaultValue; });
+  form.querySelectorAll('input:not([type="file"], [name="drive"]), textarea').forEach(input => { input.value = input.defaultValue; });
   if (of('for')[0]) $('use').value = of('for')[0];
   showKeys();
   all.forEach(([name, value]) => {
@@ -159,6 +168,7 @@ function readAddress() {
     if (field && name !== 'drive' && name !== 'for') field.value = value;
   });
   $('more').open = of('more').length > 0;
+  $('edit').open = of('file').length > 0;
   arrange();
   return true;
 }
@@ -169,7 +179,8 @@ function ask() {
   asking?.();
   const words = command();
   writeAddress();
-  [json, answer] = ['', ''];
+  [json, csv, answer] = ['', '', ''];
+  if ($('edit').open) files.set(EDITED, new File([form.elements.file.value], EDITED));
   $('error').hidden = $('tried').hidden = $('results').hidden = true;
   $('notes').replaceChildren();
   $('tried').textContent = '';
@@ -185,7 +196,7 @@ function ask() {
 
 function hear(message) {
   if (message === 'ended') return end($('error').hidden ? 'Done.' : '');
-  const { progress, note, tried, page, json: results, error } = message;
+  const { progress, note, tried, page, json: results, csv: rows, error } = message;
   if (progress) {
     $('doing').textContent = `Simulating: ${progress.what}`;
     $('share').value = progress.share;
@@ -196,12 +207,14 @@ function hear(message) {
     $('tried').hidden = false;
   }
   if (results) json = results;
+  if (rows) csv = rows;
   if (page) {
     answer = page.html;
     showAnswer(page.html);
     if (page.is_whole) {
       $('tried').hidden = true;
       $('results').hidden = false;
+      $('csv').hidden = csv === '';
     }
   }
   if (error) fail(error);
@@ -306,10 +319,21 @@ form.addEventListener('submit', event => {
 });
 form.addEventListener('change', arrange);
 $('use').addEventListener('change', showKeys);
+// The file of the drive that is named is loaded when its editor is opened, unless there is one already.
+$('edit').addEventListener('toggle', async () => {
+  const drive = drives()[0].value.trim();
+  if ($('edit').open && !form.elements.file.value) {
+    const known = files.has(drive) ? files.get(drive).text() : answered('drive_file', ['drive-file', ...(drive ? [drive] : [])]);
+    await known.then(text => { form.elements.file.value = text; }, error => fail(error.message));
+  }
+  arrange();
+});
 $('add').addEventListener('click', () => addDrive().focus());
 $('cancel').addEventListener('click', () => end('Cancelled.'));
 $('save').addEventListener('click', () => save('answer.html', 'text/html', answer));
 $('json').addEventListener('click', () => save('results.json', 'application/json', json));
+$('csv').addEventListener('click', () => save('runs.csv', 'text/csv', csv));
+$('save-drive').addEventListener('click', () => save(EDITED, 'text/plain', form.elements.file.value));
 $('link').addEventListener('click', () => {
   // Pages that were opened from a disk may not write to the clipboard otherwise.
   const field = Object.assign(document.createElement('textarea'), { value: location.href });
