@@ -166,7 +166,7 @@ class Web(unittest.TestCase):
         self.assertEqual([], noise)
 
     def test_a_drive_is_edited_in_place(self):
-        page, noise = self.open("#tab=run&drive=tiny&workload=zipf:count=3000")
+        page, noise = self.open("#tab=run&drive=tiny&layer=in-place&workload=zipf:count=3000")
         unedited, _ = self.answer(page)
         page.locator("summary", has_text="Edit the drive").click()
         file = page.get_by_role("textbox", name="The drive's file")
@@ -178,7 +178,7 @@ class Web(unittest.TestCase):
         found = self.answer(page)
         self.assertNotEqual(unedited, found[0])
         (self.folder / "edited.toml").write_text(self.saved(page, "#save-drive"), encoding="utf-8")
-        self.assertEqual(self.command("run --drive edited.toml --workload zipf:count=3000"), found)
+        self.assertEqual(self.command("run --drive edited.toml --workload zipf:count=3000 --layer in-place"), found)
         # A link brings the edited drive along.
         page, _ = self.open(page.url[page.url.index("#") :])
         self.assertEqual(found, self.answer(page))

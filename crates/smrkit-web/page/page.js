@@ -1,6 +1,8 @@
 // The form becomes the words of a command, which the program answers in a worker; its messages are shown as they come.
 const $ = id => document.getElementById(id);
 const form = $('question');
+// By its name alone: `form.elements` has fieldsets by their ids, too.
+const field = name => form.querySelector(`[name="${CSS.escape(name)}"]`);
 const files = new Map();
 let [catalogue, mode, asking, json, csv, answer] = [{ drives: [], uses: [], layers: [] }, 'advise', null, '', '', ''];
 // The name of the drive file that is edited in the form.
@@ -54,7 +56,7 @@ function addDrive(value = '') {
   input.addEventListener('change', () => {
     describe(input, about);
     // What was edited is another drive's.
-    form.elements.file.value = '';
+    field('toml').value = '';
     $('edit').open = false;
   });
   $('drives').append(line);
@@ -90,17 +92,17 @@ function arrange() {
     if (element.matches('fieldset, input, button')) element.disabled = !isShown;
     element.querySelectorAll('input').forEach(input => { if (!element.matches('fieldset')) input.disabled = !isShown; });
   };
-  form.elements.file.disabled = !$('edit').open;
+  field('toml').disabled = !$('edit').open;
   form.querySelectorAll('[data-mode]').forEach(part => toggle(part, part.dataset.mode === mode));
   // A run is of one drive.
   [...$('drives').children].slice(1).forEach(line => toggle(line, mode === 'advise'));
   toggle($('recording'), source() === 'trace');
   toggle($('workload'), source() === 'workload');
-  toggle($('disks'), form.elements.array.value !== '');
-  const isPaced = use() ? use().is_paced : source() === 'trace' && form.elements.arrival.value === 'trace';
-  form.querySelectorAll('.of-amount').forEach(field => toggle(field, mode === 'advise' && !isPaced));
+  toggle($('disks'), field('array').value !== '');
+  const isPaced = use() ? use().is_paced : source() === 'trace' && field('arrival').value === 'trace';
+  form.querySelectorAll('.of-amount').forEach(label => toggle(label, mode === 'advise' && !isPaced));
   $('assumed').textContent = use()?.assumed.replaceAll('`', '') ?? '';
-  if (use()?.is_of_array && !form.elements.array.value) $('assumed').textContent += ' Choose the array above.';
+  if (use()?.is_of_array && !field('array').value) $('assumed').textContent += ' Choose the array above.';
 }
 
 // The fields of the use that is chosen.
@@ -127,7 +129,7 @@ function command() {
   const all = values();
   const of = name => all.filter(([own]) => own === name).map(([, value]) => value);
   const words = [mode];
-  const named = of('file').length ? [EDITED] : of('drive');
+  const named = of('toml').length ? [EDITED] : of('drive');
   if (named.length) words.push('--drive', named.join(','));
   if (of('array').length) words.push('--array', `${of('array')[0]}:disks=${of('disks')[0] ?? 4}`);
   if (use() && mode === 'advise') {
@@ -164,11 +166,11 @@ function readAddress() {
   if (of('for')[0]) $('use').value = of('for')[0];
   showKeys();
   all.forEach(([name, value]) => {
-    const field = form.elements[name];
-    if (field && name !== 'drive' && name !== 'for') field.value = value;
+    const own = field(name);
+    if (own && name !== 'drive' && name !== 'for') own.value = value;
   });
   $('more').open = of('more').length > 0;
-  $('edit').open = of('file').length > 0;
+  $('edit').open = of('toml').length > 0;
   arrange();
   return true;
 }
@@ -180,7 +182,7 @@ function ask() {
   const words = command();
   writeAddress();
   [json, csv, answer] = ['', '', ''];
-  if ($('edit').open) files.set(EDITED, new File([form.elements.file.value], EDITED));
+  if ($('edit').open) files.set(EDITED, new File([field('toml').value], EDITED));
   $('error').hidden = $('tried').hidden = $('results').hidden = true;
   $('notes').replaceChildren();
   $('tried').textContent = '';
@@ -299,7 +301,7 @@ function choose(tab) {
     $('tab-' + name).setAttribute('aria-selected', name === tab);
     $('tab-' + name).tabIndex = name === tab ? 0 : -1;
   }
-  form.setAttribute('aria-labelledby', 'tab-' + tab);
+  $('panel').setAttribute('aria-labelledby', 'tab-' + tab);
   $('ask').textContent = tab === 'run' ? 'Run' : 'Ask';
   arrange();
 }
@@ -322,9 +324,9 @@ $('use').addEventListener('change', showKeys);
 // The file of the drive that is named is loaded when its editor is opened, unless there is one already.
 $('edit').addEventListener('toggle', async () => {
   const drive = drives()[0].value.trim();
-  if ($('edit').open && !form.elements.file.value) {
+  if ($('edit').open && !field('toml').value) {
     const known = files.has(drive) ? files.get(drive).text() : answered('drive_file', ['drive-file', ...(drive ? [drive] : [])]);
-    await known.then(text => { form.elements.file.value = text; }, error => fail(error.message));
+    await known.then(text => { field('toml').value = text; }, error => fail(error.message));
   }
   arrange();
 });
@@ -333,7 +335,7 @@ $('cancel').addEventListener('click', () => end('Cancelled.'));
 $('save').addEventListener('click', () => save('answer.html', 'text/html', answer));
 $('json').addEventListener('click', () => save('results.json', 'application/json', json));
 $('csv').addEventListener('click', () => save('runs.csv', 'text/csv', csv));
-$('save-drive').addEventListener('click', () => save(EDITED, 'text/plain', form.elements.file.value));
+$('save-drive').addEventListener('click', () => save(EDITED, 'text/plain', field('toml').value));
 $('link').addEventListener('click', () => {
   // Pages that were opened from a disk may not write to the clipboard otherwise.
   const field = Object.assign(document.createElement('textarea'), { value: location.href });
