@@ -83,12 +83,12 @@ class Web(unittest.TestCase):
 
     def test_an_answer_is_the_page_that_the_command_writes(self):
         page, noise = self.open()
-        page.get_by_label("Drive", exact=True).fill("tiny")
+        page.get_by_label("Drive", exact=True).fill("wd40efax")
         page.locator("#use").select_option("restic")
         page.get_by_label("bytes: amount that a backup writes").fill("1G")
         page.get_by_label("Done within").fill("1h")
         page.get_by_role("button", name="Ask", exact=True).click()
-        self.assertEqual(self.command("advise --drive tiny --for restic:bytes=1G --within 1h"), self.answer(page))
+        self.assertEqual(self.command("advise --drive wd40efax --for restic:bytes=1G --within 1h"), self.answer(page))
         shown = page.frame_locator("#answer")
         self.assertRegex(shown.locator("h1").inner_text(), "^(Yes|No|Perhaps)")
         self.assertGreater(shown.locator(".chart .series, .chart .bar").count(), 0)
@@ -103,15 +103,15 @@ class Web(unittest.TestCase):
         self.assertEqual([], noise)
 
     def test_a_link_asks_by_itself_and_drives_are_compared(self):
-        page, noise = self.open("#drive=tiny&drive=st8000dm004&for=restic&for.bytes=1G&within=1h")
-        words = "advise --drive tiny,st8000dm004 --for restic:bytes=1G --within 1h"
+        page, noise = self.open("#drive=wd40efax&drive=st8000dm004&for=restic&for.bytes=1G&within=1h")
+        words = "advise --drive wd40efax,st8000dm004 --for restic:bytes=1G --within 1h"
         self.assertEqual(self.command(words), self.answer(page))
-        self.assertIn("drive=tiny&drive=st8000dm004", page.url)
+        self.assertIn("drive=wd40efax&drive=st8000dm004", page.url)
         self.assertEqual([], noise)
 
     def test_an_array_and_further_options_are_asked_of(self):
-        page, _ = self.open("#drive=tiny&array=raidz1&disks=3&for=restic&for.bytes=50M&within=1h&more=--seed+2")
-        words = "advise --drive tiny --array raidz1:disks=3 --for restic:bytes=50M --within 1h --seed 2"
+        page, _ = self.open("#drive=wd40efax&array=raidz1&disks=3&for=restic&for.bytes=1G&within=1h&more=--seed+2")
+        words = "advise --drive wd40efax --array raidz1:disks=3 --for restic:bytes=1G --within 1h --seed 2"
         self.assertEqual(self.command(words), self.answer(page))
 
     def test_recordings_are_dropped_onto_the_page(self):
@@ -191,7 +191,7 @@ class Web(unittest.TestCase):
             page.keyboard.press("Tab")
             if focused() == "drive":
                 break
-        page.keyboard.type("tiny")
+        page.keyboard.type("wd40efax")
         for wanted in ("for", "for.bytes"):
             for _ in range(20):
                 page.keyboard.press("Tab")
@@ -216,7 +216,7 @@ class Web(unittest.TestCase):
         for width, scheme in ((390, "dark"), (1440, "light")):
             for tab in ("Ask", "For researchers"):
                 with self.subTest(width=width, scheme=scheme, tab=tab):
-                    page, noise = self.open("#drive=tiny&for=restic&for.bytes=1G", width, scheme)
+                    page, noise = self.open("#drive=wd40efax&for=restic&for.bytes=1G", width, scheme)
                     self.answer(page)
                     page.get_by_role("tab", name=tab).click()
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)

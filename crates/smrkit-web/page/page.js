@@ -119,7 +119,7 @@ function showKeys() {
 
 // The values of the form that are filled in.
 const values = () => [...new FormData(form)].filter(([, value]) => typeof value === 'string' && value.trim() !== '')
-  .map(([name, value]) => [name, value.trim()]);
+  .map(([name, value]) => [name, name === 'toml' ? value : value.trim()]);
 
 // The words of a text as a shell reads them.
 const wordsOf = text => [...text.matchAll(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g)].map(([word]) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2'));
